@@ -1,0 +1,27 @@
+"""Batch templates with lease support: a user's script inside the runtime that talks to the controller."""
+
+from slurm_fair_templates.options import GATES, PASS_ON, Options, parse_choices
+from slurm_fair_templates.rendering import render, search_path, wrap
+from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, split
+from slurm_fair_templates.stamp import SIGNALS, Stamp, stamped
+from slurm_fair_templates.submission import gpus_asked, script_of_wrap, submit_argv
+
+__all__ = [
+    "GATES",
+    "PASS_ON",
+    "SIGNALS",
+    "CommandLine",
+    "Given",
+    "Options",
+    "Stamp",
+    "directives",
+    "gpus_asked",
+    "parse_choices",
+    "render",
+    "script_of_wrap",
+    "search_path",
+    "split",
+    "stamped",
+    "submit_argv",
+    "wrap",
+]

@@ -1,0 +1,79 @@
+"""What a user may choose about leases, checked where it comes in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from slurm_fair.errors import TemplateError
+from slurm_fair_templates.stamp import SIGNALS, Stamp
+
+GATES = ("begin", "hold", "none")
+PASS_ON = ("local", "steps", "none")
+LR_RULE = re.compile(r"^(fixed|linear|sqrt|\d+=[0-9.eE+-]+(,\d+=[0-9.eE+-]+)*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The lease side of one submission; the Slurm side stays in sbatch's own options.
+
+    pass_on: to whom the request signal goes: processes of the batch node that catch it (local), these and
+    every srun step (steps), nobody (none: the program watches the request file, as lease.py does anyway).
+    exits_when_saved: the program answers the request by saving and exiting; the runtime answers for it.
+    """
+
+    template: str = "generic"
+    signal: str = "USR2"
+    grace_seconds: int = 120
+    gate: str = "begin"
+    gate_seconds: int = 1800
+    gpus_choices: tuple[int, ...] = ()
+    gpus_reference: int = 0
+    lr_rule: str = "fixed"
+    app: str = ""
+    checkpoint_command: str = ""
+    pass_on: str = "local"
+    exits_when_saved: bool = False
+    lease_py: str = ""
+    publish_dir: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work, in one line."""
+        _one_of("signal", self.signal, SIGNALS)
+        _one_of("gate", self.gate, GATES)
+        _one_of("pass-on", self.pass_on, PASS_ON)
+        _check(
+            re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.template),
+            "template",
+            self.template,
+            "a plain name",
+        )
+        _check(self.grace_seconds >= 1, "grace", self.grace_seconds, "at least 1 second")
+        _check(self.gate_seconds >= 1, "gate-seconds", self.gate_seconds, "at least 1 second")
+        _check(all(n >= 1 for n in self.gpus_choices), "gpus-choices", self.gpus_choices, "numbers from 1 up")
+        _check(LR_RULE.match(self.lr_rule), "lr-rule", self.lr_rule, "fixed, linear, sqrt or GPUS=LR,GPUS=LR")
+        for name in ("app", "checkpoint_command", "lease_py", "publish_dir"):
+            value = getattr(self, name)
+            _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
+
+    def stamp(self, gate: str) -> Stamp:
+        """What the job says of itself in its comment."""
+        return Stamp(self.signal, self.grace_seconds, gate)
+
+
+def parse_choices(text: str) -> tuple[int, ...]:
+    """`1,2,4` or `1|2|4` as numbers."""
+    words = re.split(r"[,|]", text) if text else []
+    _check(all(word.isdecimal() for word in words), "gpus-choices", text, "numbers such as 1,2,4,8")
+    return tuple(int(word) for word in words)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Refuse a word that is not known."""
+    _check(value in known, name, value, f"one of {', '.join(known)}")
+
+
+def _check(fine: object, name: str, value: object, wanted: str) -> None:
+    """Raise the one line a person reads."""
+    if not fine:
+        raise TemplateError(f"{name} is {value!r}, but must be {wanted}")

@@ -1,0 +1,33 @@
+"""The token in a job's Slurm comment by which the job says that it speaks our protocol."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+PREFIX = "slurm_fair:"
+SIGNALS = ("USR2", "USR1", "TERM")
+_TOKEN = re.compile(r"^slurm_fair:v\d+(,[a-z_]+=[A-Za-z0-9_+.-]*)*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the controller learns from the comment: how to ask, how long to wait, which begin time is ours.
+
+    gate: `uts<epoch>` or `+<seconds>` (the --begin that was given with it), `hold` (-H), or empty (none is ours).
+    """
+
+    signal: str
+    grace_seconds: int
+    gate: str = ""
+
+    def __str__(self) -> str:
+        """The token as it stands in the comment."""
+        gate = f",gate={self.gate}" if self.gate else ""
+        return f"{PREFIX}v1,signal={self.signal},grace={self.grace_seconds}{gate}"
+
+
+def stamped(comment: str, stamp: Stamp) -> str:
+    """The user's own comment with our token behind it, in place of any older one."""
+    own = [word for word in comment.split(" ") if not _TOKEN.match(word)]
+    return " ".join([*own, str(stamp)]).lstrip(" ")

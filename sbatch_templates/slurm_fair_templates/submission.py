@@ -1,0 +1,87 @@
+"""What goes to sbatch as arguments, never as text: the stamp, the gate, and the user's own options unchanged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+
+from slurm_fair_templates.options import Options
+from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, effective, has
+from slurm_fair_templates.stamp import stamped
+
+GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
+GPU_AMONG_OTHERS = ("gres", "tres-per-task")  # their values name other things too
+
+
+def submit_argv(
+    line: CommandLine, script: str, options: Options, now: float, environ: Mapping[str, str]
+) -> tuple[str, ...]:
+    """sbatch's arguments for the wrapped script, which it reads from standard input; the user's wishes stand."""
+    own = directives(script)
+    words = [word for option in line.options if option.name != "wrap" for word in option.words]
+    gate, gate_words = _gate(options, (*line.options, *own), now, environ)
+    comment = stamped(effective("comment", line.options, own) or "", options.stamp(gate))
+    words += [f"--comment={comment}", *gate_words]
+    if not (has("requeue", line.options, own) or has("no-requeue", line.options, own)):
+        words.append("--requeue")
+    if not (has("open-mode", line.options, own) or environ.get("SBATCH_OPEN_MODE")):
+        words.append("--open-mode=append")
+    if not (has("job-name", line.options, own) or environ.get("SBATCH_JOB_NAME")):
+        words.append(f"--job-name={PurePath(line.script).name if line.script else 'wrap'}")
+    return tuple(words)
+
+
+def script_of_wrap(line: CommandLine) -> str | None:
+    """The script that `--wrap=COMMAND` stands for, or None where a file is given."""
+    command = effective("wrap", line.options)
+    return None if command is None else f"#!/bin/sh\n{command}\n"
+
+
+def gpus_asked(given: Iterable[Given], environ: Mapping[str, str]) -> int:
+    """How many GPUs the options ask for; 0 where they name none."""
+    options = tuple(given)
+
+    def value(name: str) -> str:
+        asked = effective(name, options)
+        return environ.get("SBATCH_" + name.replace("-", "_").upper(), "") if asked is None else asked
+
+    nodes, tasks = (_first_number(value(name)) or 1 for name in ("nodes", "ntasks"))
+    for name, times in (
+        ("gpus", 1),
+        ("gpus-per-node", nodes),
+        ("gpus-per-task", tasks),
+        ("gpus-per-socket", nodes),
+    ):
+        if count := _gpu_count(value(name), named=False):
+            return count * times
+    return (
+        _gpu_count(value("gres"), named=True) * nodes
+        or _gpu_count(value("tres-per-task"), named=True) * tasks
+    )
+
+
+def _gate(
+    options: Options, given: tuple[Given, ...], now: float, environ: Mapping[str, str]
+) -> tuple[str, tuple[str, ...]]:
+    """The gate's key in the stamp and its words for sbatch; a begin time or hold of the user's is left alone."""
+    if options.gate == "none" or has("begin", given) or has("hold", given) or not gpus_asked(given, environ):
+        return "", ()
+    if options.gate == "hold":
+        return "hold", ("--hold",)
+    moment = f"uts{int(now) + options.gate_seconds}"
+    return moment, (f"--begin={moment}",)
+
+
+def _gpu_count(value: str, named: bool) -> int:
+    """GPUs in `4`, `a100:4`, or (named) `gpu:4,shard:1`, `gres/gpu:a100=2`, `gpu`."""
+    parts = [part for part in value.split(",") if part]
+    if named:
+        parts = [part for part in parts if re.match(r"(gres[:/])?gpu(?![A-Za-z0-9_])", part)]
+    return sum(int(found[1]) if (found := re.search(r"(?:^|[:=])(\d+)", part)) else 1 for part in parts)
+
+
+def _first_number(text: str) -> int:
+    """The 2 of `2` or `2-4`."""
+    found = re.match(r"\d+", text)
+    return int(found[0]) if found else 0

@@ -1,0 +1,184 @@
+"""fair-sbatch: sbatch with lease support; what it does not know itself goes on to sbatch as it was written."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+import slurm_fair_templates as templates
+from slurm_fair.errors import InputError, SlurmError, SlurmFairError
+
+SUBMIT_TIMEOUT_SECONDS = 120.0
+PRINT = "print"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """How this site keeps a managed job from starting by itself, and for how long."""
+
+    kind: str = "begin"
+    seconds: int = 1800
+
+
+def gate_from(environ: Mapping[str, str], site: Gate) -> Gate:
+    """The site's gate, unless the environment names another."""
+    return Gate(environ.get("SLURM_FAIR_GATE", site.kind), site.seconds)
+
+
+class PassThrough(click.Command):
+    """A command whose unknown options, up to the script, belong to sbatch."""
+
+    def parse_args(self, context: click.Context, words: list[str]) -> list[str]:
+        """Sort the words: ours to click, the others kept for sbatch in their order."""
+        own = {
+            name.removeprefix("--"): not getattr(parameter, "is_flag", False)
+            for parameter in self.get_params(context)
+            for name in parameter.opts
+            if name.startswith("--")
+        }
+        try:
+            line = templates.split(words, own)
+        except SlurmFairError as error:
+            click.echo(f"{context.info_name}: {error}", err=True)
+            context.exit(error.exit_code)
+        ours = [word for option in line.options if option.name in own for word in option.words]
+        theirs = tuple(option for option in line.options if option.name not in own)
+        context.obj = templates.CommandLine(theirs, line.script, line.arguments)
+        if any(option.name == "help" for option in theirs):
+            ours.append("--help")
+        return super().parse_args(context, ours)
+
+
+@click.command(
+    "fair-sbatch",
+    cls=PassThrough,
+    options_metavar="[SBATCH OPTIONS] [OPTIONS BELOW] SCRIPT [ARGUMENTS]",
+    epilog="All other options are sbatch's; write long ones that sbatch got from a plugin as --name=value.",
+)
+@click.option("--template", default="generic", show_default=True, help="Which template to use.")
+@click.option("--gpus-choices", default="", help="Numbers of GPUs the job can run with, such as 1,2,4,8.")
+@click.option("--lr-rule", default="fixed", show_default=True, help="fixed, linear, sqrt or GPUS=LR,GPUS=LR.")
+@click.option("--app", default="", help="Jobs of one search for parameters share this name.")
+@click.option(
+    "--checkpoint-signal",
+    type=click.Choice(templates.SIGNALS),
+    default="USR2",
+    show_default=True,
+    help="The signal by which the job is asked to save.",
+)
+@click.option(
+    "--checkpoint-command", default="", help="A shell command that saves the state of the running job."
+)
+@click.option("--saves-and-exits", is_flag=True, help="The program answers the signal by saving and ending.")
+@click.option(
+    "--pass-on",
+    type=click.Choice(templates.PASS_ON),
+    default="local",
+    show_default=True,
+    help="Who gets the signal: processes of the first node that catch it, every srun step too, nobody.",
+)
+@click.option(
+    "--grace", type=int, default=120, show_default=True, help="Seconds the job needs to save, at most."
+)
+@click.option(
+    "--gate-seconds", type=int, help="How long the job waits at most if no controller lets it start."
+)
+@click.option("--no-gate", is_flag=True, help="Let Slurm start the job as soon as it can.")
+@click.option("--print", PRINT, is_flag=True, help="Show the script and sbatch's options; submit nothing.")
+@click.pass_context
+def fair_sbatch(context: click.Context, /, **given: Any) -> None:
+    """Submit a batch script that can be asked to save and to give its GPUs back."""
+    line: templates.CommandLine = context.obj
+    try:
+        sys.exit(submit(line, given, os.environ, Gate()))
+    except SlurmFairError as error:
+        click.echo(f"fair-sbatch: {error}", err=True)
+        sys.exit(error.exit_code)
+
+
+def submit(
+    line: templates.CommandLine, given: Mapping[str, Any], environ: Mapping[str, str], site: Gate
+) -> int:
+    """Wrap the script and hand it to sbatch, or show it; sbatch's exit code."""
+    script, line = script_and_arguments(line)
+    gate = gate_from(environ, site)
+    options = templates.Options(
+        template=given["template"],
+        signal=given["checkpoint_signal"],
+        grace_seconds=given["grace"],
+        gate="none" if given["no_gate"] else gate.kind,
+        gate_seconds=gate.seconds if given["gate_seconds"] is None else given["gate_seconds"],
+        gpus_choices=templates.parse_choices(given["gpus_choices"]),
+        gpus_reference=templates.gpus_asked((*line.options, *templates.directives(script)), environ),
+        lr_rule=given["lr_rule"],
+        app=given["app"],
+        checkpoint_command=given["checkpoint_command"],
+        pass_on=given["pass_on"],
+        exits_when_saved=given["saves_and_exits"],
+        lease_py=lease_file(),
+    )
+    wrapped = templates.wrap(script, line.arguments, options, templates.search_path(environ))
+    argv = templates.submit_argv(line, script, options, time.time(), environ)
+    if given[PRINT]:
+        sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
+        sys.stdout.flush()
+        return 0
+    return run_sbatch(argv, wrapped)
+
+
+def script_and_arguments(line: templates.CommandLine) -> tuple[str, templates.CommandLine]:
+    """The user's script as text; surrogates carry bytes that are no UTF-8."""
+    wrapped = templates.script_of_wrap(line)
+    if wrapped is not None:
+        if line.script is not None:
+            raise InputError("--wrap and a script exclude each other; give one of them")
+        return wrapped, line
+    if line.script is None:
+        raise InputError("no script given; write: fair-sbatch [sbatch options] SCRIPT [ARGUMENTS]")
+    try:
+        return Path(line.script).read_bytes().decode("utf-8", "surrogateescape"), line
+    except OSError as error:
+        raise InputError(
+            f"script {line.script}: {error.strerror}; give the path of a readable file"
+        ) from None
+
+
+def lease_file() -> str:
+    """Where lease.py is, for programs whose Python has not slurm_fair installed."""
+    spec = importlib.util.find_spec("slurm_fair.lease")
+    return spec.origin or "" if spec is not None else ""
+
+
+def run_sbatch(argv: Sequence[str], script: str) -> int:
+    """Let sbatch speak for itself: its output, its errors and its exit code go through."""
+    program = shutil.which("sbatch")
+    if program is None:
+        raise SlurmError("sbatch is not on the PATH; load Slurm's environment, or use --print")
+    try:
+        done = subprocess.run(
+            [program, *argv],
+            input=script.encode("utf-8", "surrogateescape"),
+            timeout=None if waits(argv) else SUBMIT_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SlurmError(
+            f"sbatch did not answer within {SUBMIT_TIMEOUT_SECONDS:.0f} s; the job may be submitted all the same: "
+            "look with squeue --me before trying again"
+        ) from None
+    return done.returncode
+
+
+def waits(argv: Sequence[str]) -> bool:
+    """Whether sbatch was told to stay until the job ends."""
+    return any(option.name == "wait" for option in templates.split(argv).options)

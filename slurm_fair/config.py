@@ -1,0 +1,263 @@
+"""The configuration: a frozen tree read from TOML; an unknown key is refused with the nearest known one."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_origin, get_type_hints
+
+from slurm_fair.errors import ConfigError
+from slurm_fair.model import LeaseTerms
+
+DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which jobs are managed; empty means all that want GPUs."""
+
+    partitions: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The lease rules; all lengths in seconds."""
+
+    term: float = 900.0
+    interval: float = 10.0
+    grace: float = 60.0
+    min_runtime: float = 0.0
+    align: str = "aligned"
+    start_timeout: float = 60.0
+    publish_dir: str = ""
+
+    def terms(self) -> LeaseTerms:
+        """What the pure core needs of it."""
+        return LeaseTerms(
+            self.term,
+            self.interval,
+            self.grace,
+            self.min_runtime,
+            self.align == "aligned",
+            self.start_timeout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tenants:
+    """Tenants' weights: Slurm's shares, unless given here by account."""
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    memory_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slurm:
+    """How to talk to Slurm."""
+
+    gate: str = "begin"
+    transport: str = "auto"
+    reports: str = "file"
+    conf: str = ""
+    bin_dir: str = ""
+    timeout: float = 20.0
+    client_timeout: int = 3
+    requeue_delay: float = 121.0
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the journal lies and how much of it is kept."""
+
+    dir: str = "/var/lib/slurm-fair"
+    keep_days: float = 30.0
+    max_mb: float = 2048.0
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Limits on what one tick may do; the rest waits for the next tick."""
+
+    max_revokes: int = 512
+    max_opens: int = 1024
+    max_closes: int = 2048
+    shrink_alarm: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The daemon's log."""
+
+    level: str = "info"
+    json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which policy decides; its own settings stand in [policy.<name>]."""
+
+    name: str = "astraea"
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def chosen(self) -> Mapping[str, Any]:
+        """The settings of the policy in force."""
+        return self.settings.get(self.name, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything a site can set."""
+
+    scope: Scope = Scope()
+    lease: Lease = Lease()
+    policy: Policy = Policy()
+    tenants: Tenants = Tenants()
+    slurm: Slurm = Slurm()
+    storage: Storage = Storage()
+    guard: Guard = Guard()
+    log: Log = Log()
+    source: str = "built-in defaults"
+
+
+CHOICES = {
+    "lease.align": ("rolling", "aligned"),
+    "slurm.gate": ("begin", "hold"),
+    "slurm.transport": ("auto", "cli", "pyslurm"),
+    "slurm.reports": ("file", "comment", "none"),
+    "log.level": ("debug", "info", "warning", "error"),
+}
+_POSITIVE = (
+    "lease.term", "lease.interval", "lease.grace", "lease.start_timeout", "slurm.timeout", "storage.keep_days",
+    "storage.max_mb", "guard.max_revokes", "guard.max_opens", "guard.max_closes", "tenants.memory_days",
+    "slurm.client_timeout",
+)  # fmt: skip
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file; every mistake is one ConfigError that names the key and the cure."""
+    try:
+        text = path.read_bytes()
+    except OSError as problem:
+        raise ConfigError(f"{path}: {problem.strerror}; write one with `slurm-fair init`") from None
+    try:
+        tree = tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"{path}: not TOML: {problem}") from None
+    return from_tree(tree, str(path))
+
+
+def from_tree(tree: Mapping[str, Any], source: str) -> Config:
+    """The configuration in a parsed TOML document."""
+    sections = {f.name: f for f in fields(Config) if f.name != "source"}
+    built: dict[str, Any] = {"source": source}
+    for name, value in tree.items():
+        if name not in sections:
+            raise ConfigError(f"{source}: unknown section [{name}]{_nearest(name, sections)}")
+        if not isinstance(value, dict):
+            raise ConfigError(f"{source}: {name} must be a section: write [{name}]")
+        built[name] = _policy(value, source) if name == "policy" else _section(name, value, source)
+    config = Config(**built)
+    _check(config)
+    return config
+
+
+def _policy(tree: Mapping[str, Any], source: str) -> Policy:
+    settings = {name: value for name, value in tree.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in tree.items() if name not in settings}
+    for name in plain:
+        if name != "name":
+            raise ConfigError(
+                f"{source}: unknown key policy.{name}: a policy's settings go into [policy.<name>]"
+            )
+    name = plain.get("name", Policy().name)
+    if not isinstance(name, str):
+        raise ConfigError(f"{source}: policy.name must be a string")
+    return Policy(name, settings)
+
+
+def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
+    kind = type(getattr(Config(), name))
+    hints = get_type_hints(kind)
+    values = {}
+    for key, value in tree.items():
+        if key not in hints:
+            raise ConfigError(f"{source}: unknown key {name}.{key}{_nearest(key, hints)}")
+        values[key] = _typed(value, hints[key], f"{source}: {name}.{key}")
+    return kind(**values)
+
+
+def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
+
+
+def _typed(value: Any, hint: Any, where: str) -> Any:
+    """The value as the field's type, or a ConfigError that says what it should be."""
+    origin = get_origin(hint)
+    if origin is tuple:
+        return _names(value, where)
+    if origin is not None and issubclass(origin, Mapping):
+        return _weights(value, where)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
+        return value
+    wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
+    raise ConfigError(f"{where} must be {wanted.get(hint, hint)}, not {value!r}")
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        raise ConfigError(f'{where} must be a list of names, such as ["gpu"]')
+    return tuple(value)
+
+
+def _weights(value: Any, where: str) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be a table of account = weight")
+    for name, weight in value.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e12:
+            raise ConfigError(f"{where}.{name} must be a weight above 0, not {weight!r}")
+    return {name: float(weight) for name, weight in value.items()}
+
+
+def setting(config: Config, dotted: str) -> Any:
+    """The value of `section.key`."""
+    section, key = dotted.split(".")
+    return getattr(getattr(config, section), key)
+
+
+def _check(config: Config) -> None:
+    where = config.source
+    for dotted, allowed in CHOICES.items():
+        if setting(config, dotted) not in allowed:
+            raise ConfigError(
+                f"{where}: {dotted} must be one of {', '.join(allowed)}, not {setting(config, dotted)!r}"
+            )
+    for dotted in _POSITIVE:
+        if not 0 < setting(config, dotted) < 1e12:
+            raise ConfigError(f"{where}: {dotted} must be above 0, not {setting(config, dotted)}")
+    lease = config.lease
+    if lease.min_runtime < 0:
+        raise ConfigError(f"{where}: lease.min_runtime must not be negative")
+    if lease.interval > lease.term:
+        raise ConfigError(
+            f"{where}: lease.interval ({lease.interval:g} s) must not exceed lease.term ({lease.term:g} s)"
+        )
+    if not 0 < config.guard.shrink_alarm <= 1:
+        raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
+
+
+def as_tree(config: Config) -> dict[str, dict[str, Any]]:
+    """The configuration as plain data, for `check` and the log."""
+    sections = {f.name: getattr(config, f.name) for f in fields(config)}
+    return {
+        name: {f.name: getattr(section, f.name) for f in fields(section)}
+        for name, section in sections.items()
+        if is_dataclass(section)
+    }

@@ -1,0 +1,71 @@
+"""Every error that a person is meant to read.
+
+SlurmFairError             exit code 1: the thing asked for failed
+|-- InputError             exit code 2: wrong usage or wrong input, with the cure in the message
+|   |-- ConfigError        the configuration file
+|   |-- SlurmTextError     an answer of Slurm that we cannot read
+|   `-- TemplateError      a batch template or a value for it
+|-- SlurmError             a Slurm command failed, timed out, or is missing
+|   `-- SlurmUnreachable   the controller did not answer: nothing is known
+|-- StoreError             the journal cannot be opened, read or written
+|   |-- NotTheOwner        another daemon owns the journal
+|   `-- UnsafeStore        exit code 2: others could change the journal's directory or files
+|-- LabError               the private Slurm of the lab could not be brought up
+`-- PolicyError            a policy is unknown, raised, or returned a plan that cannot be
+"""
+
+from __future__ import annotations
+
+
+class SlurmFairError(Exception):
+    """The thing asked for failed."""
+
+    exit_code = 1
+
+
+class InputError(SlurmFairError):
+    """Wrong usage or wrong input; the message says where and how to mend it."""
+
+    exit_code = 2
+
+
+class ConfigError(InputError):
+    """The configuration cannot be used as it is."""
+
+
+class SlurmTextError(InputError):
+    """Slurm answered with something that is not what we asked for."""
+
+
+class TemplateError(InputError):
+    """A batch template, or a value that goes into one, cannot be used."""
+
+
+class SlurmError(SlurmFairError):
+    """A Slurm command failed."""
+
+
+class SlurmUnreachable(SlurmError):
+    """The controller did not answer, so nothing is known."""
+
+
+class StoreError(SlurmFairError):
+    """The journal cannot be opened, read or written."""
+
+
+class NotTheOwner(StoreError):
+    """Another daemon owns the journal."""
+
+
+class UnsafeStore(StoreError):
+    """The journal lies where others could change it; the message says how to mend that."""
+
+    exit_code = 2
+
+
+class LabError(SlurmFairError):
+    """The private Slurm could not be brought up."""
+
+
+class PolicyError(SlurmFairError):
+    """A policy is unknown, raised, or returned a plan that cannot be."""

@@ -1,0 +1,417 @@
+"""The job's side of a lease, for training scripts; needs only the standard library, so it may be copied.
+
+    from slurm_fair import lease
+
+    newest = lease.latest("snapshots")                      # None on the very first run
+    for step in range(newest.step if newest else 0, steps):
+        train(step)
+        lease.report(step=step + 1, steps=steps)
+        if lease.should_stop():                             # the controller wants the GPUs back
+            lease.save_snapshot("snapshots", step + 1, save)
+            lease.acknowledge(step + 1)
+            lease.wait_for_requeue()                        # returns only if nobody took the GPUs after all
+
+Outside Slurm, and in jobs that are not managed, every call does nothing and costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Union
+
+PROTOCOL_VERSION = 1
+LOOK_SECONDS = 0.5  # how often the request file is looked at
+REPORT_SECONDS = 5.0  # how often a report is written
+REPORT_BYTES_MAX = 64 * 1024  # the controller reads no longer file
+GRACE_SECONDS = 120.0
+PHASES = ("data", "forward", "backward", "update", "sync")
+SNAPSHOT = re.compile(r"^snapshot-r(\d+)-s(\d+)$")
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class Status:
+    """What this run has: GPUs and lease end change from run to run."""
+
+    restart: int
+    gpus: int
+    lease_end: float | None
+    learning_rate_factor: float
+
+
+@dataclass(frozen=True, order=True)
+class Snapshot:
+    """A saved state; the later restart is the newer one, whatever its step (a dead node may live on)."""
+
+    restart: int
+    step: int
+    path: Path
+
+
+class Lease:
+    """One run of one job: what was asked of it, and what it answered."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Read who we are; touches no file and no signal yet."""
+        self._environ = environ
+        self._managed = environ.get("SLURM_FAIR_MANAGED") == "1"
+        folder = environ.get("SLURM_FAIR_DIR", "")
+        self._folder = Path(folder) if self._managed and folder else None
+        self.restart = _whole(environ.get("SLURM_RESTART_COUNT"), 0)
+        self.grace_seconds = float(_whole(environ.get("SLURM_FAIR_GRACE"), int(GRACE_SECONDS)))
+        self._signals = 0
+        self._watching = False
+        self._looked_at = -math.inf
+        self._signals_looked_at = 0
+        self._request_in_file = 0
+        self._answered: int | None = None
+        self._noticed_at: float | None = None
+        self._reported_at = -math.inf
+        self._report: dict[str, Any] = {}
+        self._phases: dict[str, tuple[float, int]] = {}
+
+    def should_stop(self) -> bool:
+        """Whether a request for the GPUs waits for an answer; cheap enough for every step."""
+        if not self._managed:
+            return False
+        self._watch()
+        self._look()
+        if self._request() <= self._answered_so_far():
+            return False
+        if self._noticed_at is None:
+            self._noticed_at = time.monotonic()
+        return True
+
+    def acknowledge(self, step: int | None, path: PathLike | None = None, saved: bool = True) -> bool:
+        """Answer the request, the state being on disk (rank 0 for all); False if nobody asked."""
+        if not self.should_stop():
+            return False
+        noticed_at = self._noticed_at if self._noticed_at is not None else time.monotonic()
+        answer = {
+            "request": self._request(),
+            "saved": saved,
+            "step": step,
+            "path": None if path is None else os.fspath(path),
+            "save_s": round(time.monotonic() - noticed_at, 3),
+        }
+        self._answered, self._noticed_at = self._request(), None
+        return not self._is_leader() or self._write("ack.json", answer, durable=True)
+
+    def wait_for_requeue(self, timeout_seconds: float | None = None) -> None:
+        """Make no more progress until Slurm ends this run; go on when the grace is over and it did not."""
+        if not self._managed:
+            return
+        deadline = time.monotonic() + (self.grace_seconds if timeout_seconds is None else timeout_seconds)
+        while not self.should_stop() and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, LOOK_SECONDS))
+
+    def on_checkpoint(self, save: Callable[[], int | None]) -> bool:
+        """When asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
+        if not self.should_stop():
+            return False
+        if self.acknowledge(save()):
+            self.wait_for_requeue()
+        return True
+
+    def report(self, **keys: Any) -> bool:
+        """Tell the controller how far the training is; written at most every few seconds, True if it was."""
+        if self._folder is None or not self._is_leader():
+            return False
+        self._report.update({key: value for key, value in keys.items() if _is_plain(value)})
+        now = time.monotonic()
+        if now - self._reported_at < REPORT_SECONDS:
+            return False
+        self._reported_at = now
+        if self._phases:
+            self._report["phases"] = {name: round(s / n, 6) for name, (s, n) in self._phases.items()}
+            self._phases = {}
+        return self._write("report.json", self._report, durable=False)
+
+    @contextlib.contextmanager
+    def profile(self, phase: str, sync: Callable[[], object] | None = None) -> Iterator[None]:
+        """Time one phase of a step (data, forward, ...); `sync` waits for the GPU, which works on its own."""
+        if phase not in PHASES:
+            raise ValueError(f"phase {phase!r} is none of {', '.join(PHASES)}")
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            if sync is not None:
+                sync()
+            seconds, count = self._phases.get(phase, (0.0, 0))
+            self._phases[phase] = (seconds + time.perf_counter() - began, count + 1)
+
+    def status(self) -> Status:
+        """What this run has now."""
+        env = self._environ
+        gpus = _whole(env.get("SLURM_GPUS_ON_NODE"), 0) * _whole(env.get("SLURM_JOB_NUM_NODES"), 1)
+        factor = learning_rate_factor(env.get("SLURM_FAIR_LR_RULE", ""), gpus, self._reference_gpus(gpus))
+        return Status(self.restart, gpus, self._lease_end(), factor)
+
+    def _reference_gpus(self, gpus: int) -> int:
+        """The GPUs that the learning rate was chosen for: declared, else the first choice, else today's."""
+        choices = re.split(r"[,|]", self._environ.get("SLURM_FAIR_GPUS_CHOICES", ""))
+        return _whole(self._environ.get("SLURM_FAIR_GPUS_REFERENCE"), _whole(choices[0], gpus))
+
+    def _lease_end(self) -> float | None:
+        """The end of the lease where the site publishes it, and it speaks of this very run."""
+        folder, job = self._environ.get("SLURM_FAIR_PUBLISH_DIR"), job_name(self._environ)
+        if not (self._managed and folder and job):
+            return None
+        published = _read_json(Path(folder) / f"{job}.json")
+        end = published.get("lease_end")
+        same_run = published.get("restart", self.restart) == self.restart
+        return float(end) if same_run and isinstance(end, (int, float)) else None
+
+    def _request(self) -> int:
+        """The number of the newest request: by the runtime's file, or by the signals where there is none."""
+        return max(self._request_in_file, self._signals)
+
+    def _answered_so_far(self) -> int:
+        """The newest request that this run answered, maybe by an earlier process of it."""
+        if self._answered is None:
+            answer = self._read("ack.json")
+            self._answered = _whole(answer.get("request"), 0) if answer.get("restart") == self.restart else 0
+        return self._answered
+
+    def _look(self) -> None:
+        """Read the request file now and then, and at once after a signal.
+
+        The signal may be lost (no handler yet while modules load, a rank on another node); the file is not.
+        """
+        now = time.monotonic()
+        if self._signals == self._signals_looked_at and now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at, self._signals_looked_at = now, self._signals
+        request = self._read("request.json")
+        if request.get("restart") == self.restart:
+            self._request_in_file = max(self._request_in_file, _whole(request.get("request"), 0))
+
+    def _watch(self) -> None:
+        """Count the request signals too, after whoever handled that signal before us."""
+        if self._watching or threading.current_thread() is not threading.main_thread():
+            return
+        self._watching = True
+        number = getattr(signal, "SIG" + self._environ.get("SLURM_FAIR_SIGNAL", "USR2"), None)
+        if number is None or number == signal.SIGTERM:  # TERM must go on ending the process
+            return
+        previous = signal.getsignal(number)
+
+        def count(signum: int, frame: Any) -> None:
+            self._signals += 1
+            if callable(previous):
+                previous(signum, frame)
+
+        signal.signal(number, count)
+
+    def _is_leader(self) -> bool:
+        """One process speaks for the job: rank 0."""
+        rank = self._environ.get("RANK", self._environ.get("SLURM_PROCID"))
+        return _whole(rank, 0) == 0
+
+    def _read(self, name: str) -> dict[str, Any]:
+        """One of our files, or nothing."""
+        return {} if self._folder is None else _read_json(self._folder / name)
+
+    def _write(self, name: str, document: Mapping[str, Any], durable: bool) -> bool:
+        """Replace one of our files, unless a later run of this job wrote it; a full disk stops nobody."""
+        if self._folder is None or _whole(self._read(name).get("restart"), 0) > self.restart:
+            return False
+        head = {"v": PROTOCOL_VERSION, "restart": self.restart}
+        text = json.dumps({**head, **document, "time": round(time.time(), 3)}) + "\n"
+        if len(text) > REPORT_BYTES_MAX:
+            return False
+        try:
+            replace(self._folder / name, text.encode(), durable)
+        except OSError:
+            return False
+        return True
+
+
+def learning_rate_factor(rule: str, gpus: int, reference: int) -> float:
+    """What to multiply the learning rate by, with another number of GPUs than it was chosen for."""
+    if gpus <= 0 or reference <= 0:
+        return 1.0
+    if rule in ("linear", "sqrt"):
+        return gpus / reference if rule == "linear" else math.sqrt(gpus / reference)
+    rates = {int(n): float(r) for n, r in re.findall(r"(\d+)=([0-9.eE+-]+)", rule)}
+    return rates[gpus] / rates[reference] if rates.get(reference) and gpus in rates else 1.0
+
+
+def job_name(environ: Mapping[str, str]) -> str:
+    """The job as its directory is called: <JobId>, or <ArrayJobId>_<Task>."""
+    if environ.get("SLURM_ARRAY_JOB_ID"):
+        return f"{environ['SLURM_ARRAY_JOB_ID']}_{environ.get('SLURM_ARRAY_TASK_ID', '0')}"
+    return environ.get("SLURM_JOB_ID", "")
+
+
+def replace(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write beside and rename, so that a reader sees the old file or the new one, never a part."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.{next(_serial)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        _remove(beside)
+    if durable:
+        _sync(path.parent)
+
+
+def snapshots(directory: PathLike) -> list[Snapshot]:
+    """All whole snapshots, the newest first; half-written ones carry another name."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        found = ((SNAPSHOT.match(entry.name), Path(entry.path)) for entry in os.scandir(directory))
+        return sorted((Snapshot(int(m[1]), int(m[2]), path) for m, path in found if m), reverse=True)
+    return []
+
+
+def latest(directory: PathLike, valid: Callable[[Path], bool] | None = None) -> Snapshot | None:
+    """The newest snapshot that is not empty and passes the caller's own check, to resume from."""
+    whole = (snapshot for snapshot in snapshots(directory) if _has_content(snapshot.path))
+    return next((snapshot for snapshot in whole if valid is None or valid(snapshot.path)), None)
+
+
+def may_write(directory: PathLike, restart: int | None = None) -> bool:
+    """The fence: no, if a later run of this job has saved there (after a node failure two may be alive)."""
+    own = CURRENT.restart if restart is None else restart
+    return all(snapshot.restart <= own for snapshot in snapshots(directory))
+
+
+def save_snapshot(
+    directory: PathLike,
+    step: int,
+    write: Callable[[Path], object],
+    keep: int = 2,
+    restart: int | None = None,
+) -> Path | None:
+    """Keep what `write(path)` makes, a file or folder, whole or not at all; None if the fence forbids it."""
+    own = CURRENT.restart if restart is None else restart
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not may_write(folder, own):
+        return None
+    final = folder / f"snapshot-r{own:06d}-s{step:012d}"
+    beside = folder / f".{final.name}.{os.getpid()}.{next(_serial)}"
+    try:
+        write(beside)
+        _sync_tree(beside)
+        if beside.is_dir() and final.exists():
+            shutil.rmtree(final)  # the same step of the same run, saved again
+        os.replace(beside, final)
+    finally:
+        _remove(beside)
+    _sync(folder)
+    for old in snapshots(folder)[max(keep, 1) :]:
+        _remove(old.path)
+    return final
+
+
+def _whole(text: Any, default: int) -> int:
+    """A whole number from text that Slurm or a file gave, or the default."""
+    try:
+        return int(text)
+    except (TypeError, ValueError):
+        return default
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether JSON can carry the value (it has no NaN)."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """The object in a file, or an empty one where there is none."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _has_content(path: Path) -> bool:
+    """Whether anything is in the file or folder (a crash of the file system leaves empty ones)."""
+    with contextlib.suppress(OSError):
+        return any(path.iterdir()) if path.is_dir() else path.stat().st_size > 0
+    return False
+
+
+def _sync(path: Path) -> None:
+    """Have the disk keep one file or folder entry."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_tree(path: Path) -> None:
+    """Have the disk keep a file, or a folder with all that is in it."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            _sync(Path(folder) / name)
+    _sync(path)
+
+
+def _remove(path: Path) -> None:
+    """Take a file or folder away, if it is there."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+CURRENT = Lease(os.environ)  # the run that this process belongs to
+should_stop = CURRENT.should_stop
+acknowledge = CURRENT.acknowledge
+wait_for_requeue = CURRENT.wait_for_requeue
+on_checkpoint = CURRENT.on_checkpoint
+report = CURRENT.report
+profile = CURRENT.profile
+status = CURRENT.status
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The same calls for shell scripts: should-stop and ack exit 0 for yes, 1 for no."""
+    parser = argparse.ArgumentParser("lease.py", description="The job's side of a lease, in shell scripts.")
+    parser.add_argument("verb", choices=("should-stop", "ack", "wait", "status", "report"))
+    parser.add_argument("keys", nargs="*", metavar="KEY=NUMBER", help="for report")
+    parser.add_argument("--step", type=int, help="for ack: the step that is saved")
+    parser.add_argument("--path", help="for ack: where it is saved")
+    parser.add_argument("--not-saved", action="store_true", help="for ack: nothing could be saved")
+    given = parser.parse_args(arguments)
+    if given.verb == "wait":
+        wait_for_requeue()
+    elif given.verb == "status":
+        print(json.dumps(asdict(status())))
+    elif given.verb == "report":
+        with contextlib.suppress(ValueError):
+            report(**{key: float(value) for key, _, value in (pair.partition("=") for pair in given.keys)})
+    elif given.verb == "ack":
+        return 0 if acknowledge(given.step, given.path, not given.not_saved) else 1
+    return 0 if given.verb != "should-stop" or should_stop() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

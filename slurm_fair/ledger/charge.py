@@ -1,0 +1,195 @@
+"""Charge one window: lives and runs in, a ledger at the window's end out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slurm_fair.ledger import metrics
+from slurm_fair.ledger.lives import JobLives, JobRuns, at, join
+from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
+from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
+from slurm_fair.model.columns import Bools, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What each life has come to by the window's end."""
+
+    had: Floats
+    owed: Floats
+    waited: Floats
+    ran: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the window adds to claims and tenants."""
+
+    lives: Floats
+    quota: Floats
+    demand: Floats
+
+
+def charge(
+    ledger: Ledger, lives: JobLives, runs: JobRuns, until: float, settings: LedgerSettings
+) -> tuple[Ledger, Totals]:
+    """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before."""
+    runs, closed = runs.less_already_charged(lives.key, ledger.closed)
+    used = gpu_seconds(runs, ledger.began)
+    had = totals(runs.life, used - runs.charged, len(lives))
+    ran = totals(runs.life, runs.end - runs.start - runs.charged_seconds, len(lives))
+    owed = _owed(ledger, lives, until, settings)
+    jobs = ledger.jobs
+    result = Totals(
+        had=at(jobs.had, lives.account, 0.0) + had,
+        owed=at(jobs.owed, lives.account, 0.0) + owed.lives,
+        waited=np.maximum(at(jobs.waited, lives.account, 0.0) + _active_seconds(ledger, lives) - ran, 0.0),
+        ran=at(jobs.ran, lives.account, 0.0) + ran,
+    )
+    charged = replace(
+        ledger,
+        time=until,
+        tenants=_tenants_after(ledger.tenants, lives, had, owed, ledger.began),
+        jobs=_accounts_after(lives, runs, used, result),
+        closed=_closed_after(closed, lives, runs, used, until - settings.closed_memory_seconds),
+    )
+    return charged, result
+
+
+def gpu_seconds(runs: JobRuns, began: float) -> Floats:
+    """What runs held since the ledger began."""
+    return runs.gpus * np.maximum(runs.end - np.maximum(runs.start, began), 0.0)
+
+
+def _active_seconds(ledger: Ledger, lives: JobLives) -> Floats:
+    """Seconds by which each life grew; negative for one that had ended before the last look was taken."""
+    known_and_active = at(ledger.jobs.active, lives.account, False)
+    seconds: Floats = lives.active_to - np.where(known_and_active, ledger.time, lives.active_from)
+    return seconds
+
+
+def _owed(ledger: Ledger, lives: JobLives, until: float, settings: LedgerSettings) -> _Shared:
+    known = at(ledger.jobs.active, lives.account, False)
+    real = np.flatnonzero((lives.active_to > lives.active_from) | known)
+    since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))[real]
+    some = lives.take(real)
+    claims = Claims(some.tenant, some.gpus, some.weight, since, some.active_to)
+    cluster = Cluster(ledger.total_gpus, ledger.tenants.weight, ledger.tenants.last_job)
+    window = integrate(claims, cluster, ledger.time, until, settings)
+    owed, quota, demand = window.claims, window.quota, window.demand
+    late = (~known[real] & (since < ledger.time)) | (known[real] & (some.active_to < ledger.time))
+    if late.any():
+        submit = np.where(known[real], some.submit, since)
+        missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
+        owed, quota, demand = owed + missed.lives, quota + missed.quota, demand + missed.demand
+    per_life = np.zeros(len(lives))
+    per_life[real] = owed
+    return _Shared(per_life, quota, demand)
+
+
+def _late(
+    ledger: Ledger,
+    claims: Claims,
+    submit: Floats,
+    late: Bools,
+    cluster: Cluster,
+    level: Floats,
+    settings: LedgerSettings,
+) -> _Shared:
+    """Mend what was integrated before the news came (Slurm's times are whole seconds, cut off).
+
+    The last seconds are integrated again, once as they were believed and once as they are now known, over the
+    jobs that the ledger knows. That is exact unless other jobs of the tenant ended, or nodes or weights
+    changed, in those very seconds. News older than `late_seconds` (a partition that became managed) changes
+    only what the job itself is owed, at today's level: siblings and tenants have been told their shares.
+    """
+    seconds_back = ledger.time - settings.late_seconds
+    known = np.isneginf(claims.since)
+    from_time = np.where(known, claims.until, claims.since)[late]
+    earliest = max(ledger.began, seconds_back, float(from_time.min()))
+    joined = (cluster.last_job + settings.tenant_memory_seconds <= ledger.time)[claims.tenant]
+    concerned = np.zeros(len(cluster.weight), dtype=bool)
+    concerned[claims.tenant[late]] = True
+    concerned |= bool((late & joined).any())  # a new tenant changes everybody's quota
+    rows = np.flatnonzero(concerned[claims.tenant])
+    truth = claims.take(rows).with_columns(since=submit[rows])
+    is_known = np.flatnonzero(known[rows])
+    belief = truth.take(is_known)
+    belief = belief.with_columns(until=np.full(len(belief), np.inf))
+    # Tenants outside the concerned ones keep their quotas: they count as present through last_job.
+    now = integrate(truth, cluster, earliest, ledger.time, settings)
+    then = integrate(belief, cluster, earliest, ledger.time, settings)
+    owed = np.zeros(len(claims))
+    owed[rows] = now.claims
+    owed[rows[is_known]] -= then.claims
+    older = np.where(late & ~known, np.maximum(earliest - claims.since, 0.0), 0.0)
+    share = metrics.job_share(level[claims.tenant], claims.weight)
+    owed += metrics.job_claim(claims.gpus, share) * older
+    quota, demand = now.quota - then.quota, now.demand - then.demand
+    return _Shared(owed, np.where(concerned, quota, 0.0), np.where(concerned, demand, 0.0))
+
+
+def _tenants_after(
+    tenants: TenantAccounts, lives: JobLives, had: Floats, owed: _Shared, began: float
+) -> TenantAccounts:
+    real = np.flatnonzero(lives.active_to > np.maximum(lives.active_from, began))
+    last_job = tenants.last_job.copy()
+    np.maximum.at(last_job, lives.tenant[real], lives.active_to[real])
+    return tenants.with_columns(
+        had=tenants.had + totals(lives.tenant, had, len(tenants)),
+        owed_quota=tenants.owed_quota + owed.quota,
+        owed_demand=tenants.owed_demand + owed.demand,
+        last_job=last_job,
+    )
+
+
+def _accounts_after(lives: JobLives, runs: JobRuns, used: Floats, result: Totals) -> JobAccounts:
+    run_start, run_had = np.zeros(len(lives)), np.zeros(len(lives))
+    run_start[runs.life[runs.open]] = runs.start[runs.open]
+    run_had[runs.life[runs.open]] = used[runs.open]
+    left = np.flatnonzero(~lives.ended)
+    if (np.diff(lives.key[left]) < 0).any():
+        left = left[np.argsort(lives.key[left], kind="stable")]
+    return JobAccounts(
+        key=lives.key[left],
+        submit=lives.submit[left],
+        incarnation=lives.incarnation[left],
+        restarts=lives.restarts[left],
+        tenant=lives.tenant[left],
+        gpus=lives.gpus[left],
+        weight=lives.weight[left],
+        had=result.had[left],
+        owed=result.owed[left],
+        waited=result.waited[left],
+        ran=result.ran[left],
+        run_start=run_start[left],
+        run_had=run_had[left],
+        active=lives.active_to[left] > lives.active_from[left],
+    )
+
+
+def _closed_after(
+    closed: ClosedRuns, lives: JobLives, runs: JobRuns, used: Floats, forget_before: float
+) -> ClosedRuns:
+    """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
+    over = runs.take(~runs.open)
+    without_run = lives.ended & (lives.seen >= 0)
+    without_run[over.life[over.incarnation == lives.incarnation[over.life]]] = False
+    ends = lives.take(without_run)
+    fresh = ClosedRuns(
+        key=np.concatenate([lives.key[over.life], ends.key]),
+        submit=np.concatenate([over.incarnation, ends.incarnation]),
+        start=np.concatenate([over.start, np.zeros(len(ends))]),
+        end=np.concatenate([over.end, ends.active_to]),
+        gpus=np.concatenate([over.gpus, ends.gpus]),
+        tenant=np.concatenate([lives.tenant[over.life], ends.tenant]),
+        charged=np.concatenate([used[~runs.open], np.zeros(len(ends))]),
+        since=closed.since,
+    )
+    closed = join(closed, fresh)
+    if len(closed) and forget_before > closed.since and (old := closed.end < forget_before).any():
+        closed = closed.take(~old)
+    return replace(closed, since=max(closed.since, forget_before))

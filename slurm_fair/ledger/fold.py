@@ -1,0 +1,95 @@
+"""The fold: a ledger and a look at the cluster make the next ledger, and say what happened between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from slurm_fair.ledger.charge import charge
+from slurm_fair.ledger.happened import happened
+from slurm_fair.ledger.observed import lives_seen
+from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.model import Event, JobAccounts, Ledger, Snapshot, TenantAccounts
+from slurm_fair.model.columns import Floats, Ints, find
+
+DEFAULTS = LedgerSettings()
+
+
+def advance(
+    ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings = DEFAULTS
+) -> tuple[Ledger, tuple[Event, ...]]:
+    """The ledger at the snapshot's instant; a snapshot older than the ledger changes nothing.
+
+    Arrivals, starts and ends count from the instants that Slurm gives. Holds, nodes, weights, gangs and a job's
+    account have no such instants: their changes count from the snapshot that shows them.
+    """
+    if snapshot.time < ledger.time:
+        return ledger, ()
+    known, tenant_row = with_tenants(ledger, snapshot.tenants.names, snapshot.tenants.weight)
+    lives, runs = lives_seen(known, snapshot, tenant_row, settings)
+    charged, result = charge(known, lives, runs, snapshot.time, settings)
+    events = happened(known, snapshot, lives, runs, result)
+    weight = charged.tenants.weight.copy()
+    weight[tenant_row] = snapshot.tenants.weight
+    after = replace(
+        charged,
+        total_gpus=float(snapshot.total_gpus),
+        tenants=charged.tenants.with_columns(weight=weight),
+        jobs=_as_seen(charged.jobs, snapshot, tenant_row),
+    )
+    return after, events
+
+
+def with_tenants(ledger: Ledger, names: tuple[str, ...], weight: Floats) -> tuple[Ledger, Ints]:
+    """The ledger with rows for these tenants as well, and the row of each."""
+    old = ledger.tenants
+    if names == old.names:
+        return ledger, np.arange(len(names))
+    row = {name: number for number, name in enumerate(old.names)}
+    new = {name: number for number, name in enumerate(names) if name not in row}
+    if not new:
+        return ledger, np.array([row[name] for name in names], dtype=np.int64)
+    everyone = tuple(sorted([*old.names, *new]))
+    from_old = np.array([row.get(name, -1) for name in everyone], dtype=np.int64)
+    from_new = np.array([new.get(name, -1) for name in everyone], dtype=np.int64)
+    place = np.empty(len(old), dtype=np.int64)
+    place[from_old[from_old >= 0]] = np.flatnonzero(from_old >= 0)
+    tenants = _widened(old, everyone, from_old)
+    tenants.weight[from_new >= 0] = weight[from_new[from_new >= 0]]
+    row = {name: number for number, name in enumerate(everyone)}
+    wider = replace(
+        ledger,
+        tenants=tenants,
+        jobs=ledger.jobs.with_columns(tenant=place[ledger.jobs.tenant]),
+        closed=ledger.closed.with_columns(tenant=place[ledger.closed.tenant]),
+    )
+    return wider, np.array([row[name] for name in names], dtype=np.int64)
+
+
+def _widened(old: TenantAccounts, names: tuple[str, ...], from_old: Ints) -> TenantAccounts:
+    def column(values: Floats, absent: float) -> Floats:
+        result = np.full(len(names), absent)
+        result[from_old >= 0] = values[from_old[from_old >= 0]]
+        return result
+
+    return TenantAccounts(
+        names=names,
+        weight=column(old.weight, 0.0),
+        had=column(old.had, 0.0),
+        owed_quota=column(old.owed_quota, 0.0),
+        owed_demand=column(old.owed_demand, 0.0),
+        last_job=column(old.last_job, -np.inf),
+    )
+
+
+def _as_seen(accounts: JobAccounts, snapshot: Snapshot, tenant_row: Ints) -> JobAccounts:
+    """From here on jobs count with the gang, weight, tenant and holds that the snapshot shows."""
+    jobs = snapshot.jobs
+    row = find(jobs.key, accounts.key)
+    return accounts.with_columns(
+        gpus=jobs.gpus[row],
+        weight=jobs.weight[row],
+        tenant=tenant_row[jobs.tenant[row]] if len(row) else accounts.tenant,
+        active=jobs.active[row],
+    )

@@ -1,0 +1,106 @@
+"""Who lived in a window and who ran when: the one form in which snapshots and accounting charge the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model import ClosedRuns, JobAccounts
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+
+Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
+Table = TypeVar("Table", bound=Columns)
+
+
+@dataclass(frozen=True, slots=True)
+class JobLives(Columns):
+    """One row per job that lived at some time of the window, in any order."""
+
+    key: Ints
+    account: Ints  # row of the ledger's jobs, -1 = opened in this window
+    seen: Ints  # row of the snapshot's jobs, -1 = not in it
+    submit: Floats  # of the job
+    incarnation: Floats  # SubmitTime and restarts as known at the window's end
+    restarts: Ints
+    tenant: Ints  # row of the ledger's tenants
+    gpus: Ints  # as they were in the window
+    weight: Floats
+    active_from: Floats  # may lie before the window for a job that was not known yet
+    active_to: Floats  # may lie before the window for a job whose end was not known yet
+    ended: Bools
+    news: Bools  # nobody has been told of this job
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRuns(Columns):
+    """One row per run that touched the window; a life may have several."""
+
+    life: Ints  # row of the lives
+    incarnation: Floats
+    restarts: Ints
+    gpus: Ints
+    start: Floats
+    end: Floats  # the window's end for an open run
+    open: Bools
+    charged: Floats  # GPU-seconds charged earlier
+    charged_seconds: Floats
+    news: Bools  # nobody has been told of its start
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    def less_already_charged(self, keys: Ints, closed: ClosedRuns) -> tuple[Self, ClosedRuns]:
+        """Runs that were closed (or settled) earlier are opened again, so that nothing is charged twice."""
+        fresh = np.flatnonzero(self.news)
+        known = np.flatnonzero(np.isin(closed.key, keys[self.life[fresh]]) & (closed.start > 0))
+        if not len(known):
+            return self, closed
+        row_of = {run: row for row, run in zip(known, _pairs(closed.key, closed.start, known), strict=True)}
+        ours = _pairs(keys[self.life], self.start, fresh)
+        both = [(run, row_of[pair]) for run, pair in zip(fresh, ours, strict=True) if pair in row_of]
+        runs, rows = np.array(both, dtype=np.int64).reshape(-1, 2).T
+        charged, seconds, news = self.charged.copy(), self.charged_seconds.copy(), self.news.copy()
+        charged[runs] = closed.charged[rows]
+        seconds[runs] = closed.end[rows] - closed.start[rows]
+        news[runs] = False
+        left = np.delete(np.arange(len(closed)), rows)
+        return replace(self, charged=charged, charged_seconds=seconds, news=news), closed.take(left)
+
+
+def at(column: Column, rows: Ints, absent: Any) -> Column:
+    """The entries of some rows, with a value for row -1."""
+    if not len(column):
+        return np.full(len(rows), absent, dtype=column.dtype)
+    return np.where(rows >= 0, column[rows], column.dtype.type(absent))
+
+
+def join(first: Table, second: Table) -> Table:
+    """Both tables' rows, one after the other."""
+    if not len(second):
+        return first
+    others = second._arrays()
+    return first.with_columns(**{n: np.concatenate([c, others[n]]) for n, c in first._arrays().items()})
+
+
+def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:
+    """Which of these incarnations are in the closed runs already."""
+    rows = np.flatnonzero(np.isin(closed.key, keys))
+    there = set(_pairs(closed.key, closed.submit, rows))
+    everyone = _pairs(keys, submits, np.arange(len(keys)))
+    return np.array([pair in there for pair in everyone], dtype=bool)
+
+
+def seconds_charged(jobs: JobAccounts, rows: Ints, time: float) -> Floats:
+    """Seconds of the open runs that were charged up to `time`; 0 for accounts without one."""
+    start = at(jobs.run_start, rows, 0.0)
+    return np.where(start > 0, np.maximum(time - start, 0.0), 0.0)
+
+
+def _pairs(keys: Ints, instants: Floats, rows: Ints) -> list[tuple[int, float]]:
+    return list(zip(keys[rows].tolist(), instants[rows].tolist(), strict=True))

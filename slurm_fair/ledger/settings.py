@@ -1,0 +1,17 @@
+"""The choices that LTGF leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """How the ledger counts."""
+
+    tenant_memory_seconds: float = 30 * DAY  # a tenant without jobs counts in everybody's quota for so long
+    late_seconds: float = 5.0  # how far behind the last snapshot news may change what siblings were owed
+    closed_memory_seconds: float = DAY / 4  # how long a closed run can still be settled with accounting
+    water_filled: bool = False  # share among a tenant's jobs: the paper's eq. 13, or max-min

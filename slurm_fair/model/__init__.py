@@ -1,0 +1,49 @@
+"""The nouns: frozen values made of the standard library and numpy."""
+
+from slurm_fair.model.account import ClosedRuns, JobAccounts, Ledger, TenantAccounts
+from slurm_fair.model.action import Action, Outcome, Result, Verb
+from slurm_fair.model.ids import label, labels, pack_keys, parse_label, unpack_keys
+from slurm_fair.model.job import Blocked, JobState, JobTable
+from slurm_fair.model.lease import LeasePhase, Leases, LeaseTerms
+from slurm_fair.model.node import NodeTable, PartitionTable
+from slurm_fair.model.placement import Placement
+from slurm_fair.model.plan import Plan, Verdict
+from slurm_fair.model.record import Event, Standing, TickRecord
+from slurm_fair.model.run import RunTable
+from slurm_fair.model.snapshot import Blind, LeftAlone, Snapshot
+from slurm_fair.model.tenant import TenantTable
+
+__all__ = [
+    "Action",
+    "Blind",
+    "Blocked",
+    "ClosedRuns",
+    "Event",
+    "JobAccounts",
+    "JobState",
+    "JobTable",
+    "LeasePhase",
+    "LeaseTerms",
+    "Leases",
+    "Ledger",
+    "LeftAlone",
+    "NodeTable",
+    "Outcome",
+    "PartitionTable",
+    "Placement",
+    "Plan",
+    "Result",
+    "RunTable",
+    "Snapshot",
+    "Standing",
+    "TenantAccounts",
+    "TenantTable",
+    "TickRecord",
+    "Verb",
+    "Verdict",
+    "label",
+    "labels",
+    "pack_keys",
+    "parse_label",
+    "unpack_keys",
+]

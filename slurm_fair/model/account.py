@@ -1,0 +1,103 @@
+"""The ledger's columns: what tenants and jobs have had and were owed (metrics.py says what each means)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+
+
+@dataclass(frozen=True, slots=True)
+class TenantAccounts(Columns):
+    """One row per tenant ever seen, sorted by name; all integrals in GPU-seconds since the beginning."""
+
+    names: tuple[str, ...]
+    weight: Floats
+    had: Floats  # integral of A_j
+    owed_quota: Floats  # integral of Q_j: eq. 16, for choosing
+    owed_demand: Floats  # integral of min(D_j, Q_j): eq. 8, for reports
+    last_job: Floats  # instant at which it last had an active job
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def none(cls) -> Self:
+        """No tenants."""
+        empty = np.zeros(0)
+        return cls((), empty, empty, empty, empty, empty)
+
+
+@dataclass(frozen=True, slots=True)
+class JobAccounts(Columns):
+    """One row per job that lives, sorted by key; all integrals in GPU-seconds since its submission."""
+
+    key: Ints
+    submit: Floats  # of the job, not moved by requeues
+    incarnation: Floats  # SubmitTime last seen: with `restarts` it tells a requeue from a reused id
+    restarts: Ints
+    tenant: Ints  # row of the tenants' table
+    gpus: Ints
+    weight: Floats
+    had: Floats  # integral of A_i, all runs
+    owed: Floats  # integral of min(D_i, S_i)
+    waited: Floats  # seconds active and not running
+    ran: Floats  # seconds running
+    run_start: Floats  # start of the open run, 0 = not running
+    run_had: Floats  # part of `had` that belongs to the open run
+    active: Bools  # as last seen
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def none(cls) -> Self:
+        """No jobs."""
+        ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(
+            ints, floats, floats, ints, ints, ints, floats, floats, floats, floats, floats, floats, floats,
+            np.zeros(0, dtype=bool),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRuns(Columns):
+    """Runs that are over and what they were charged, in the order of closing, until accounting settles them."""
+
+    key: Ints
+    submit: Floats  # SubmitTime of the incarnation
+    start: Floats  # 0 = this incarnation ended without a run
+    end: Floats
+    gpus: Ints
+    tenant: Ints  # row of the tenants' table
+    charged: Floats  # GPU-seconds, part of the tenant's `had`
+    since: float  # runs that ended before this instant are forgotten and charged no more
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def none(cls, since: float = 0.0) -> Self:
+        """No closed runs."""
+        ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(ints, floats, floats, floats, ints, ints, floats, since)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Everything owed and had, up to one instant."""
+
+    time: float
+    began: float
+    total_gpus: float  # M, as last seen
+    tenants: TenantAccounts
+    jobs: JobAccounts
+    closed: ClosedRuns = field(default_factory=ClosedRuns.none)
+
+    @classmethod
+    def new(cls, time: float) -> Self:
+        """A ledger that has seen nothing yet."""
+        return cls(time, time, 0.0, TenantAccounts.none(), JobAccounts.none(), ClosedRuns.none(time))

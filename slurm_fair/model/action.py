@@ -1,0 +1,49 @@
+"""What may be done to a job, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verb(Enum):
+    """The whole list: nothing else is ever done to anybody's job."""
+
+    CLOSE = "close"  # keep it waiting: set or renew its gate, take node lists of ours away
+    OPEN = "open"  # let Slurm start it, on exactly these nodes
+    ASK = "ask"  # ask the running job to checkpoint
+    REQUEUE = "requeue"  # give its GPUs back; a job that ended meanwhile stays ended
+    FREE = "free"  # undo everything of ours: plain Slurm from here on
+
+
+class Result(Enum):
+    """An act has three ends; UNKNOWN is settled only by looking again."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One act on one job, with the identity that it was decided for."""
+
+    verb: Verb
+    key: int
+    record: int  # Slurm's record id; with `whole_record` the act is on the unsplit array
+    submit: float
+    restarts: int
+    nodes: tuple[str, ...] = ()
+    until: float = 0.0
+    whole_record: bool = False
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one action."""
+
+    action: Action
+    result: Result
+    detail: str = ""
+    seconds: float = 0.0

@@ -1,0 +1,53 @@
+"""Job keys: one integer names a job or an array task for as long as Slurm's id means the same job.
+
+A key alone is not an identity, because Slurm reuses ids: (cluster, key, submit, restarts) is.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from slurm_fair.errors import InputError
+from slurm_fair.model.columns import Ints
+
+# MaxArraySize is at most 4,000,001, so a task number plus one fits 23 bits.
+TASK_BITS = 23
+NO_TASK = -1
+_LABEL = re.compile(r"(\d{1,10})(?:_(\d{1,7}))?")
+
+
+def pack_keys(base: Ints, task: Ints) -> Ints:
+    """Keys of jobs (task -1) and array tasks, in the order of their ids."""
+    return (np.asarray(base, dtype=np.int64) << TASK_BITS) | (np.asarray(task, dtype=np.int64) + 1)
+
+
+def unpack_keys(keys: Ints) -> tuple[Ints, Ints]:
+    """Base ids and tasks (-1 for a plain job) of keys."""
+    keys = np.asarray(keys, dtype=np.int64)
+    return keys >> TASK_BITS, (keys & ((1 << TASK_BITS) - 1)) - 1
+
+
+def pack(base: int, task: int = NO_TASK) -> int:
+    """Key of one job or array task."""
+    return (base << TASK_BITS) | (task + 1)
+
+
+def label(key: int) -> str:
+    """The id as its user knows it: `17` or `6_5`."""
+    base, task = int(key) >> TASK_BITS, (int(key) & ((1 << TASK_BITS) - 1)) - 1
+    return str(base) if task < 0 else f"{base}_{task}"
+
+
+def labels(keys: Ints) -> list[str]:
+    """Labels of many keys."""
+    return [label(key) for key in keys.tolist()]
+
+
+def parse_label(text: str) -> int:
+    """Key of an id as a user types it."""
+    match = _LABEL.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"'{text}' is no job id: give a number (1234) or an array task (1234_5)")
+    return pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)

@@ -1,0 +1,113 @@
+"""The managed jobs as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
+
+
+class JobState(IntEnum):
+    """What a job does now; Slurm's many words come down to these."""
+
+    WAITING = 0
+    RUNNING = 1
+    ENDING = 2  # COMPLETING: its processes are gone or going, its GPUs are not free yet
+    SUSPENDED = 3  # holds its GPUs: Slurm does not free them
+    DONE = 4  # completed, failed, cancelled: still listed, with its end time
+
+
+class Blocked(IntEnum):
+    """Why a waiting job may not be planned; NOT_BLOCKED jobs may."""
+
+    NOT_BLOCKED = 0
+    USER_HOLD = 1
+    ADMIN_HOLD = 2
+    DEPENDENCY = 3
+    OWN_BEGIN = 4  # the user's own --begin lies ahead
+    ARRAY_LIMIT = 5  # the array's own %limit
+    LIMIT = 6  # an association or QOS limit of Slurm
+    PARTITION = 7  # partition down or closed
+    SLURM_HOLD = 8  # held by Slurm itself after a failed launch, or too many requeues
+    UNSETTLED = 9  # an act of ours has an unknown outcome: look again first
+    IMPOSSIBLE = 10  # asks for more than the managed nodes can ever give
+    SHAPE = 11  # a shape that cannot be planned exactly (see LeftAlone)
+    BACKOFF = 12  # Slurm did not start it when its gate was open; tried again later
+
+
+# A job that its owner or an admin keeps back, or that asks for nothing yet, claims no share.
+INACTIVE = (
+    Blocked.USER_HOLD,
+    Blocked.ADMIN_HOLD,
+    Blocked.DEPENDENCY,
+    Blocked.OWN_BEGIN,
+    Blocked.ARRAY_LIMIT,
+    Blocked.SLURM_HOLD,
+    Blocked.IMPOSSIBLE,
+    Blocked.SHAPE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobTable(Columns):
+    """One row per managed job or array task, sorted by key."""
+
+    key: Ints
+    record: Ints  # Slurm's own record id; tasks of one unsplit array share it
+    submit: Floats  # SubmitTime; a requeue moves it
+    restarts: Ints
+    tenant: Ints  # index into Snapshot.tenants
+    user: Ints  # index into Snapshot.users
+    partition: Ints  # index into Snapshot.partitions
+    state: Codes  # JobState
+    blocked: Codes  # Blocked
+    gated: Bools  # kept back by a gate of ours
+    gate_until: Floats  # when it opens by itself: inf = held by us; of a user's own begin time too; 0 = none
+    gate_set: Floats  # when we last set a gate on it; 0 = never
+    pinned: Bools  # carries a node list of ours
+    gpus: Ints  # the gang
+    nodes: Ints  # how many nodes it wants at least
+    gpus_per_node: Ints  # 0 = any split
+    gpu_type: Ints  # index into Snapshot.gpu_types, -1 = any
+    cpus: Ints  # of the whole job
+    memory_mb: Ints  # of the whole job
+    start: Floats  # of this run; 0 while waiting
+    end: Floats  # 0 while it lives
+    time_limit_seconds: Floats  # inf = none
+    checkpoints: Bools  # speaks the checkpoint protocol
+    requeueable: Bools  # Slurm would requeue it
+    acknowledged: Codes  # of the request under way: 0 no answer, 1 saved, 2 could not save
+    array_limit: Ints  # the array's %limit, 0 = none
+    weight: Floats
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No jobs."""
+        return cls(**{name: np.zeros(0, dtype=dtype) for name, dtype in _DTYPES.items()})
+
+    @property
+    def active(self) -> Bools:
+        """Jobs that claim a share now."""
+        inactive = np.isin(self.blocked, np.array(INACTIVE, dtype=np.int8))
+        waiting = self.state == JobState.WAITING
+        claims: Bools = (self.state != JobState.DONE) & ~(waiting & inactive)
+        return claims
+
+    @property
+    def holds_gpus(self) -> Bools:
+        """Jobs whose GPUs are not free."""
+        return np.isin(self.state, np.array([JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED]))
+
+
+def _dtype(annotation: str) -> type[np.generic]:
+    return {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}[annotation]
+
+
+_DTYPES = {name: _dtype(str(annotation)) for name, annotation in JobTable.__annotations__.items()}

@@ -1,0 +1,80 @@
+"""Leases: the right of a job to its GPUs until an instant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.placement import Placement
+
+
+class LeasePhase(IntEnum):
+    """Where a lease stands."""
+
+    GRANTED = 0  # GPUs promised; the gate opens when they are free, the job has not been seen running
+    RUNNING = 1
+    REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTerms:
+    """The site's rules for leases, all in seconds."""
+
+    term: float = 900.0
+    interval: float = 10.0
+    grace: float = 60.0
+    min_runtime: float = 0.0
+    aligned: bool = True
+    start_timeout: float = 60.0
+
+    def end_for(self, start: float) -> float:
+        """When a lease that starts now ends; aligned leases end together, at multiples of the term."""
+        if not self.aligned:
+            return start + max(self.term, self.min_runtime)
+        least = max(self.min_runtime, min(self.interval, self.term / 4))
+        return math.ceil((start + least) / self.term) * self.term
+
+
+@dataclass(frozen=True, slots=True)
+class Leases(Columns):
+    """One row per job that holds or was promised GPUs, sorted by key."""
+
+    key: Ints
+    phase: Codes
+    restarts: Ints  # restart count of the run that holds it
+    gpus: Ints
+    granted: Floats  # when this lease was granted or last renewed
+    start: Floats  # Slurm's start of the run; 0 until seen
+    end: Floats
+    renewals: Ints
+    asked: Floats  # when the job was asked to checkpoint; 0 = not
+    opened: Floats  # when the gate was opened; 0 = not yet
+    adopted: Bools  # it ran before we granted anything
+    places: Placement  # row = row of this table
+    node_names: tuple[str, ...]  # what the node indices of `places` mean
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The rows asked for, in ascending order, with their places."""
+        kept = np.arange(len(self))[rows]
+        new_row = np.full(len(self), -1, dtype=np.int64)
+        new_row[kept] = np.arange(len(kept))
+        taken = super(Leases, self).take(rows)
+        return taken.with_columns(places=self.places.renumber(new_row))
+
+    @classmethod
+    def none(cls) -> Self:
+        """No leases."""
+        ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(
+            ints, np.zeros(0, dtype=np.int8), ints, ints, floats, floats, floats, ints, floats, floats,
+            np.zeros(0, dtype=bool), Placement.none(), (),
+        )  # fmt: skip

@@ -1,0 +1,20 @@
+"""What we have imposed on a record of Slurm and have not taken back yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One record that is not plain Slurm any more; enough to free it with the journal alone."""
+
+    key: int
+    record: int  # Slurm's record id
+    whole_record: bool  # the mark lies on an unsplit array, not on one task
+    submit: float
+    restarts: int
+    gate_until: float  # inf = hold gate, 0 = none
+    pinned: bool  # carries a node list of ours
+    set_at: float
+    user_nodes: str = ""  # the user's own node list, to be given back

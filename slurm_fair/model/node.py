@@ -1,0 +1,44 @@
+"""The managed nodes and the partitions as columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model.columns import Bools, Columns, Ints, check_lengths
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTable(Columns):
+    """One row per node of a managed partition, in Slurm's order."""
+
+    names: tuple[str, ...]
+    gpus: Ints  # configured
+    gpus_others: Ints  # held by jobs that are not ours: never planned on
+    gpu_type: Ints  # index into Snapshot.gpu_types
+    cpus: Ints
+    cpus_others: Ints
+    memory_mb: Ints
+    memory_others_mb: Ints
+    usable: Bools  # can start work now: not down, drained, reserved for others, of unknown state
+    why: tuple[str, ...]  # Slurm's word for what keeps an unusable node; empty for a usable one
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @property
+    def capacity(self) -> Ints:
+        """GPUs that managed jobs can have on each node now."""
+        free = np.maximum(self.gpus - self.gpus_others, 0)
+        return np.where(self.usable, free, 0).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTable:
+    """The partitions that jobs of the snapshot name."""
+
+    names: tuple[str, ...]
+    up: Bools
+    members: NDArray[np.bool_]  # [partition, node]

@@ -1,0 +1,62 @@
+"""Which GPUs of which nodes: (row, node, gpus) triples over the rows of another table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from slurm_fair.model.columns import Columns, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Placement(Columns):
+    """Sorted by row; `node` is an index into the snapshot's nodes."""
+
+    row: Ints
+    node: Ints
+    gpus: Ints
+
+    @classmethod
+    def none(cls) -> Self:
+        """Nothing placed."""
+        empty = np.zeros(0, dtype=np.int64)
+        return cls(empty, empty, empty)
+
+    @classmethod
+    def of(cls, triples: list[tuple[int, int, int]]) -> Self:
+        """From (row, node, gpus) triples in any order."""
+        if not triples:
+            return cls.none()
+        table = np.array(sorted(triples), dtype=np.int64)
+        return cls(table[:, 0], table[:, 1], table[:, 2])
+
+    def per_node(self, node_count: int) -> Ints:
+        """GPUs taken on each node by all rows together."""
+        return np.bincount(self.node, weights=self.gpus, minlength=node_count).astype(np.int64)
+
+    def nodes_of(self, row: int) -> Ints:
+        """Node indices of one row."""
+        first, last = np.searchsorted(self.row, [row, row + 1])
+        return self.node[first:last]
+
+    def only(self, rows: Ints) -> Self:
+        """The triples of some rows (indices), the row numbers unchanged."""
+        return self.take(np.isin(self.row, rows))
+
+    def renumber(self, new_row: Ints) -> Self:
+        """Rows renumbered by `new_row[old]`; rows that map to -1 are dropped."""
+        rows = new_row[self.row]
+        kept = self.take(rows >= 0)
+        rows = rows[rows >= 0]
+        order = np.argsort(rows, kind="stable")
+        return type(self)(rows[order], kept.node[order], kept.gpus[order])
+
+    def plus(self, other: Placement) -> Self:
+        """Both together, sorted by row."""
+        row = np.concatenate([self.row, other.row])
+        order = np.argsort(row, kind="stable")
+        node = np.concatenate([self.node, other.node])[order]
+        gpus = np.concatenate([self.gpus, other.gpus])[order]
+        return type(self)(row[order], node, gpus)

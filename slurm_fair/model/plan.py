@@ -1,0 +1,39 @@
+"""A plan: one verdict for every managed job, and where the granted ones go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.placement import Placement
+
+
+class Verdict(IntEnum):
+    """What a plan says of one job."""
+
+    WAIT = 0  # stays behind its gate
+    GRANT = 1  # gets a lease on the nodes in `places`
+    RENEW = 2  # its lease is over and it keeps its GPUs for another
+    KEEP = 3  # its lease is not over, or it was promised GPUs earlier: untouched
+    REVOKE = 4  # its lease is over and others are owed more
+    LEAVE = 5  # may not be planned: held, blocked, ending or done
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Columns):
+    """Row i speaks of row i of the snapshot's jobs."""
+
+    verdict: Codes
+    reason: Ints  # index into `reasons`
+    rank: Ints  # position in the order of deservingness, 0 = first; -1 = not ranked
+    score: Floats  # what it was ranked by, for explain (Astraea: the job's rho); nan = none
+    places: Placement  # of GRANT rows
+    reasons: tuple[str, ...]
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""  # set when this is not the policy's own plan (it raised or was late)
+
+    def __post_init__(self) -> None:
+        check_lengths(self)

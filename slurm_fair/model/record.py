@@ -1,0 +1,62 @@
+"""What stands between two ticks, and what a tick leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from slurm_fair.model.account import Ledger
+from slurm_fair.model.action import Outcome
+from slurm_fair.model.lease import Leases, LeaseTerms
+from slurm_fair.model.plan import Plan
+from slurm_fair.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a job; the reports and the export are made of these."""
+
+    time: float
+    kind: str  # submitted started stopped finished granted opened renewed revoked asked requeued returned ...
+    key: int
+    tenant: str
+    gpus: int
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The whole state that one tick hands to the next."""
+
+    ledger: Ledger
+    leases: Leases
+    tick: int = 0
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    unsettled: Mapping[int, float] = field(default_factory=dict)  # key -> instant of an unknown outcome
+    backoff: Mapping[int, tuple[float, int]] = field(default_factory=dict)  # key -> (until, times)
+    last_jobs: int = 0  # how many jobs lived at the last look
+
+    @classmethod
+    def new(cls, time: float) -> Self:
+        """Nothing has happened yet."""
+        return cls(Ledger.new(time), Leases.none())
+
+
+@dataclass(frozen=True, slots=True)
+class TickRecord:
+    """One tick as the journal keeps it: enough to plan it again and to explain it."""
+
+    number: int
+    time: float
+    policy: str
+    settings: Mapping[str, Any]
+    terms: LeaseTerms
+    seed: int
+    snapshot: Snapshot
+    plan: Plan
+    outcomes: tuple[Outcome, ...]
+    events: tuple[Event, ...]
+    seconds: Mapping[str, float]  # observe, advance, plan, act
+    dry_run: bool = False
+    guard: str = ""  # why actions were held back, if they were

@@ -1,0 +1,50 @@
+"""What was seen of the cluster at one instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from slurm_fair.model.job import JobTable
+from slurm_fair.model.node import NodeTable, PartitionTable
+from slurm_fair.model.placement import Placement
+from slurm_fair.model.tenant import TenantTable
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A job of a managed partition that is never touched, and why."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A whole, believable view; an incomplete one is a `Blind` instead."""
+
+    time: float
+    cluster: str
+    nodes: NodeTable
+    partitions: PartitionTable
+    tenants: TenantTable
+    users: tuple[str, ...]
+    gpu_types: tuple[str, ...]
+    jobs: JobTable
+    held: Placement  # GPUs that jobs hold now, by row of `jobs`
+    wanted: Placement  # nodes that a user asked for by name (gpus = 0), by row of `jobs`
+    barred: Placement  # nodes that a user excluded (gpus = 0), by row of `jobs`
+    reasons: tuple[str, ...]  # Slurm's own reason word per row of `jobs`
+    left_alone: tuple[LeftAlone, ...] = ()
+
+    @property
+    def total_gpus(self) -> int:
+        """M of the metrics: GPUs that managed jobs can have now."""
+        return int(self.nodes.capacity.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """The cluster could not be seen; nothing may be concluded and nothing done."""
+
+    time: float
+    reason: str

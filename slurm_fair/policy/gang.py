@@ -1,0 +1,230 @@
+"""Where gangs may lie: pools of nodes, and how many nodes of a pool each gang takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model import Placement, Snapshot
+from slurm_fair.model.columns import Bools, Ints
+
+NOWHERE = -1
+Sites: TypeAlias = list[tuple[int, int]]  # (node, GPUs there)
+
+
+class Gang(NamedTuple):
+    """One job as a placer sees it: all of it or nothing. CPUs and memory are those of each node."""
+
+    gpus: int
+    pool: int
+    nodes: int  # how many
+    share: int  # GPUs that each of them must have free
+    whole: bool  # bigger than any node: takes nodes that are free altogether
+    cpus: int
+    memory_mb: int
+    wanted: tuple[int, ...] = ()
+    barred: tuple[int, ...] = ()
+
+    def over(self, nodes: list[int], sizes: Ints) -> Sites:
+        """The gang laid over these nodes: evenly, but whole nodes are filled one after the other."""
+        if len(nodes) == 1:
+            return [(nodes[0], self.gpus)]
+        if not self.whole:
+            least, more = divmod(self.gpus, len(nodes))
+            return [(node, least + (i < more)) for i, node in enumerate(nodes)]
+        sites, left = [], self.gpus
+        for node in nodes:
+            sites.append((node, min(left, int(sizes[node]))))
+            left -= sites[-1][1]
+        return sites
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """A pool is one GPU type of one partition; a region is a set of nodes that the same pools share."""
+
+    size: Ints  # configured GPUs of each node
+    region: Ints  # of each node, -1 = it cannot start work now
+    nodes: NDArray[np.bool_]  # [pool, node], usable ones only
+    regions: tuple[tuple[int, ...], ...]  # of each pool
+    biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker
+    types: int
+    choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Pools:
+        """The pools of all partitions that are up."""
+        nodes, partitions = snapshot.nodes, snapshot.partitions
+        types = len(snapshot.gpu_types)
+        region = _regions(snapshot)
+        choices = np.full((len(partitions.names) * (types + 1), max(types, 1)), NOWHERE, dtype=np.int64)
+        members: list[Bools] = []
+        for partition in np.flatnonzero(partitions.up).tolist():
+            found = 0
+            for gpu_type in range(types):
+                inside = partitions.members[partition] & (nodes.gpu_type == gpu_type)
+                if not inside.any():
+                    continue
+                choices[partition * (types + 1) + gpu_type + 1, 0] = len(members)
+                choices[partition * (types + 1), found] = len(members)
+                found += 1
+                members.append(inside)
+        inside_all = np.array(members, dtype=bool).reshape(len(members), len(nodes))
+        usable = inside_all & (region >= 0)
+        return cls(
+            size=nodes.gpus,
+            region=region,
+            nodes=usable,
+            regions=tuple(tuple(np.unique(region[mask]).tolist()) for mask in usable),
+            biggest=np.where(inside_all, nodes.gpus, 0).max(axis=1, initial=0),
+            types=types,
+            choices=choices,
+        )
+
+    def choices_of(self, partition: Ints, gpu_type: Ints) -> Ints:
+        """Pools in which each job may lie, as a [choice, job] table; type -1 = any."""
+        pools: Ints = self.choices[partition * (self.types + 1) + gpu_type + 1].T
+        return pools
+
+    def neighbourhoods(self) -> Ints:
+        """A number for each region; regions that some pool spans together have the same."""
+        number = np.arange(int(self.region.max(initial=-1)) + 1)
+        for regions in self.regions:
+            together = number[list(regions)]
+            number[np.isin(number, together)] = together.min(initial=0)
+        return number
+
+
+def _regions(snapshot: Snapshot) -> Ints:
+    """Nodes of one type in the same partitions are one region."""
+    nodes = snapshot.nodes
+    columns = [nodes.gpu_type]
+    for first in range(0, len(snapshot.partitions.names), 62):
+        members = snapshot.partitions.members[first : first + 62].astype(np.int64)
+        columns.append((members << np.arange(len(members))[:, None]).sum(axis=0))
+    order = np.lexsort(columns)
+    changes = np.zeros(len(nodes), dtype=bool)
+    for column in columns:
+        changes[1:] |= np.diff(column[order]) != 0
+    region = np.empty(len(nodes), dtype=np.int64)
+    region[order] = np.cumsum(changes)
+    return np.where(nodes.usable, region, NOWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """How each of some jobs may lie: [choice, job] tables, one row per choice of pool, fewest nodes first."""
+
+    pool: Ints  # -1 = not this way
+    count: Ints
+    share: Ints
+    whole: Bools
+    gpus: Ints  # by job, as the rest
+    cpus: Ints
+    memory_mb: Ints
+    wanted: dict[int, tuple[int, ...]]  # nodes, of the few that name some
+    barred: dict[int, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints) -> Shapes:
+        """Of these rows of the snapshot's jobs; a job is counted along `rows` here."""
+        jobs = snapshot.jobs
+        named = np.bincount(snapshot.wanted.row, minlength=len(jobs))[rows]
+        gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
+        nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
+        pool = pools.choices_of(jobs.partition[rows], jobs.gpu_type[rows])
+        biggest = np.append(pools.biggest, 0)[pool]
+        share = np.where(per_node > 0, per_node, -(-gpus // nodes))
+        count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
+        too_big = share > biggest
+        whole = too_big & (per_node == 0) & (biggest > 0)
+        possible = (pool >= 0) & (whole | (~too_big & (count >= named)))
+        tables = _fewest_nodes_first(
+            np.where(possible, pool, NOWHERE),
+            np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),
+            np.where(whole, biggest, share),
+            whole,
+        )
+        wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
+        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], wanted, barred)
+
+    def possible(self) -> Bools:
+        """Jobs that some pool could take."""
+        possible: Bools = self.pool.max(axis=0) >= 0
+        return possible
+
+    def ways(self, jobs: Ints) -> list[list[Gang]]:
+        """The ways in which each of these jobs may lie."""
+        result: list[list[Gang]] = [[] for _ in jobs]
+        gpus, cpus, memory_mb = self.gpus[jobs], self.cpus[jobs], self.memory_mb[jobs]
+        for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
+            nodes = np.maximum(count[jobs], 1)
+            columns = (
+                gpus,
+                pool[jobs],
+                nodes,
+                share[jobs],
+                whole[jobs],
+                -(-cpus // nodes),
+                -(-memory_mb // nodes),
+            )
+            for ways, gang in zip(result, map(Gang, *(column.tolist() for column in columns)), strict=True):
+                if gang.pool >= 0:
+                    ways.append(gang)
+        return self._with_names(jobs, result)
+
+    def _with_names(self, jobs: Ints, result: list[list[Gang]]) -> list[list[Gang]]:
+        if not self.wanted and not self.barred:
+            return result
+        for i, job in enumerate(jobs.tolist()):
+            wanted, barred = self.wanted.get(job, ()), self.barred.get(job, ())
+            if wanted or barred:
+                result[i] = [gang._replace(wanted=wanted, barred=barred) for gang in result[i]]
+        return result
+
+    def fitting(self, pools: Pools, free: Ints) -> Bools:
+        """Jobs whose GPUs would be found among these free ones, CPUs, memory and named nodes aside."""
+        fits: Bools = np.zeros(len(self.gpus), dtype=bool)
+        having = _having(pools, free)
+        idle = np.where((free == pools.size) & (free > 0), free, 0)
+        wholly_free = np.append((pools.nodes * idle).sum(axis=1), 0)
+        for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
+            enough = having[pool, np.minimum(share, having.shape[1] - 1)] >= count
+            fits = fits | ((pool >= 0) & np.where(whole, wholly_free[pool] >= self.gpus, enough))
+        return fits
+
+
+def _having(pools: Pools, free: Ints) -> Ints:
+    """[pool, f]: nodes of the pool with at least f free GPUs; a last row for no pool."""
+    most = int(pools.size.max(initial=0)) + 2
+    counts = np.zeros((len(pools.nodes) + 1, most), dtype=np.int64)
+    for pool, nodes in enumerate(pools.nodes):
+        counts[pool] = np.bincount(np.maximum(free[nodes], 0), minlength=most)
+    having: Ints = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return having
+
+
+def _fewest_nodes_first(pool: Ints, count: Ints, share: Ints, whole: Bools) -> tuple[Ints, Ints, Ints, Bools]:
+    if len(pool) < 2:
+        return pool, count, share, whole
+    order = np.argsort(np.where(pool >= 0, count, np.iinfo(np.int64).max), axis=0, kind="stable")
+    return (
+        np.take_along_axis(pool, order, axis=0),
+        np.take_along_axis(count, order, axis=0),
+        np.take_along_axis(share, order, axis=0),
+        np.take_along_axis(whole, order, axis=0),
+    )
+
+
+def _nodes_by_job(named: Placement, rows: Ints) -> dict[int, tuple[int, ...]]:
+    if len(named) == 0:
+        return {}
+    job_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+    nodes: dict[int, tuple[int, ...]] = {}
+    for row, node in zip(named.row.tolist(), named.node.tolist(), strict=True):
+        if row in job_of:
+            nodes[job_of[row]] = (*nodes.get(job_of[row], ()), node)
+    return nodes

@@ -1,0 +1,93 @@
+"""Placers: how a gang is laid over free nodes; a site may name another one than ours.
+
+A placer is a pure function of a room and a gang that returns all of the gang's sites or None. One that finds
+nothing must find nothing in any room with less in it: the walk asks only once for the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from slurm_fair.errors import ConfigError
+from slurm_fair.model.columns import Ints
+from slurm_fair.policy.gang import Gang, Sites
+from slurm_fair.policy.nearest import known_names
+from slurm_fair.policy.room import Room
+
+GROUP = "slurm_fair.placements"
+Placer: TypeAlias = Callable[[Room, Gang], Sites | None]
+
+
+def consolidated(room: Room, gang: Gang) -> Sites | None:
+    """As few nodes as possible, each the fullest that still fits (Astraea, section 5)."""
+    if gang.wanted or gang.barred or gang.share <= 0 or room.spared is not None:
+        return _searched(room, gang)
+    nodes = room.whole(gang) if gang.whole else room.fullest(gang)
+    if nodes is None:
+        return None
+    for node in nodes:
+        if not room.carries(node, gang.share, gang.cpus, gang.memory_mb):
+            return _searched(room, gang)
+    return gang.over(nodes, room.pools.size)
+
+
+def _searched(room: Room, gang: Gang) -> Sites | None:
+    """The same rule over every node, for what the room's stacks do not know: names, CPUs, memory, loss."""
+    fits = room.fitting(gang)
+    if gang.wanted:
+        named = list(gang.wanted)
+        if not fits[named].all():
+            return None
+    nodes = np.flatnonzero(fits)
+    if len(nodes) == 0 or (len(nodes) < gang.nodes and not gang.whole):
+        return None
+    chosen = _best(nodes, _costs(room, gang, nodes), gang.nodes, gang.whole)
+    if gang.whole:
+        enough = int(np.searchsorted(np.cumsum(room.gpus[chosen]), gang.gpus)) + 1
+        enough = max(enough, len(gang.wanted))
+        if enough > len(chosen):
+            return None
+        chosen = chosen[:enough]
+    return gang.over(np.sort(chosen).tolist(), room.pools.size)
+
+
+def _costs(room: Room, gang: Gang, nodes: Ints) -> Ints:
+    """Asked for by name, then least loss to others, then fullest (or, of whole nodes, biggest)."""
+    free = room.gpus[nodes]
+    most = int(room.pools.size.max()) + 1
+    cost = most - free if gang.whole else free
+    if room.spared is not None:
+        cost = cost + most * np.maximum(gang.share - room.spared[nodes], 0)
+    if gang.wanted:
+        cost = cost + 2 * most * most * ~np.isin(nodes, gang.wanted)
+    costs: Ints = cost
+    return costs
+
+
+def _best(nodes: Ints, costs: Ints, count: int, all_of_them: bool) -> Ints:
+    """The cheapest nodes, the first of equals first."""
+    if count == 1 and not all_of_them:
+        return nodes[[int(np.argmin(costs))]]
+    order = np.argsort(costs, kind="stable")
+    return nodes[order if all_of_them else order[:count]]
+
+
+PLACERS: Mapping[str, Placer] = MappingProxyType({"consolidated": consolidated})
+
+
+@lru_cache(maxsize=32)
+def placer(name: str) -> Placer:
+    """The placer of this name: ours, or one of the entry points `slurm_fair.placements`."""
+    if name in PLACERS:
+        return PLACERS[name]
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    if name not in found:
+        raise ConfigError(f"unknown placement '{name}': {known_names(name, [*PLACERS, *found])}")
+    loaded: Placer = found[name].load()
+    return loaded

@@ -1,0 +1,67 @@
+"""Policies by name: the entry points of the group `slurm_fair.policies`, ours and a site's alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from slurm_fair.errors import ConfigError, PolicyError
+from slurm_fair.policy.nearest import known_names
+from slurm_fair.policy.protocol import Policy
+
+GROUP = "slurm_fair.policies"
+
+
+def names() -> tuple[str, ...]:
+    """The policies that could be loaded, by name."""
+    return tuple(sorted(_found()))
+
+
+def load(name: str, settings: Mapping[str, object]) -> Policy:
+    """The policy of this name with these settings, checked against the fields of its class."""
+    kind = _kind(name)
+    hints = _hints(kind)
+    checked = {key: _value(name, hints, key, value) for key, value in settings.items()}
+    return cast(Policy, kind(**checked))
+
+
+@lru_cache(maxsize=1)
+def _found() -> Mapping[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+@lru_cache(maxsize=64)
+def _kind(name: str) -> type[Any]:
+    if name not in _found():
+        raise PolicyError(f"unknown policy '{name}': {known_names(name, names())}")
+    entry = _found()[name]
+    try:
+        kind = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise PolicyError(f"policy '{name}' cannot be loaded from {entry.value}: {error}") from error
+    if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "plan", None))):
+        raise PolicyError(f"policy '{name}': {entry.value} is no dataclass with a method plan(view)")
+    return kind
+
+
+def _hints(kind: type[Any]) -> Mapping[str, object]:
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind) if f.init}
+
+
+def _value(name: str, hints: Mapping[str, object], key: str, value: object) -> object:
+    if key not in hints:
+        raise ConfigError(f"[policy.{name}]: unknown setting '{key}': {known_names(key, hints)}")
+    if get_origin(hints[key]) is Literal and value not in get_args(hints[key]):
+        options = known_names(str(value), map(str, get_args(hints[key])))
+        raise ConfigError(f"[policy.{name}] {key} = {value!r}: {options}")
+    try:
+        return msgspec.convert(value, type=hints[key])
+    except msgspec.ValidationError as error:
+        what = str(error).replace("`", "")
+        raise ConfigError(f"[policy.{name}] {key} = {value!r}: {what[0].lower()}{what[1:]}") from error

@@ -1,0 +1,137 @@
+"""What is free on each node, kept so that the fullest node that fits is found in a few steps."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.policy.gang import Gang, Pools
+
+Amounts: TypeAlias = tuple[int, int, int]  # GPUs, CPUs, memory in MB
+
+
+class Room:
+    """Free GPUs, CPUs and memory of every node; the arrays may be read by any placer.
+
+    Invariant: a usable node with f > 0 free GPUs stands in stack f of its region at least once. Entries
+    whose node has moved on are stale and are dropped when they are met, so every change costs one push.
+    """
+
+    __slots__ = (
+        "_cpus",
+        "_gpus",
+        "_memory",
+        "_region",
+        "_stacks",
+        "cpus",
+        "gpus",
+        "memory_mb",
+        "pools",
+        "spared",
+    )
+
+    def __init__(
+        self, pools: Pools, gpus: Ints, cpus: Ints, memory_mb: Ints, spared: Ints | None = None
+    ) -> None:
+        self.pools = pools
+        self.gpus, self.cpus, self.memory_mb = gpus.copy(), cpus.copy(), memory_mb.copy()
+        # What can be had of each node without loss to others; None = all of it. Placers prefer these nodes.
+        self.spared = spared
+        # Scalar access through memoryviews costs half of what the arrays cost.
+        self._gpus: memoryview[int] = self.gpus.data
+        self._cpus: memoryview[int] = self.cpus.data
+        self._memory: memoryview[int] = self.memory_mb.data
+        self._region: list[int] = pools.region.tolist()
+        self._stacks = self._stacked()
+
+    def _stacked(self) -> list[list[list[int]]]:
+        regions, most = int(self.pools.region.max(initial=-1)) + 1, int(self.pools.size.max(initial=0))
+        # One spare region at the end: region -1 (unusable nodes) lands there and is never searched.
+        stacks: list[list[list[int]]] = [[[] for _ in range(most + 1)] for _ in range(regions + 1)]
+        nodes = np.flatnonzero((self.pools.region >= 0) & (self.gpus > 0))[::-1]
+        for node, free in zip(nodes.tolist(), self.gpus[nodes].tolist(), strict=True):
+            stacks[self._region[node]][free].append(node)
+        return stacks
+
+    def add(self, node: int, gpus: int, cpus: int, memory_mb: int) -> None:
+        """Give back to a node, or take from it with negative numbers."""
+        free = self._gpus[node] + gpus
+        self._gpus[node] = free
+        self._cpus[node] += cpus
+        self._memory[node] += memory_mb
+        if free > 0:
+            self._stacks[self._region[node]][free].append(node)
+
+    def amounts(self, node: int) -> Amounts:
+        """What one node has free."""
+        return self._gpus[node], self._cpus[node], self._memory[node]
+
+    def carries(self, node: int, gpus: int, cpus: int, memory_mb: int) -> bool:
+        """Does this node have that much?"""
+        return self._gpus[node] >= gpus and self._cpus[node] >= cpus and self._memory[node] >= memory_mb
+
+    def fullest(self, gang: Gang) -> list[int] | None:
+        """The fullest nodes that have the gang's GPUs, by GPUs alone; None when there are too few."""
+        stacks, regions, count = self._stacks, self.pools.regions[gang.pool], gang.nodes
+        if gang.share <= 0:
+            return None
+        found: list[int] = []
+        for free in range(gang.share, len(stacks[0])):
+            for region in regions:
+                stack = stacks[region][free]
+                if not stack:
+                    continue
+                if count > 1:
+                    found += self._tops(stack, free, count - len(found))
+                    if len(found) == count:
+                        return found
+                elif (node := self._top(stack, free)) is not None:
+                    return [node]
+        return None
+
+    def whole(self, gang: Gang) -> list[int] | None:
+        """The fewest nodes that are free altogether and together have the gang's GPUs."""
+        found: list[int] = []
+        missing, size = gang.gpus, self.pools.size
+        for free in range(len(self._stacks[0]) - 1, 0, -1):
+            for region in self.pools.regions[gang.pool]:
+                free_here = self._tops(self._stacks[region][free], free, len(size))
+                for node in free_here:
+                    if missing > 0 and size[node] == free:
+                        found.append(node)
+                        missing -= free
+                if missing <= 0:
+                    return found
+        return None
+
+    def _top(self, stack: list[int], free: int) -> int | None:
+        """A node of one stack; stale entries go for good."""
+        gpus = self._gpus
+        while stack:
+            node = stack[-1]
+            if gpus[node] == free:
+                return node
+            stack.pop()
+        return None
+
+    def _tops(self, stack: list[int], free: int, count: int) -> list[int]:
+        """Up to so many nodes of one stack, which keeps them; stale entries and doubles go for good."""
+        found: list[int] = []
+        while stack and len(found) < count:
+            node = stack.pop()
+            if self._gpus[node] == free and node not in found:
+                found.append(node)
+        stack.extend(reversed(found))
+        return found
+
+    def fitting(self, gang: Gang) -> Bools:
+        """Nodes that could each carry a part of the gang, looked at one and all."""
+        fits: Bools = self.pools.nodes[gang.pool] & (self.gpus >= gang.share)
+        if gang.whole:
+            fits = self.pools.nodes[gang.pool] & (self.gpus == self.pools.size) & (self.gpus > 0)
+        fits &= (self.cpus >= gang.cpus) & (self.memory_mb >= gang.memory_mb)
+        if gang.barred:
+            fits[list(gang.barred)] = False
+        return fits

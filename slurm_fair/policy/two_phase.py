@@ -1,0 +1,122 @@
+"""Two-phase selection (Astraea, algorithms 1 and 2): the neediest tenant, then its neediest job.
+
+A job's rho does not change inside a round, so each tenant's jobs are sorted once; a tenant's rho before its
+k-th grant is known from the gangs before it and never falls, so the picks of the loop are one merge of the
+tenants' lists: one sort by that number gives them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.ledger.metrics import rho_for_choosing
+from slurm_fair.model import Placement
+from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.policy.gang import Pools
+from slurm_fair.policy.view import View
+from slurm_fair.policy.walk import Candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Balances:
+    """What each of the snapshot's tenants has had and was owed, in GPU-seconds."""
+
+    had: Floats
+    owed: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, view: View, share: str) -> Balances:
+        """As the ledger has it; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
+        accounts, row = view.ledger.tenants, view.tenant_account
+        owed = accounts.owed_quota if share == "quota" else accounts.owed_demand
+        return cls(_of_row(accounts.had, row), _of_row(owed, row), view.snapshot.tenants.weight)
+
+    def charged(self, tenant: Ints, gpu_seconds: Floats) -> Balances:
+        """After these grants: what is owed stays (algorithm 1, line 14)."""
+        more = np.bincount(tenant, weights=gpu_seconds, minlength=len(self.had))
+        return Balances(self.had + more, self.owed, self.weight)
+
+
+def job_rho(view: View, rows: Ints) -> Floats:
+    """rho_i of some rows, for choosing: 0 for a job without a claim yet (eq. 15)."""
+    accounts, row = view.ledger.jobs, view.account_row[rows]
+    rho: Floats = rho_for_choosing(_of_row(accounts.had, row), _of_row(accounts.owed, row))
+    return rho
+
+
+def never_ran(view: View, rows: Ints) -> Bools:
+    """Waiting jobs that have not had a GPU yet."""
+    ran = _of_row(view.ledger.jobs.ran, view.account_row[rows])
+    new: Bools = (ran == 0) & view.waiting[rows]
+    return new
+
+
+def first_submit(view: View, rows: Ints) -> Floats:
+    """When each job was first submitted: a requeue does not move it."""
+    row = view.account_row[rows]
+    known = _of_row(view.ledger.jobs.submit, row)
+    submit: Floats = np.where(row >= 0, known, view.snapshot.jobs.submit[rows])
+    return submit
+
+
+def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> Ints:
+    """Order in which each tenant offers its jobs (algorithm 2): preferred first, then smallest rho, then age."""
+    return np.lexsort((submit, rho, preference, tenant))
+
+
+def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -> Ints:
+    """Order of the picks over jobs that are sorted by tenant and, within a tenant, by its own order.
+
+    Equal rho goes to the tenant with less per weight (the limit of rho when nobody is owed anything yet), then
+    to the heavier one, then by name.
+    """
+    before = np.cumsum(gpus) - gpus
+    first = np.searchsorted(tenant, tenant, side="left")
+    had = balances.had[tenant] + lease_seconds * (before - before[first])
+    rho = rho_for_choosing(had, balances.owed[tenant])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        per_weight = np.where(balances.weight[tenant] > 0, had / balances.weight[tenant], np.inf)
+    tie = np.empty(len(balances.weight), dtype=np.int64)
+    tie[np.argsort(-balances.weight, kind="stable")] = np.arange(len(tie))
+    order: Ints = np.lexsort((tie[tenant], per_weight, rho))
+    return order
+
+
+def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
+    """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
+    contested = np.zeros(len(view.snapshot.jobs), dtype=bool)
+    contested[candidates.rows[candidates.contested >= 0]] = True
+    offered = np.maximum(view.spare_gpus, 0)
+    held = view.lease_places.take(contested[view.lease_places.row])
+    offered = np.where(pools.region >= 0, offered + held.per_node(len(offered)), 0)
+    numbers = pools.neighbourhoods()
+    group = _neighbourhood(pools, candidates, held, numbers)
+    capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offered, minlength=1)
+    wins = np.zeros(len(candidates.rows), dtype=bool)
+    for number in np.unique(group):
+        picks = order[group[order] == number]
+        wins[picks] = np.cumsum(candidates.gpus[picks]) <= capacity[number]
+    return wins
+
+
+def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement, numbers: Ints) -> Ints:
+    """Where each candidate competes: a running one where it runs, a waiting one where it would lie first."""
+    first_region = np.array(
+        [regions[0] if regions else 0 for regions in (*pools.regions, ())], dtype=np.int64
+    )
+    region = first_region[candidates.shapes.pool[0]]
+    on_usable = held.take(pools.region[held.node] >= 0)
+    region[np.searchsorted(candidates.rows, on_usable.row)] = pools.region[on_usable.node]
+    competes: Ints = np.append(numbers, 0)[region]
+    return competes
+
+
+def _of_row(column: Floats, row: Ints) -> Floats:
+    """The column at these rows, 0 where the row is -1."""
+    if len(column) == 0:
+        return np.zeros(len(row))
+    values: Floats = np.where(row >= 0, column[row], 0.0)
+    return values

@@ -1,0 +1,180 @@
+"""What a policy sees: one instant, aligned to the rows of the snapshot's jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    LeasePhase,
+    Leases,
+    LeaseTerms,
+    Ledger,
+    Placement,
+    Snapshot,
+)
+from slurm_fair.model.columns import Bools, Floats, Ints, find
+
+NO_LEASE = -1
+
+
+# No slots: every join below is made at most once per view and kept in the instance's __dict__.
+@dataclass(frozen=True)
+class View:
+    """Snapshot, ledger and leases joined; row i is row i of `snapshot.jobs` everywhere."""
+
+    snapshot: Snapshot
+    ledger: Ledger
+    leases: Leases
+    terms: LeaseTerms
+    now: float
+    seed: int = 0
+    deadline: float = float("inf")
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def lease_row(self) -> Ints:
+        """Row of each job's lease, -1 without one."""
+        return find(self.leases.key, self.snapshot.jobs.key)
+
+    @cached_property
+    def account_row(self) -> Ints:
+        """Row of each job in the ledger's jobs, -1 when the ledger has not met it."""
+        return find(self.ledger.jobs.key, self.snapshot.jobs.key)
+
+    @cached_property
+    def tenant_account(self) -> Ints:
+        """Row of each of the snapshot's tenants in the ledger's tenants, -1 when it has not met it."""
+        known = {name: row for row, name in enumerate(self.ledger.tenants.names)}
+        return np.array([known.get(name, -1) for name in self.snapshot.tenants.names], dtype=np.int64)
+
+    @cached_property
+    def tenant_row(self) -> Ints:
+        """Row of each job's tenant in the ledger's tenants."""
+        rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
+        return rows
+
+    @cached_property
+    def waiting(self) -> Bools:
+        """Jobs that could be granted a lease now."""
+        jobs = self.snapshot.jobs
+        free_to_plan = (jobs.state == JobState.WAITING) & (jobs.blocked == Blocked.NOT_BLOCKED)
+        waiting: Bools = free_to_plan & (self.lease_row == NO_LEASE)
+        return waiting
+
+    @cached_property
+    def expired(self) -> Bools:
+        """Running jobs whose lease is over and who may have to give way."""
+        runs = self._running_lease & (self.snapshot.jobs.state == JobState.RUNNING)
+        expired: Bools = runs & (self._lease_end <= self.now)
+        return expired
+
+    @cached_property
+    def pinned_down(self) -> Bools:
+        """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
+        jobs = self.snapshot.jobs
+        pinned: Bools = self.expired & ~(jobs.checkpoints & jobs.requeueable)
+        return pinned
+
+    @cached_property
+    def free_gpus(self) -> Ints:
+        """GPUs of each node that no lease holds and nobody uses; expired leases still count as held."""
+        return np.maximum(self.spare_gpus, 0)
+
+    @cached_property
+    def spare_gpus(self) -> Ints:
+        """As `free_gpus`, but below zero where more was promised than has come free yet."""
+        spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes))
+        return spare
+
+    @cached_property
+    def spare_cpus(self) -> Ints:
+        """CPUs of each node that nobody has or was promised; may be below zero."""
+        nodes = self.snapshot.nodes
+        return self._spare(nodes.cpus - nodes.cpus_others, self.snapshot.jobs.cpus)
+
+    @cached_property
+    def spare_memory_mb(self) -> Ints:
+        """Memory of each node that nobody has or was promised; may be below zero."""
+        nodes = self.snapshot.nodes
+        return self._spare(nodes.memory_mb - nodes.memory_others_mb, self.snapshot.jobs.memory_mb)
+
+    @cached_property
+    def holdings(self) -> Placement:
+        """All that managed jobs have or were promised, by row of `snapshot.jobs`."""
+        held = self.snapshot.held
+        return self.lease_places.plus(held.take(self._unleased[held.row]))
+
+    @cached_property
+    def lease_places(self) -> Placement:
+        """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
+        held = self.snapshot.held
+        running = self._running_lease | self.revoking
+        return held.take(running[held.row]).plus(self._promised_places)
+
+    @cached_property
+    def renewals(self) -> Ints:
+        """How often each job's lease was renewed, 0 without one."""
+        return np.asarray(self._of_lease(self.leases.renewals, 0), dtype=np.int64)
+
+    @cached_property
+    def promised(self) -> Bools:
+        """Jobs with a lease that have not been seen running yet."""
+        granted: Bools = self._lease_phase == LeasePhase.GRANTED
+        return granted
+
+    @cached_property
+    def revoking(self) -> Bools:
+        """Jobs that were asked to give their GPUs back."""
+        revoking: Bools = self._lease_phase == LeasePhase.REVOKING
+        return revoking
+
+    @cached_property
+    def _promised_places(self) -> Placement:
+        granted = self.leases.phase == LeasePhase.GRANTED
+        job_of_lease = find(self.snapshot.jobs.key, self.leases.key)
+        by_lease = self.leases.places
+        index = {name: node for node, name in enumerate(self.snapshot.nodes.names)}
+        here = np.array([index.get(name, -1) for name in self.leases.node_names], dtype=np.int64)
+        node = here[by_lease.node] if len(by_lease) else by_lease.node
+        placed = Placement(by_lease.row, node, by_lease.gpus).take(node >= 0)
+        return placed.renumber(np.where(granted, job_of_lease, -1))
+
+    @cached_property
+    def _lease_phase(self) -> Ints:
+        return np.asarray(self._of_lease(self.leases.phase, -1), dtype=np.int64)
+
+    @cached_property
+    def _lease_end(self) -> Floats:
+        return np.asarray(self._of_lease(self.leases.end, np.inf), dtype=np.float64)
+
+    @cached_property
+    def _running_lease(self) -> Bools:
+        running: Bools = self._lease_phase == LeasePhase.RUNNING
+        return running
+
+    @cached_property
+    def _unleased(self) -> Bools:
+        unleased: Bools = (self.lease_row == NO_LEASE) & self.snapshot.jobs.holds_gpus
+        return unleased
+
+    def _of_lease(self, column: Any, default: float) -> Any:
+        row = self.lease_row
+        if len(self.leases) == 0:
+            return np.full(len(row), default)
+        return np.where(row >= 0, column[row], default)
+
+    def _spare(self, total: Ints, of_job: Ints) -> Ints:
+        """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
+        rows = self.holdings.row
+        nodes_of_job = np.bincount(rows, minlength=len(of_job))
+        share = -(-of_job[rows] // np.maximum(nodes_of_job[rows], 1))
+        taken = np.bincount(self.holdings.node, weights=share, minlength=len(total))
+        spare: Ints = total - taken.astype(np.int64)
+        return spare

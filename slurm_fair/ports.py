@@ -1,0 +1,68 @@
+"""The doors between the pure core and the world; adapters stand behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from slurm_fair.model import Action, Blind, Outcome, RunTable, Snapshot, Standing, TickRecord
+
+
+class Cluster(Protocol):
+    """A cluster that can be seen and acted on: Slurm, or a virtual one."""
+
+    def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
+        """The cluster now; `asked` = when each job that still owes an acknowledgement was asked for it."""
+        ...
+
+    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """Do what still applies; one outcome per action, in the same order."""
+        ...
+
+
+class Clock(Protocol):
+    """Time, as an argument."""
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        ...
+
+    def sleep_until(self, instant: float) -> None:
+        """Return at that instant, or earlier when there is a reason to look again."""
+        ...
+
+
+class IntentLog(Protocol):
+    """Where an act is written down before it is done, and its outcome after."""
+
+    def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
+        """Durable before it returns; the ids go back into `conclude`."""
+        ...
+
+    def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
+        """What came of them."""
+        ...
+
+
+class Journal(Protocol):
+    """The memory of the controller."""
+
+    def append(self, tick: TickRecord, standing: Standing) -> None:
+        """Keep one tick, and the standing after it, in one transaction."""
+        ...
+
+    def latest(self) -> Standing | None:
+        """The standing after the last tick kept; None in a new journal."""
+        ...
+
+    def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
+        """Ticks by number, oldest first."""
+        ...
+
+
+class History(Protocol):
+    """Past runs of jobs: sacct, a journal or a trace."""
+
+    def runs(self, start: float, end: float, partitions: Iterable[str]) -> RunTable | Blind:
+        """Runs that overlap the period."""
+        ...

@@ -1,0 +1,145 @@
+"""Plan against fact: what must be done so that the second becomes the first. Level-triggered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from slurm_fair.model import (
+    Action,
+    Blocked,
+    JobState,
+    LeasePhase,
+    Leases,
+    LeaseTerms,
+    Snapshot,
+    Verb,
+)
+from slurm_fair.model.columns import Bools, Ints, find
+from slurm_fair.model.ids import TASK_BITS, pack
+
+_NO_ANSWER = 0
+# A gate is not ours to set on a job that somebody holds under the hold gate; its begin time may be moved.
+_NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
+
+
+def actions_for(
+    leases: Leases, snapshot: Snapshot, terms: LeaseTerms, unsettled: Mapping[int, float], now: float
+) -> tuple[Action, ...]:
+    """Everything that is to be done now, most urgent first."""
+    revoking = _revocations(leases, snapshot, terms, now)
+    opening = _openings(leases, snapshot)
+    closing = _closings(leases, snapshot, terms, now, {action.key >> TASK_BITS for action in opening})
+    return tuple(a for a in (*revoking, *opening, *closing) if a.key not in unsettled)
+
+
+def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
+    jobs = snapshot.jobs
+    return Action(
+        verb,
+        int(jobs.key[row]),
+        int(jobs.record[row]),
+        float(jobs.submit[row]),
+        int(jobs.restarts[row]),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
+    """Ask once; requeue on the answer or when the grace is over."""
+    row = find(snapshot.jobs.key, leases.key)
+    actions = []
+    for at in np.flatnonzero(leases.phase == LeasePhase.REVOKING).tolist():
+        job = int(row[at])
+        if job < 0 or snapshot.jobs.state[job] != JobState.RUNNING:
+            continue
+        if not leases.asked[at]:
+            actions.append(_action(Verb.ASK, job, snapshot, why="its lease is over"))
+        elif snapshot.jobs.acknowledged[job] != _NO_ANSWER:
+            actions.append(_action(Verb.REQUEUE, job, snapshot, why="it answered"))
+        elif now >= leases.asked[at] + terms.grace:
+            actions.append(_action(Verb.REQUEUE, job, snapshot, why="no answer within the grace"))
+    return actions
+
+
+def _openings(leases: Leases, snapshot: Snapshot) -> list[Action]:
+    """Open the gates of promised jobs whose GPUs are free in fact, oldest promise first."""
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    free = nodes.capacity - snapshot.held.per_node(len(nodes))
+    row = find(jobs.key, leases.key)
+    granted = leases.phase == LeasePhase.GRANTED
+    under_way = np.flatnonzero(granted & (leases.opened > 0))
+    free -= leases.places.only(under_way).per_node(len(nodes))
+    waits = np.flatnonzero(granted & (leases.opened == 0))
+    actions = []
+    for at in waits[np.argsort(leases.granted[waits], kind="stable")].tolist():
+        first, last = np.searchsorted(leases.places.row, [at, at + 1])
+        where, count = leases.places.node[first:last], leases.places.gpus[first:last]
+        if row[at] < 0 or not len(where) or (free[where] < count).any():
+            continue
+        free[where] -= count
+        names = tuple(nodes.names[node] for node in where.tolist())
+        until = float(jobs.gate_until[row[at]])
+        actions.append(_action(Verb.OPEN, int(row[at]), snapshot, nodes=names, until=until, why="granted"))
+    return actions
+
+
+def _closings(
+    leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float, opening: set[int]
+) -> list[Action]:
+    """Set, renew and tidy gates of waiting jobs; one act for a whole unsplit array."""
+    jobs = snapshot.jobs
+    if not len(jobs):
+        return []
+    due = _due(leases, snapshot, terms, now)
+    rows = np.flatnonzero(due)
+    opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
+    busy = opening | set((opened >> TASK_BITS).tolist())
+    shared = _shared_records(jobs.record, jobs.state == JobState.WAITING)
+    until = float(math.ceil(now + 2 * terms.term))
+    actions, done = [], set()
+    for row in rows[np.argsort(jobs.gate_until[rows], kind="stable")].tolist():
+        mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
+        if not shared[row]:
+            actions.append(_action(Verb.CLOSE, row, snapshot, until=mine, why="waits for its lease"))
+        elif int(jobs.record[row]) not in done and int(jobs.key[row]) >> TASK_BITS not in busy:
+            done.add(int(jobs.record[row]))
+            base = pack(int(jobs.key[row]) >> TASK_BITS)
+            whole = _action(
+                Verb.CLOSE, row, snapshot, until=mine, whole_record=True, why="waits for its lease"
+            )
+            actions.append(_with_key(whole, base))
+    return actions
+
+
+def _with_key(action: Action, key: int) -> Action:
+    return Action(
+        action.verb, key, action.record, action.submit, action.restarts, action.nodes, action.until,
+        action.whole_record, action.why,
+    )  # fmt: skip
+
+
+def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Bools:
+    """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
+    jobs = snapshot.jobs
+    opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
+    waiting = (jobs.state == JobState.WAITING) & ~np.isin(jobs.key, opened)
+    waiting &= ~np.isin(jobs.blocked, np.array(_NEVER_GATED, dtype=np.int8))
+    own_begin = jobs.blocked == Blocked.OWN_BEGIN
+    # A user who moves our gate away has that wish until the lease that was running then is over.
+    moved_by_user = ~jobs.gated & (jobs.gate_set > 0) & (now - jobs.gate_set < terms.term) & ~own_begin
+    running_out = jobs.gated & (jobs.gate_until - now < terms.term)
+    begins_soon = own_begin & (jobs.gate_until - now <= 2 * terms.interval)
+    missing = ~jobs.gated & ~own_begin & ~moved_by_user
+    due: Bools = waiting & (missing | running_out | begins_soon | jobs.pinned)
+    return due
+
+
+def _shared_records(record: Ints, waiting: Bools) -> Bools:
+    """Rows whose Slurm record stands for several waiting tasks."""
+    values, inverse, counts = np.unique(record, return_inverse=True, return_counts=True)
+    del values
+    shared: Bools = (counts[inverse] > 1) & waiting
+    return shared

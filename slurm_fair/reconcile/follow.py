@@ -1,0 +1,184 @@
+"""Leases follow the facts: what was promised starts, what runs ends, what runs unasked is adopted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurm_fair.model import Blocked, Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot
+from slurm_fair.model.columns import Bools, Floats, Ints, find
+
+_HOLDING = np.array([JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED], dtype=np.int8)
+
+
+def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases, tuple[Event, ...]]:
+    """The leases after what was seen, and what happened to them."""
+    row = find(snapshot.jobs.key, leases.key)
+    alive = _alive(leases, row, snapshot)
+    late = _late(leases, row, snapshot, terms) & alive
+    ended = [_ended(leases, at, int(row[at]), snapshot) for at in np.flatnonzero(~alive).tolist()]
+    taken = [_taken_back(leases, at, int(row[at]), snapshot) for at in np.flatnonzero(late).tolist()]
+    kept = leases.take(alive & ~late)
+    kept = _started(kept, snapshot, terms)
+    adopted = _adopt(kept, snapshot, terms)
+    events = [_adoption(adopted, at, snapshot) for at in range(len(adopted))]
+    return _merged(_placed(kept, snapshot), adopted, snapshot), (*ended, *taken, *events)
+
+
+def _alive(leases: Leases, row: Ints, snapshot: Snapshot) -> Bools:
+    """A lease lives while its own run holds GPUs, or waits to start with them promised."""
+    jobs = snapshot.jobs
+    if not len(jobs):
+        return np.zeros(len(leases), dtype=bool)
+    known = row >= 0
+    restarts, state = jobs.restarts[row], jobs.state[row]
+    holding = np.isin(state, _HOLDING)
+    # Slurm counts the restart while the old run is still completing.
+    same_run = (restarts == leases.restarts) | (
+        (state == JobState.ENDING) & (restarts == leases.restarts + 1)
+    )
+    waiting = (leases.phase == LeasePhase.GRANTED) & (state == JobState.WAITING)
+    free_to_start = jobs.blocked[row] == Blocked.NOT_BLOCKED
+    alive: Bools = known & same_run & (holding | (waiting & free_to_start))
+    return alive
+
+
+def _late(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Bools:
+    """Promised, the gate open, and yet not started in time; or promised for a whole term in vain."""
+    if not len(snapshot.jobs):
+        return np.zeros(len(leases), dtype=bool)
+    waits = (leases.phase == LeasePhase.GRANTED) & (snapshot.jobs.state[row] == JobState.WAITING)
+    opened = leases.opened > 0
+    in_vain = np.where(
+        opened,
+        snapshot.time - leases.opened > terms.start_timeout,
+        snapshot.time - leases.granted > max(terms.term, terms.grace + terms.start_timeout),
+    )
+    late: Bools = waits & in_vain
+    return late
+
+
+def _started(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
+    row = find(snapshot.jobs.key, leases.key)
+    if not len(leases):
+        return leases
+    seen = (leases.phase == LeasePhase.GRANTED) & (snapshot.jobs.state[row] != JobState.WAITING)
+    start = np.where(seen, snapshot.jobs.start[row], leases.start)
+    ends = _ends(terms, np.maximum(snapshot.jobs.start[row], leases.granted), seen)
+    return leases.with_columns(
+        phase=np.where(seen, np.int8(LeasePhase.RUNNING), leases.phase),
+        start=start,
+        end=np.where(seen, ends, leases.end),
+    )
+
+
+def _ends(terms: LeaseTerms, starts: Floats, which: Bools) -> Floats:
+    ends = np.zeros(len(starts))
+    ends[which] = [terms.end_for(start) for start in starts[which].tolist()]
+    return ends
+
+
+def _placed(leases: Leases, snapshot: Snapshot) -> Leases:
+    """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
+    row = find(snapshot.jobs.key, leases.key)
+    lease_of_job = np.full(len(snapshot.jobs), -1, dtype=np.int64)
+    runs = np.flatnonzero(leases.phase != LeasePhase.GRANTED)
+    lease_of_job[row[runs]] = runs
+    promised = leases.places.only(np.flatnonzero(leases.phase == LeasePhase.GRANTED))
+    if leases.node_names != snapshot.nodes.names:
+        promised = _renamed(promised, leases.node_names, snapshot.nodes.names)
+    places = snapshot.held.renumber(lease_of_job).plus(promised)
+    return leases.with_columns(places=places, node_names=snapshot.nodes.names)
+
+
+def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> Placement:
+    """The same nodes under the numbers of another snapshot; a node that is gone is dropped."""
+    at = {name: row for row, name in enumerate(new)}
+    number = np.array([at.get(name, -1) for name in old] or [-1], dtype=np.int64)
+    kept = places.take(number[places.node] >= 0)
+    return kept.with_columns(node=number[kept.node])
+
+
+def _adopt(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
+    """A lease for each job that runs without one: started before us, or by somebody else's hand."""
+    jobs = snapshot.jobs
+    new = np.flatnonzero(np.isin(jobs.state, _HOLDING[[0, 2]]) & (find(leases.key, jobs.key) < 0))
+    fresh = snapshot.time - jobs.start[new] < max(3 * terms.interval, 5.0)
+    since = np.where(fresh, jobs.start[new], snapshot.time)
+    number = np.full(len(jobs), -1, dtype=np.int64)
+    number[new] = np.arange(len(new))
+    zeros = np.zeros(len(new))
+    return Leases(
+        key=jobs.key[new],
+        phase=np.full(len(new), LeasePhase.RUNNING, dtype=np.int8),
+        restarts=jobs.restarts[new],
+        gpus=jobs.gpus[new],
+        granted=since,
+        start=jobs.start[new],
+        end=_ends(terms, since, np.ones(len(new), dtype=bool)),
+        renewals=np.zeros(len(new), dtype=np.int64),
+        asked=zeros,
+        opened=since,
+        adopted=np.ones(len(new), dtype=bool),
+        places=snapshot.held.renumber(number),
+        node_names=snapshot.nodes.names,
+    )
+
+
+def _merged(kept: Leases, adopted: Leases, snapshot: Snapshot) -> Leases:
+    """Both together, sorted by key."""
+    if not len(adopted):
+        return kept.with_columns(node_names=snapshot.nodes.names)
+    return merge(kept, adopted)
+
+
+def merge(first: Leases, second: Leases) -> Leases:
+    """Two sets of leases of different jobs as one, sorted by key."""
+    columns = {
+        name: np.concatenate([column, getattr(second, name)]) for name, column in first._arrays().items()
+    }
+    order = np.argsort(columns["key"], kind="stable")
+    at = np.empty(len(order), dtype=np.int64)
+    at[order] = np.arange(len(order))
+    places = first.places.renumber(at[: len(first)]).plus(second.places.renumber(at[len(first) :]))
+    sorted_columns = {name: column[order] for name, column in columns.items()}
+    return first.with_columns(**sorted_columns, places=places, node_names=second.node_names)
+
+
+# -- events ---------------------------------------------------------------------------------------------------
+
+
+def _tenant(row: int, snapshot: Snapshot) -> str:
+    return snapshot.tenants.names[snapshot.jobs.tenant[row]] if row >= 0 else ""
+
+
+def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
+    revoked = leases.phase[at] == LeasePhase.REVOKING
+    why = "its job ended"
+    if row >= 0 and snapshot.jobs.state[row] == JobState.WAITING:
+        why = "revoked" if revoked else "requeued by somebody else, or its node failed"
+        if leases.phase[at] == LeasePhase.GRANTED:
+            why = "held, or blocked otherwise, before it started"
+    detail = {
+        "why": why,
+        "number": int(leases.renewals[at]) + 1,
+        "held_seconds": max(snapshot.time - float(leases.start[at]), 0.0) if leases.start[at] else 0.0,
+    }
+    return Event(
+        snapshot.time, "returned", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
+    )
+
+
+def _taken_back(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
+    reason = snapshot.reasons[row] if leases.opened[at] else "its GPUs did not come free"
+    detail = {"why": f"Slurm did not start it: {reason}" if leases.opened[at] else reason}
+    return Event(
+        snapshot.time, "takenback", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
+    )
+
+
+def _adoption(leases: Leases, at: int, snapshot: Snapshot) -> Event:
+    row = int(find(snapshot.jobs.key, leases.key[at : at + 1])[0])
+    detail = {"until": float(leases.end[at]), "start": float(leases.start[at])}
+    return Event(
+        snapshot.time, "adopted", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
+    )

@@ -1,0 +1,49 @@
+"""The guard: odd sights and large numbers are held back, never acted out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slurm_fair.model import Action, JobState, Snapshot, Verb
+
+_FEW_JOBS = 20  # below this a queue may empty at once without being odd
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one tick may change."""
+
+    revokes: int = 512
+    opens: int = 1024
+    closes: int = 2048
+    shrink_alarm: float = 0.3
+
+
+def oddity(snapshot: Snapshot, last_jobs: int, limits: Limits) -> str:
+    """Why this look must be confirmed by another before anything is done; empty when it is plain."""
+    alive = int((snapshot.jobs.state != JobState.DONE).sum())
+    if last_jobs >= _FEW_JOBS and alive < last_jobs * (1 - limits.shrink_alarm):
+        return f"the queue shrank from {last_jobs} to {alive} jobs between two looks: looking again first"
+    if not len(snapshot.nodes):
+        return "no node of the managed partitions was listed: looking again first"
+    return ""
+
+
+def hold_back(actions: Sequence[Action], limits: Limits) -> tuple[tuple[Action, ...], str]:
+    """The acts within the limits, and what was left for the next tick."""
+    room = {
+        Verb.ASK: limits.revokes,
+        Verb.REQUEUE: limits.revokes,
+        Verb.OPEN: limits.opens,
+        Verb.CLOSE: limits.closes,
+        Verb.FREE: len(actions),
+    }
+    allowed = []
+    for action in actions:
+        if room[action.verb] > 0:
+            room[action.verb] -= 1
+            allowed.append(action)
+    left = len(actions) - len(allowed)
+    note = f"{left} of {len(actions)} acts wait for the next tick ([guard] limits)" if left else ""
+    return tuple(allowed), note

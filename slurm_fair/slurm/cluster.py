@@ -1,0 +1,195 @@
+"""Slurm behind the Cluster port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.config import Config
+from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, label
+from slurm_fair.model.columns import find
+from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.ports import Cluster, IntentLog
+from slurm_fair.slurm import acks
+from slurm_fair.slurm.accounts import read_weights
+from slurm_fair.slurm.actuator import Actuator
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.layout import LayoutBook
+from slurm_fair.slurm.marks import MarkBook, MarkSink
+from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
+from slurm_fair.slurm.observe import Sighting, build_snapshot
+from slurm_fair.slurm.queue import Queue
+
+_WEIGHTS_EVERY_SECONDS = 60.0
+_RESERVATIONS_EVERY_SECONDS = 10.0
+_ACK_LIMIT_SECONDS = 2.0
+
+
+class SlurmCluster:
+    """Observes by explicit formats, acts through the Actuator."""
+
+    def __init__(
+        self,
+        commands: Commands,
+        config: Config,
+        now: Callable[[], float],
+        sink: MarkSink,
+        intents: IntentLog,
+    ) -> None:
+        self._commands, self._config, self._now = commands, config, now
+        self.marks = MarkBook(sink)
+        self._queue = Queue(commands)
+        self._details = DetailsBook(commands)
+        self._layouts = LayoutBook(commands)
+        self._readers = ThreadPoolExecutor(4, thread_name_prefix="ack")
+        self._weights: tuple[float, Mapping[str, float]] = (-np.inf, {})
+        self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
+        self._cluster_name = ""
+        self._actuator = Actuator(
+            commands, self._queue, self.marks, self._details, intents, now, config.slurm.gate
+        )
+
+    def fence(self, may_act: Callable[[], None]) -> None:
+        """What is asked before each batch of acts; it raises when we may not."""
+        self._actuator.fence = may_act
+
+    def reconfigure(self, config: Config) -> None:
+        """Use a new configuration from the next look on."""
+        self._config = config
+        self._actuator.gate = config.slurm.gate
+
+    def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
+        """One look at everything; a single answer that is not valid makes the whole look blind."""
+        machines = read_machines(self._commands)
+        if isinstance(machines, str):
+            return Blind(self._now(), machines)
+        rows = self._queue.read()
+        if isinstance(rows, str):
+            return Blind(self._now(), rows)
+        complaint = self._learn(rows)
+        if complaint:
+            return Blind(self._now(), complaint)
+        return self._build(rows, machines, asked)
+
+    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """Act, with intents written first."""
+        return self._actuator.actuate(actions)
+
+    def _build(self, rows: NDArray[np.void], machines: Machines, asked: Mapping[int, float]) -> Snapshot:
+        sighting = Sighting(
+            time=self._now(),
+            cluster=self._name(),
+            rows=rows,
+            machines=machines,
+            reservations=self._reservations[1],
+            weights=self._weights[1],
+            acknowledged={},
+            queue=self._queue,
+            details=self._details,
+            layouts=self._layouts,
+            marks=self.marks,
+            config=self._config,
+        )
+        snapshot = build_snapshot(sighting)
+        self._tidy(snapshot)
+        return self._with_answers(snapshot, asked)
+
+    def _learn(self, rows: NDArray[np.void]) -> str:
+        """What is asked rarely: details of new jobs, shares, reservations."""
+        living = rows[(rows["state"] != JobState.DONE) & (rows["gpus"] > 0)]
+        complaint = self._details.learn(
+            dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
+        )
+        if complaint:
+            return complaint
+        if self._now() - self._weights[0] > _WEIGHTS_EVERY_SECONDS:
+            weights = read_weights(self._commands)
+            if isinstance(weights, str) and not self._weights[1]:
+                weights = {}  # no accounting on this site: every tenant weighs the same
+            if not isinstance(weights, str):
+                self._weights = (self._now(), weights)
+        if self._now() - self._reservations[0] > _RESERVATIONS_EVERY_SECONDS:
+            reservations = read_reservations(self._commands)
+            if isinstance(reservations, str):
+                return reservations
+            self._reservations = (self._now(), reservations)
+        return ""
+
+    def _name(self) -> str:
+        if not self._cluster_name:
+            answer = self._commands.run("scontrol", "show", "config")
+            lines = (line.partition("=") for line in answer.out.splitlines())
+            self._cluster_name = next((v.strip() for k, _, v in lines if k.strip() == "ClusterName"), "")
+        return self._cluster_name
+
+    def _tidy(self, snapshot: Snapshot) -> None:
+        """Drop marks of jobs that are over or belonged to another job under the same id."""
+        jobs = snapshot.jobs
+        rows = find(jobs.key, np.array([mark.key for mark in self.marks.all()], dtype=np.int64))
+        arrays = set((jobs.key[jobs.state == JobState.WAITING] >> TASK_BITS).tolist())
+        over = [
+            mark
+            for mark, row in zip(self.marks.all(), rows.tolist(), strict=True)
+            if (
+                mark.key >> TASK_BITS not in arrays
+                if mark.whole_record
+                else _is_over(mark.restarts, row, snapshot)
+            )
+        ]
+        self.marks.drop(over)
+
+    def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:
+        """The acknowledgements of jobs that were asked; a hung file system costs 2 s, not the tick."""
+        if not asked or self._config.slurm.reports != "file":
+            return snapshot
+        jobs = snapshot.jobs
+        keys = np.array(sorted(asked), dtype=np.int64)
+        rows = find(jobs.key, keys)
+        reads = {
+            int(row): self._readers.submit(self._answer, snapshot, int(row), asked[int(key)])
+            for key, row in zip(keys, rows, strict=True)
+            if row >= 0
+        }
+        wait(reads.values(), timeout=_ACK_LIMIT_SECONDS)
+        answers = jobs.acknowledged.copy()
+        for row, read in reads.items():
+            if read.done() and not read.exception():
+                answers[row] = read.result()
+        return _replace_jobs(snapshot, answers)
+
+    def _answer(self, snapshot: Snapshot, row: int, asked: float) -> int:
+        jobs = snapshot.jobs
+        record, restarts = int(jobs.record[row]), int(jobs.restarts[row])
+        work_dir = self._details.of(record, restarts).work_dir
+        directory = acks.job_directory(work_dir, label(int(jobs.key[row])))
+        return acks.read_acknowledgement(directory, snapshot.users[jobs.user[row]], restarts, asked)
+
+
+def _is_over(restarts: int, row: int, snapshot: Snapshot) -> bool:
+    if row < 0:
+        return True
+    return bool(snapshot.jobs.state[row] == JobState.DONE or snapshot.jobs.restarts[row] < restarts)
+
+
+def _replace_jobs(snapshot: Snapshot, answers: NDArray[np.int8]) -> Snapshot:
+    return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
+
+
+class DryRun:
+    """A Cluster that looks and never acts."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
+        """The real cluster."""
+        return self._cluster.observe(asked)
+
+    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """Nothing."""
+        return tuple(Outcome(action, Result.REFUSED, "dry run") for action in actions)

@@ -1,0 +1,121 @@
+"""The one place that runs a Slurm command: argv, own time limit, fixed environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from slurm_fair.errors import SlurmError
+
+# Inherited SLURM_*, SQUEUE_*, SBATCH_*... variables change formats and defaults, so none is inherited.
+_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH")
+_FIXED = {
+    "LC_ALL": "C",
+    "TZ": "UTC",
+    "SLURM_TIME_FORMAT": "%s",  # epoch seconds, in every version from 22.05 to 26.05
+    "SLURM_BITSTR_LEN": "0",  # task lists of arrays in full
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one command said."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+    seconds: float
+    timed_out: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Exit 0 and a silent standard error: anything else is not a valid answer."""
+        return self.code == 0 and not self.err.strip()
+
+    @property
+    def complaint(self) -> str:
+        """What went wrong, in one line."""
+        if self.timed_out:
+            return f"{self.argv[0]} did not answer within {self.seconds:.0f} s"
+        words = " ".join(self.err.split()) or f"exit code {self.code} without a word"
+        return f"{Path(self.argv[0]).name}: {words[:300]}"
+
+
+@dataclass(slots=True)
+class Commands:
+    """Runs Slurm's programs against one cluster."""
+
+    conf: Path | None = None
+    timeout_seconds: float = 20.0
+    bin_dir: Path | None = None
+    calls: int = 0
+    _paths: dict[str, str] = field(default_factory=dict)
+
+    def environment(self) -> dict[str, str]:
+        """What every command sees."""
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        conf = {"SLURM_CONF": str(self.conf)} if self.conf else {}
+        return kept | _FIXED | conf
+
+    def path(self, program: str) -> str:
+        """Absolute path of a Slurm program."""
+        if program not in self._paths:
+            where = str(self.bin_dir) if self.bin_dir else None
+            found = shutil.which(program, path=where)
+            if found is None:
+                raise SlurmError(
+                    f"{program} not found: install Slurm's client commands or set [slurm] bin_dir"
+                )
+            self._paths[program] = found
+        return self._paths[program]
+
+    def run(
+        self,
+        *argv: str,
+        stdin: str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Answer:
+        """Run one command; a time-out is an answer too, since the act may have been done."""
+        full = (self.path(argv[0]), *argv[1:])
+        limit = timeout_seconds or self.timeout_seconds
+        self.calls += 1
+        began = time.monotonic()
+        try:
+            done = subprocess.run(
+                full,
+                input=stdin if stdin is not None else "",
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit,
+                env=self.environment(),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Answer(full, -1, "", "", time.monotonic() - began, timed_out=True)
+        return Answer(full, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+
+def rows_of(answer: Answer, columns: int, row_end: str, between: str) -> list[list[str]] | str:
+    """The rows of a whole answer, or what is wrong with it."""
+    if not answer.whole:
+        return answer.complaint
+    rows = [row.lstrip("\n").split(between) for row in answer.out.split(row_end)]
+    rows = [row for row in rows if row != [""]]
+    odd = next((row for row in rows if len(row) != columns), None)
+    if odd is not None:
+        return f"{Path(answer.argv[0]).name}: a row has {len(odd)} columns instead of {columns}"
+    return rows
+
+
+def only_ids(ids: Sequence[str]) -> str:
+    """A comma list of ids; an empty one would mean every job to some commands."""
+    if not ids:
+        raise ValueError("an empty id list reaches every job")
+    return ",".join(ids)

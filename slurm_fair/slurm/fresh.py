@@ -1,0 +1,76 @@
+"""The fresh read before and after an act: what Slurm says now of just these jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from slurm_fair.model import JobState
+from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
+from slurm_fair.slurm import hostlist
+from slurm_fair.slurm.queue import UNSPLIT, Queue
+
+Which: TypeAlias = tuple[int, bool]  # key, and whether the unsplit array is meant
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a fresh read says of one job."""
+
+    state: JobState
+    submit: float
+    restarts: int
+    eligible: float
+    priority: int
+    reason: str
+    nodes: frozenset[str]
+    node_text: str
+    dependency: bool
+
+
+Rows: TypeAlias = dict[Which, Row]
+
+
+def look(queue: Queue, wanted: Iterable[Which]) -> Rows | str:
+    """Rows of the wanted jobs that Slurm still lists, or why the answer is not valid."""
+    wanted = set(wanted)
+    rows = queue.read(sorted({str(key >> TASK_BITS) for key, _ in wanted}))
+    if isinstance(rows, str):
+        return rows
+    found: Rows = {}
+    for raw in rows:
+        base, task, row = int(raw["base"]), int(raw["task"]), _row(raw, queue)
+        if task == UNSPLIT:
+            found[pack(base), True] = row
+            mine = _tasks_of(base, wanted)
+            inside = mine.keys() & set(queue.task_lists[int(raw["tasks"])].tolist()) if mine else ()
+            found |= {(mine[number], False): row for number in inside}
+        elif (pack(base, task), False) not in found or row.state != JobState.DONE:
+            found[pack(base, task), False] = row
+    return found
+
+
+def _tasks_of(base: int, wanted: set[Which]) -> dict[int, int]:
+    """Task number -> key of the wanted tasks of one array."""
+    keys = (key for key, whole in wanted if not whole and key >> TASK_BITS == base)
+    numbers = {(key & ((1 << TASK_BITS) - 1)) - 1: key for key in keys}
+    numbers.pop(NO_TASK, None)
+    return numbers
+
+
+def _row(raw: np.void, queue: Queue) -> Row:
+    text = queue.node_lists.texts[int(raw["req_nodes"])]
+    return Row(
+        JobState(int(raw["state"])),
+        float(raw["submit"]),
+        int(raw["restarts"]),
+        float(raw["eligible"]),
+        int(raw["priority"]),
+        queue.reasons.texts[int(raw["reason"])],
+        frozenset(hostlist.expand(text)),
+        text,
+        bool(raw["dependency"]),
+    )

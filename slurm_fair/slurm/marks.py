@@ -1,0 +1,103 @@
+"""The marks in force: a copy in memory of what the store keeps, joined to squeue's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.mark import Mark
+
+_ROW = np.dtype([("gate_until", "f8"), ("pinned", "?"), ("set_at", "f8")])
+_NONE = np.zeros(1, _ROW)
+
+
+class MarkSink(Protocol):
+    """Where marks survive us."""
+
+    def marks(self) -> Sequence[Mark]:
+        """All marks in force."""
+        ...
+
+    def set_marks(self, marks: Iterable[Mark]) -> None:
+        """Add or replace."""
+        ...
+
+    def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
+        """Take away, by (key, whole record)."""
+        ...
+
+
+class MarksInHand:
+    """Marks that need not survive us: of a dry run, or of a dead-man that only takes them away."""
+
+    def __init__(self, marks: Sequence[Mark] = ()) -> None:
+        self._marks = tuple(marks)
+
+    def marks(self) -> Sequence[Mark]:
+        """Those in hand."""
+        return self._marks
+
+    def set_marks(self, marks: Iterable[Mark]) -> None:
+        """Nothing to keep."""
+
+    def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
+        """Nothing to drop."""
+
+
+class MarkBook:
+    """Marks by job key, or by record for unsplit arrays."""
+
+    def __init__(self, sink: MarkSink) -> None:
+        self._sink = sink
+        self._marks = {(mark.key, mark.whole_record): mark for mark in sink.marks()}
+        self._tables: dict[bool, tuple[Ints, NDArray[np.void]]] = {}
+
+    def get(self, key: int, whole_record: bool) -> Mark | None:
+        """The mark of one job or unsplit array."""
+        return self._marks.get((key, whole_record))
+
+    def all(self) -> list[Mark]:
+        """Every mark in force."""
+        return list(self._marks.values())
+
+    def set(self, marks: Iterable[Mark]) -> None:
+        """Durable first, then in memory."""
+        marks = list(marks)
+        if not marks:
+            return
+        self._sink.set_marks(marks)
+        self._marks.update({(mark.key, mark.whole_record): mark for mark in marks})
+        self._tables.clear()
+
+    def drop(self, marks: Iterable[Mark]) -> None:
+        """Forget marks whose effect is gone."""
+        marks = list(marks)
+        if not marks:
+            return
+        self._sink.drop_marks((mark.key, mark.whole_record) for mark in marks)
+        for mark in marks:
+            self._marks.pop((mark.key, mark.whole_record), None)
+        self._tables.clear()
+
+    def join(self, keys: Ints, whole_record: bool) -> NDArray[np.void]:
+        """The mark of each key as (gate_until, pinned, set_at); zeros where there is none."""
+        sorted_keys, table = self._table(whole_record)
+        at = find(sorted_keys, keys)
+        joined: NDArray[np.void] = np.concatenate([table, _NONE])[at]
+        return joined
+
+    def _table(self, whole_record: bool) -> tuple[Ints, NDArray[np.void]]:
+        if whole_record not in self._tables:
+            marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
+            keys = np.array([mark.key for mark in marks], dtype=np.int64)
+            rows = np.array([(m.gate_until, m.pinned, m.set_at) for m in marks], dtype=_ROW)
+            self._tables[whole_record] = keys, rows
+        return self._tables[whole_record]
+
+
+def _key(mark: Mark) -> int:
+    return mark.key

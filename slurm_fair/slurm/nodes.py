@@ -1,0 +1,145 @@
+"""The nodes and partitions as sinfo lists them, and the reservations that bar nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from slurm_fair.errors import SlurmTextError
+from slurm_fair.slurm import hostlist, words
+from slurm_fair.slurm.command import Commands, rows_of
+from slurm_fair.slurm.queue import BETWEEN, ROW_END
+
+_FIELDS = (
+    "NodeList", "PartitionName", "Available", "Gres", "GresUsed", "StateComplete", "CPUsState", "Memory",
+    "AllocMem",
+)  # fmt: skip
+_FORMAT = ",".join(f"{name}:{BETWEEN}" for name in _FIELDS[:-1]) + f",{_FIELDS[-1]}:{ROW_END}"
+
+# A node can take work when every flag of its state is among these; an unknown word means it cannot.
+_USABLE = frozenset(
+    (
+        "idle",
+        "mixed",
+        "allocated",
+        "completing",
+        "planned",
+        "cloud",
+        "powered_down",
+        "powering_up",
+        "reserved",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RawNode:
+    """One node as listed."""
+
+    name: str
+    gpus: int
+    gpu_type: str  # "" untyped, "+" several types
+    gpus_used: int
+    cpus: int
+    cpus_used: int
+    memory_mb: int
+    memory_used_mb: int
+    state: str
+
+    @property
+    def why_unusable(self) -> str:
+        """Slurm's word for what keeps work away; empty when nothing does."""
+        flags = set(self.state.rstrip("*~#!%$@^-+").split("+"))
+        if self.state.endswith("*"):
+            return "not responding"
+        return ",".join(sorted(flags - _USABLE))
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """All nodes, by name, and which partition has which."""
+
+    nodes: dict[str, RawNode]
+    partitions: dict[str, tuple[str, ...]]
+    up: dict[str, bool]
+
+
+def read_machines(commands: Commands) -> Machines | str:
+    """Nodes and partitions, or why the answer is not valid."""
+    answer = commands.run("sinfo", "-h", "-N", "-a", "-O", _FORMAT)
+    rows = rows_of(answer, len(_FIELDS), ROW_END, BETWEEN)
+    if isinstance(rows, str):
+        return rows
+    nodes: dict[str, RawNode] = {}
+    members: dict[str, list[str]] = {}
+    up: dict[str, bool] = {}
+    try:
+        for row in rows:
+            name, partition, available = row[0], row[1], row[2]
+            if name not in nodes:
+                nodes[name] = _node(row)
+            members.setdefault(partition, []).append(name)
+            up[partition] = available == "up"
+    except SlurmTextError as wrong:
+        return f"sinfo: {wrong}"
+    return Machines(nodes, {name: tuple(names) for name, names in members.items()}, up)
+
+
+def _node(row: list[str]) -> RawNode:
+    name, _, _, gres, used, state, cpus, memory, allocated = row
+    if not hostlist.NODE_NAME.fullmatch(name):
+        raise SlurmTextError(f"'{name[:60]}' is no node name")
+    gpus, kind = words.gres_gpus("" if words.is_nothing(gres) else gres)
+    busy, _ = words.gres_gpus("" if words.is_nothing(used) else used)
+    taken, _, _, total = (words.number(part) for part in cpus.split("/"))
+    return RawNode(
+        name,
+        gpus,
+        kind,
+        busy,
+        total,
+        taken,
+        words.megabytes(memory),
+        words.megabytes(allocated),
+        state.lower(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes kept for somebody; one that keeps only some cores bars its nodes too, to be safe."""
+
+    name: str
+    start: float
+    end: float
+    nodes: tuple[str, ...]
+
+
+_PAIR = re.compile(r"(\w+)=(\S*)")
+
+
+def read_reservations(commands: Commands) -> tuple[Reservation, ...] | str:
+    """Reservations, or why the answer is not valid."""
+    answer = commands.run("scontrol", "-o", "show", "reservation")
+    if not answer.whole:
+        return answer.complaint
+    if answer.out.startswith("No reservations in the system"):
+        return ()
+    try:
+        return tuple(_reservations(answer.out.splitlines()))
+    except SlurmTextError as wrong:
+        return f"scontrol show reservation: {wrong}"
+
+
+def _reservations(lines: Iterable[str]) -> Iterable[Reservation]:
+    for line in lines:
+        pairs = dict(_PAIR.findall(line))
+        if "ReservationName" not in pairs:
+            continue
+        yield Reservation(
+            pairs["ReservationName"],
+            words.epoch(pairs.get("StartTime", "")),
+            words.epoch(pairs.get("EndTime", "")),
+            hostlist.expand(pairs.get("Nodes", "")),
+        )

@@ -1,0 +1,326 @@
+"""From Slurm's answers to one Snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.config import Config
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    JobTable,
+    LeftAlone,
+    NodeTable,
+    PartitionTable,
+    Placement,
+    Snapshot,
+    TenantTable,
+    pack_keys,
+)
+from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.slurm import hostlist
+from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.layout import LayoutBook
+from slurm_fair.slurm.marks import MarkBook
+from slurm_fair.slurm.nodes import Machines, Reservation
+from slurm_fair.slurm.queue import UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.scope import (
+    REQUEUE_HOLD,
+    USER_HOLD,
+    Territory,
+    blocked_codes,
+    by_name,
+    in_scope,
+    left_alone,
+)
+
+_SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
+_RESERVED_SOON_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """All answers of one look, and the books that explain them."""
+
+    time: float
+    cluster: str
+    rows: NDArray[np.void]
+    machines: Machines
+    reservations: tuple[Reservation, ...]
+    weights: Mapping[str, float]
+    acknowledged: Mapping[int, int]  # by job key
+    queue: Queue
+    details: DetailsBook
+    layouts: LayoutBook
+    marks: MarkBook
+    config: Config
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """Per row: who keeps it back, and until when."""
+
+    ours: Bools
+    until: Floats
+    held_by_us: Bools
+    own_begin: Bools
+    pinned: Bools
+    set_at: Floats
+
+
+def build_snapshot(seen: Sighting) -> Snapshot:
+    """The managed part of what was seen, in columns."""
+    territory = Territory.of(seen.machines, seen.config.scope)
+    inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
+    alone, reasons = left_alone(inside, seen.queue)
+    raw, key = _managed_rows(inside[~alone], seen)
+    names = territory.nodes
+    held = _held(raw, names, seen)
+    nodes = _nodes(seen, names, raw, held)
+    gates = _gates(raw, key, seen)
+    users, user = _packed(seen.queue.users.texts, raw["user"])
+    tenants, tenant = _tenants(seen, raw)
+    partitions, partition = _partitions(seen, names, raw)
+    jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
+    wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
+    return Snapshot(
+        seen.time, seen.cluster, nodes, partitions, tenants, users, _gpu_types(seen), jobs, held, wanted,
+        barred, tuple(seen.queue.reasons.texts[n] for n in raw["reason"].tolist()), _listed(reasons),
+    )  # fmt: skip
+
+
+def _listed(reasons: list[LeftAlone]) -> tuple[LeftAlone, ...]:
+    return tuple(reasons)
+
+
+def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.void], Ints]:
+    """One row per job or array task, sorted by key; a finished row gives way to a living one."""
+    row, base, task = spread_tasks(rows, seen.queue.task_lists)
+    key = pack_keys(base, task)
+    order = np.lexsort((rows["state"][row] == JobState.DONE, key))
+    key, row = key[order], row[order]
+    first = np.ones(len(key), dtype=bool)
+    first[1:] = key[1:] != key[:-1]
+    return rows[row[first]], key[first]
+
+
+def _gpu_types(seen: Sighting) -> tuple[str, ...]:
+    for node in seen.machines.nodes.values():
+        seen.queue.gpu_types.number(node.gpu_type)
+    return tuple(seen.queue.gpu_types.texts)
+
+
+def _packed(texts: list[str], column: NDArray[np.int64]) -> tuple[tuple[str, ...], Ints]:
+    """Only the names that occur, and the column renumbered to them."""
+    used, rows = np.unique(column, return_inverse=True)
+    return tuple(texts[n] for n in used.tolist()), rows.astype(np.int64)
+
+
+def _tenants(seen: Sighting, raw: NDArray[np.void]) -> tuple[TenantTable, Ints]:
+    names, column = _packed(seen.queue.accounts.texts, raw["account"])
+    listed = sorted(set(names) | set(seen.weights))
+    where = {name: row for row, name in enumerate(listed)}
+    usual = float(np.mean(list(seen.weights.values()))) if seen.weights else 1.0
+    given = seen.config.tenants.weights
+    weight = np.array([given.get(name, seen.weights.get(name, usual)) for name in listed], dtype=np.float64)
+    rows = np.array([where[name] for name in names], dtype=np.int64)
+    return TenantTable(tuple(listed), weight), rows[column] if len(names) else column
+
+
+def _partitions(seen: Sighting, nodes: tuple[str, ...], raw: NDArray[np.void]) -> tuple[PartitionTable, Ints]:
+    names, column = _packed(seen.queue.partitions.texts, raw["partition"])
+    at = {name: row for row, name in enumerate(nodes)}
+    members = np.zeros((len(names), len(nodes)), dtype=bool)
+    for row, listed in enumerate(names):
+        for partition in listed.split(","):
+            inside = [at[node] for node in seen.machines.partitions.get(partition, ()) if node in at]
+            members[row, inside] = True
+    up = np.array(
+        [any(seen.machines.up.get(p, False) for p in name.split(",")) for name in names], dtype=bool
+    )
+    return PartitionTable(names, up, members), column
+
+
+def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Placement:
+    """GPUs per node of the rows that hold some."""
+    at = {name: row for row, name in enumerate(nodes)}
+    holding = np.flatnonzero((raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE))
+    spans = {
+        n: hostlist.expand(seen.queue.node_lists.texts[n]) for n in set(raw["node_list"][holding].tolist())
+    }
+    shapes = [(row, spans[int(raw["node_list"][row])], int(raw["gpus"][row])) for row in holding.tolist()]
+    uneven = {
+        (int(raw["record"][row]), int(raw["restarts"][row])): (names, gpus)
+        for row, names, gpus in shapes
+        if len(names) > 1 and (gpus % len(names) or not raw["gpus_per_node"][row])
+    }
+    seen.layouts.learn(uneven)
+    triples: list[tuple[int, int, int]] = []
+    for row, names, gpus in shapes:
+        layout = seen.layouts.of(int(raw["record"][row]), int(raw["restarts"][row]))
+        parts = layout or [(name, gpus // len(names)) for name in names]
+        triples.extend((row, at[name], count) for name, count in parts if name in at)
+    return Placement.of(triples)
+
+
+def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: Placement) -> NodeTable:
+    listed = [seen.machines.nodes[name] for name in names]
+    types = seen.queue.gpu_types
+    gpus = np.array([node.gpus for node in listed], dtype=np.int64)
+    used = np.array([node.gpus_used for node in listed], dtype=np.int64)
+    spread = np.bincount(held.row, minlength=len(raw)) if len(held) else np.ones(len(raw), dtype=np.int64)
+    per_node = np.maximum(spread, 1)[held.row]
+    cpus = np.bincount(held.node, raw["cpus"][held.row] / per_node, minlength=len(names))
+    memory = np.bincount(held.node, raw["memory_mb"][held.row] / per_node, minlength=len(names))
+    why = [_why(seen, name) for name in names]
+    return NodeTable(
+        names=names,
+        gpus=gpus,
+        gpus_others=np.maximum(used - held.per_node(len(names)), 0),
+        gpu_type=np.array([types.number(node.gpu_type) for node in listed], dtype=np.int64),
+        cpus=np.array([node.cpus for node in listed], dtype=np.int64),
+        cpus_others=_others([node.cpus_used for node in listed], cpus),
+        memory_mb=np.array([node.memory_mb for node in listed], dtype=np.int64),
+        memory_others_mb=_others([node.memory_used_mb for node in listed], memory),
+        usable=np.array([not reason for reason in why], dtype=bool),
+        why=tuple(why),
+    )
+
+
+def _others(used: list[int], ours: NDArray[Any]) -> Ints:
+    left: Ints = np.maximum(np.array(used, dtype=np.float64) - ours, 0).astype(np.int64)
+    return left
+
+
+def _why(seen: Sighting, name: str) -> str:
+    """What keeps new work from a node."""
+    node = seen.machines.nodes[name]
+    if node.gpu_type == "+":
+        return "several GPU types on one node"
+    horizon = seen.time + max(seen.config.lease.term, _RESERVED_SOON_SECONDS)
+    for kept in seen.reservations:
+        if name in kept.nodes and kept.start < horizon and kept.end > seen.time:
+            return f"reservation {kept.name}"
+    return node.why_unusable
+
+
+def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
+    """Whose gate keeps each waiting row back: ours by marks or stamp, Slurm's requeue delay, the user's."""
+    by_job = seen.marks.join(key, whole_record=False)
+    by_array = seen.marks.join(pack_keys(raw["base"], np.full(len(raw), -1)), whole_record=True)
+    mark = np.where(raw["task"] == UNSPLIT, by_array, by_job)
+    waiting = raw["state"] == JobState.WAITING
+    ahead = waiting & (raw["eligible"] > seen.time)
+    # Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
+    marked = _same_time(by_job, raw) | _same_time(by_array, raw)
+    delay = raw["eligible"] - raw["submit"]
+    requeued = (raw["restarts"] > 0) & (delay >= 0) & (delay <= seen.config.slurm.requeue_delay + 5)
+    ours = ahead & (marked | requeued)
+    stamped = _by_stamp(raw, ahead & ~ours, seen)
+    held = waiting & (raw["priority"] == 0)
+    held_by_us = held & ((mark["gate_until"] == np.inf) | _stamped_holds(raw, held, seen))
+    ours |= stamped
+    until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
+    own_begin = ahead & ~ours & ~held_by_us
+    pinned, set_at = mark["pinned"].copy(), np.maximum(by_job["set_at"], by_array["set_at"])
+    return Gates(ours | held_by_us, until, held_by_us, own_begin, pinned, set_at)
+
+
+def _same_time(mark: NDArray[np.void], raw: NDArray[np.void]) -> Bools:
+    same: Bools = np.isfinite(mark["gate_until"]) & (
+        np.abs(mark["gate_until"] - raw["eligible"]) <= _SLACK_SECONDS
+    )
+    return same
+
+
+def _by_stamp(raw: NDArray[np.void], candidates: Bools, seen: Sighting) -> Bools:
+    """Rows whose begin time is the one that their template or the submit hook set."""
+    result = np.zeros(len(raw), dtype=bool)
+    for row in np.flatnonzero(candidates).tolist():
+        stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp
+        result[row] = stamp.is_gate(float(raw["eligible"][row]), float(raw["submit"][row]))
+    return result
+
+
+def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Sighting) -> Bools:
+    """User holds that are the gate of a job submitted so; one that its user set later has no restart count 0."""
+    result = np.zeros(len(raw), dtype=bool)
+    if seen.config.slurm.gate != "hold":
+        return result
+    ours = held & by_name(seen.queue.reasons, (USER_HOLD | REQUEUE_HOLD).__contains__, raw["reason"])
+    for row in np.flatnonzero(ours).tolist():
+        stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp
+        result[row] = stamp.gate == "hold" and raw["restarts"][row] == 0
+    return result
+
+
+def _jobs(
+    raw: NDArray[np.void], key: Ints, user: Ints, tenant: Ints, partition: Ints, gates: Gates, seen: Sighting
+) -> JobTable:
+    blocked = blocked_codes(raw, seen.queue, seen.machines, gates.held_by_us, gates.own_begin)
+    most = sum(node.gpus for node in seen.machines.nodes.values())
+    waiting = raw["state"] == JobState.WAITING
+    blocked[waiting & (raw["gpus"] > most)] = Blocked.IMPOSSIBLE
+    running = (raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE)
+    checkpoints = [
+        (seen.details.of(record, restarts).gate_stamp).checkpoints
+        for record, restarts in zip(raw["record"].tolist(), raw["restarts"].tolist(), strict=True)
+    ]
+    answers = np.zeros(len(raw), dtype=np.int8)
+    asked = np.array(sorted(seen.acknowledged), dtype=np.int64)
+    at = find(key, asked)
+    answers[at[at >= 0]] = [seen.acknowledged[int(k)] for k in asked[at >= 0]]
+    ints = {name: raw[name].astype(np.int64) for name in ("record", "restarts", "gpus", "nodes", "cpus")}
+    return JobTable(
+        key=key,
+        submit=raw["submit"].copy(),
+        user=user,
+        tenant=tenant,
+        partition=partition,
+        state=raw["state"].copy(),
+        blocked=blocked,
+        gated=gates.ours,
+        gate_until=gates.until,
+        gate_set=gates.set_at,
+        pinned=gates.pinned,
+        gpus_per_node=raw["gpus_per_node"].astype(np.int64),
+        gpu_type=raw["gpu_type"].astype(np.int64),
+        memory_mb=raw["memory_mb"].astype(np.int64),
+        start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
+        end=np.where(raw["state"] == JobState.DONE, raw["end"], 0.0),
+        time_limit_seconds=raw["time_limit"].copy(),
+        checkpoints=np.array(checkpoints, dtype=bool),
+        requeueable=raw["requeue"].copy(),
+        acknowledged=answers,
+        array_limit=raw["array_limit"].astype(np.int64),
+        weight=np.ones(len(raw)),
+        **ints,
+    )
+
+
+def _user_nodes(key: int, seen: Sighting) -> str:
+    mark = seen.marks.get(key, whole_record=False)
+    return mark.user_nodes if mark else ""
+
+
+def _wishes(
+    raw: NDArray[np.void], key: Ints, pinned: Bools, nodes: tuple[str, ...], seen: Sighting
+) -> tuple[Placement, Placement]:
+    """Nodes that users asked for and excluded, of rows that wait."""
+    at = {name: row for row, name in enumerate(nodes)}
+    wanted: list[tuple[int, int, int]] = []
+    barred: list[tuple[int, int, int]] = []
+    empty = seen.queue.node_lists.known("")
+    for row in np.flatnonzero(raw["state"] == JobState.WAITING).tolist():
+        if raw["req_nodes"][row] != empty or pinned[row]:
+            text = seen.queue.node_lists.texts[raw["req_nodes"][row]]
+            names = hostlist.expand(_user_nodes(int(key[row]), seen) if pinned[row] else text)
+            wanted.extend((row, at[name], 0) for name in names if name in at)
+        excluded = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).excluded
+        barred.extend((row, at[name], 0) for name in excluded if name in at)
+    return Placement.of(wanted), Placement.of(barred)

@@ -1,0 +1,177 @@
+"""The queue as Slurm lists it: one explicit squeue format, parsed once per line and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.errors import SlurmTextError
+from slurm_fair.model import JobState
+from slurm_fair.model.columns import Ints
+from slurm_fair.slurm import words
+from slurm_fair.slurm.command import Answer, Commands, only_ids
+
+BETWEEN, ROW_END = "\x1f", "\x1e"
+
+# Ids, states, numbers, times and Slurm's own names; no text of users on the hot path.
+FIELDS = (
+    "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "UserName", "State", "Reason", "Account", "Partition",
+    "QOS", "NumNodes", "NodeList", "ReqNodes", "tres-alloc", "tres-per-node", "tres-per-job", "tres-per-task",
+    "NumTasks", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "PriorityLong", "TimeLimit",
+    "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation",
+)  # fmt: skip
+_FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
+
+NO_TASK, UNSPLIT = -1, -2
+
+# What holds its GPUs is RUNNING, ENDING or SUSPENDED; a word that we do not know is never guessed at.
+STATES = {
+    "PENDING": JobState.WAITING, "REQUEUED": JobState.WAITING, "REQUEUE_HOLD": JobState.WAITING,
+    "REQUEUE_FED": JobState.WAITING, "SPECIAL_EXIT": JobState.WAITING, "RESV_DEL_HOLD": JobState.WAITING,
+    "RUNNING": JobState.RUNNING, "CONFIGURING": JobState.RUNNING, "RESIZING": JobState.RUNNING,
+    "SIGNALING": JobState.RUNNING, "POWER_UP_NODE": JobState.RUNNING,
+    "COMPLETING": JobState.ENDING, "STAGE_OUT": JobState.ENDING,
+    "SUSPENDED": JobState.SUSPENDED, "STOPPED": JobState.SUSPENDED,
+    "COMPLETED": JobState.DONE, "CANCELLED": JobState.DONE, "FAILED": JobState.DONE, "TIMEOUT": JobState.DONE,
+    "NODE_FAIL": JobState.DONE, "PREEMPTED": JobState.DONE, "BOOT_FAIL": JobState.DONE,
+    "DEADLINE": JobState.DONE, "OUT_OF_MEMORY": JobState.DONE, "REVOKED": JobState.DONE,
+    "LAUNCH_FAILED": JobState.DONE,
+}  # fmt: skip
+
+RAW = np.dtype(
+    [
+        ("record", "i8"), ("base", "i8"), ("task", "i8"), ("tasks", "i8"), ("array_limit", "i8"),
+        ("het", "?"), ("qos", "i8"), ("user", "i8"), ("account", "i8"), ("partition", "i8"),
+        ("reason", "i8"), ("node_list", "i8"),
+        ("req_nodes", "i8"), ("reservation", "i8"), ("gpu_type", "i8"), ("state", "i1"), ("gpus", "i8"),
+        ("gpus_per_node", "i8"), ("nodes", "i8"), ("cpus", "i8"), ("memory_mb", "i8"), ("submit", "f8"),
+        ("eligible", "f8"), ("start", "f8"), ("end", "f8"), ("priority", "i8"), ("time_limit", "f8"),
+        ("dependency", "?"), ("restarts", "i8"), ("batch", "?"), ("requeue", "?"),
+    ]
+)  # fmt: skip
+
+
+class Names:
+    """Numbers for strings, given out in order of first sight and never taken back."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a string."""
+        known = self._numbers.get(text)
+        if known is None:
+            known = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+    def known(self, text: str) -> int:
+        """The number of a string, -1 when it was never seen."""
+        return self._numbers.get(text, -1)
+
+
+@dataclass(slots=True)
+class Queue:
+    """Reads squeue; a line that did not change since the last read is not parsed again."""
+
+    commands: Commands
+    users: Names = field(default_factory=Names)
+    accounts: Names = field(default_factory=Names)
+    partitions: Names = field(default_factory=Names)
+    reasons: Names = field(default_factory=Names)
+    node_lists: Names = field(default_factory=Names)
+    reservations: Names = field(default_factory=Names)
+    qos: Names = field(default_factory=Names)
+    gpu_types: Names = field(default_factory=Names)
+    task_lists: list[Ints] = field(default_factory=list)
+    _task_texts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _lines: dict[str, int] = field(default_factory=dict)
+    _parsed: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, RAW))
+
+    def read(self, ids: Sequence[str] = ()) -> NDArray[np.void] | str:
+        """Every listed job (or some ids) as RAW rows, or why the answer is not valid."""
+        only = ("-j", only_ids(ids)) if ids else ()
+        answer = self.commands.run("squeue", "-h", "-a", "-t", "all", *only, "-O", _FORMAT)
+        if ids and not answer.whole and "Invalid job id" in answer.err:
+            return np.zeros(0, RAW)  # the only id asked for is gone from memory
+        if not answer.whole:
+            return answer.complaint
+        try:
+            return self._rows(answer, remember=not ids)
+        except SlurmTextError as wrong:
+            return f"squeue: {wrong}"
+
+    def _rows(self, answer: Answer, remember: bool) -> NDArray[np.void]:
+        lines = answer.out.split(ROW_END)
+        if lines.pop().strip():
+            raise SlurmTextError("the last row is cut off")
+        lines = [line.lstrip("\n") for line in lines]
+        fresh = [line for line in lines if line not in self._lines]
+        parsed = np.array([self._parse(line) for line in fresh], dtype=RAW)
+        table = np.concatenate([self._parsed, parsed])
+        where = self._lines | {line: len(self._parsed) + row for row, line in enumerate(fresh)}
+        rows: NDArray[np.void] = table[[where[line] for line in lines]]
+        if remember:
+            self._parsed, self._lines = rows, {line: row for row, line in enumerate(lines)}
+        return rows
+
+    def _parse(self, line: str) -> tuple[Any, ...]:
+        columns = line.split(BETWEEN)
+        if len(columns) != len(FIELDS):
+            raise SlurmTextError(f"a row has {len(columns)} columns instead of {len(FIELDS)}")
+        f = dict(zip(FIELDS, columns, strict=True))
+        record = words.number(f["JobID"])
+        base, task, tasks, limit = self._array(record, f["ArrayJobID"], f["ArrayTaskID"])
+        counts = words.tres(f["tres-alloc"])
+        gpus, kind = words.tres_gpus(counts)
+        per_node, kind_per_node = words.gres_gpus(f["tres-per-node"])
+        kind = kind or kind_per_node or words.gres_gpus(f["tres-per-job"])[1]
+        kind = kind or words.gres_gpus(f["tres-per-task"])[1]
+        state = STATES.get(f["State"])
+        if state is None:
+            raise SlurmTextError(
+                f"job {record} is in state '{f['State'][:40]}', which this version does not know"
+            )
+        return (
+            record, base, task, tasks, limit, not words.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
+            self.qos.number(f["QOS"]), self.users.number(f["UserName"]), self.accounts.number(f["Account"]),
+            self.partitions.number(f["Partition"]), self.reasons.number(f["Reason"]),
+            self.node_lists.number(f["NodeList"]), self.node_lists.number(f["ReqNodes"]),
+            self.reservations.number(f["Reservation"]), self.gpu_types.number(kind) if kind else -1,
+            int(state), gpus, per_node, max(words.number(f["NumNodes"]), 1),
+            words.number(counts.get("cpu", "0")), words.megabytes(counts.get("mem", "0")),
+            words.epoch(f["SubmitTime"]), words.epoch(f["EligibleTime"]), words.epoch(f["StartTime"]),
+            words.epoch(f["EndTime"]), words.number(f["PriorityLong"]),
+            words.duration_seconds(f["TimeLimit"]), not words.is_nothing(f["Dependency"]),
+            words.number(f["RestartCnt"]), f["BatchFlag"] == "1", f["Requeue"] == "1",
+        )  # fmt: skip
+
+    def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
+        if words.is_nothing(task):
+            return record, NO_TASK, -1, 0
+        if task.isdigit():
+            return words.number(base), int(task), -1, 0
+        if task not in self._task_texts:
+            numbers, limit = words.task_numbers(task)
+            self.task_lists.append(numbers)
+            self._task_texts[task] = (len(self.task_lists) - 1, limit)
+        listed, limit = self._task_texts[task]
+        return words.number(base), UNSPLIT, listed, limit
+
+
+def spread_tasks(rows: NDArray[np.void], task_lists: list[Ints]) -> tuple[Ints, Ints, Ints]:
+    """(row, base, task) with every task of an unsplit array as a job of its own."""
+    unsplit = rows["task"] == UNSPLIT
+    counts = np.ones(len(rows), dtype=np.int64)
+    counts[unsplit] = [len(task_lists[listed]) for listed in rows["tasks"][unsplit]]
+    row = np.repeat(np.arange(len(rows)), counts)
+    task = rows["task"][row].astype(np.int64)
+    spread = [task_lists[listed] for listed in rows["tasks"][unsplit]]
+    if spread:
+        task[np.repeat(unsplit, counts)] = np.concatenate(spread)
+    return row, rows["base"][row].astype(np.int64), task

@@ -1,0 +1,124 @@
+"""Which rows of the queue are managed, which are left alone and why, and what blocks a managed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.config import Scope
+from slurm_fair.model import Blocked, JobState, LeftAlone
+from slurm_fair.model.columns import Bools, Codes
+from slurm_fair.slurm import words
+from slurm_fair.slurm.nodes import Machines
+from slurm_fair.slurm.queue import Names, Queue
+
+_LISTED = 2000  # left-alone jobs that a snapshot names; more would only fill the journal
+
+
+@dataclass(frozen=True, slots=True)
+class Territory:
+    """The managed partitions and their GPU nodes."""
+
+    partitions: frozenset[str]
+    nodes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, machines: Machines, scope: Scope) -> Territory:
+        """All partitions of the scope (or all at all) that have GPU nodes."""
+        with_gpus = {
+            name
+            for name, members in machines.partitions.items()
+            if any(machines.nodes[node].gpus for node in members)
+        }
+        managed = with_gpus & set(scope.partitions) if scope.partitions else with_gpus
+        nodes = {node for name in managed for node in machines.partitions[name] if machines.nodes[node].gpus}
+        return cls(frozenset(managed), tuple(node for node in machines.nodes if node in nodes))
+
+    def covers(self, partition: str) -> bool:
+        """Whether a job's partition (or every one of its comma list) is managed."""
+        return all(name in self.partitions for name in partition.split(","))
+
+
+def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]) -> Bools:
+    """A test of names, done once per distinct name and spread over the rows."""
+    verdicts = np.array([test(text) for text in names.texts] or [False])
+    hits: Bools = verdicts[column]
+    return hits
+
+
+def in_scope(rows: NDArray[np.void], queue: Queue, territory: Territory, scope: Scope) -> Bools:
+    """Rows of managed partitions, accounts and QOS."""
+    inside = by_name(queue.partitions, territory.covers, rows["partition"])
+    if scope.accounts:
+        inside &= by_name(queue.accounts, set(scope.accounts).__contains__, rows["account"])
+    if scope.qos:
+        inside &= by_name(queue.qos, set(scope.qos).__contains__, rows["qos"])
+    return inside
+
+
+_REASONS = (
+    "asks for no GPU",
+    "is one part of a heterogeneous job",
+    "is interactive (srun or salloc): it cannot be requeued",
+    "runs in a reservation",
+    "asks for several GPU types at once",
+)
+
+
+def left_alone(rows: NDArray[np.void], queue: Queue) -> tuple[Bools, list[LeftAlone]]:
+    """Rows of the scope that we never touch, and the reason in words for those that live."""
+    in_reservation = ~by_name(queue.reservations, words.is_nothing, rows["reservation"])
+    several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
+    tests = (rows["gpus"] == 0, rows["het"], ~rows["batch"], in_reservation, several)
+    which = np.select(list(tests), list(range(len(tests))), default=-1)
+    lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))[:_LISTED]
+    named = [LeftAlone(_name(rows[row]), _REASONS[which[row]]) for row in lives.tolist()]
+    return which >= 0, named
+
+
+def _name(row: np.void) -> str:
+    return str(row["base"]) if row["task"] < 0 else f"{row['base']}_{row['task']}"
+
+
+# Words of Slurm that mean: held. Which of them are our own holds, the marks tell.
+USER_HOLD = frozenset({"JobHeldUser"})
+ADMIN_HOLD = frozenset({"JobHeldAdmin"})
+REQUEUE_HOLD = frozenset({"job requeued in held state", "job_requeued_in_held_state"})
+
+
+def blocked_codes(
+    rows: NDArray[np.void], queue: Queue, machines: Machines, ours: Bools, own_begin: Bools
+) -> Codes:
+    """Why a waiting row may not be planned; `ours` = held by us, `own_begin` = waits for its user's time."""
+    waiting = rows["state"] == JobState.WAITING
+    held = waiting & (rows["priority"] == 0) & ~ours
+    by_user = by_name(queue.reasons, USER_HOLD.__contains__, rows["reason"])
+    by_admin = by_name(queue.reasons, (ADMIN_HOLD | REQUEUE_HOLD).__contains__, rows["reason"])
+    down = by_name(queue.partitions, lambda text: _is_down(text, machines), rows["partition"])
+    codes = np.select(
+        [
+            held & by_user,
+            held & by_admin,
+            held,
+            waiting & rows["dependency"],
+            waiting & own_begin,
+            waiting & down,
+        ],
+        [
+            Blocked.USER_HOLD,
+            Blocked.ADMIN_HOLD,
+            Blocked.SLURM_HOLD,
+            Blocked.DEPENDENCY,
+            Blocked.OWN_BEGIN,
+            Blocked.PARTITION,
+        ],
+        default=Blocked.NOT_BLOCKED,
+    )
+    return codes.astype(np.int8)
+
+
+def _is_down(partitions: str, machines: Machines) -> bool:
+    return not any(machines.up.get(name, False) for name in partitions.split(","))

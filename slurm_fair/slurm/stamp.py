@@ -1,0 +1,45 @@
+"""The stamp: a token in a job's Comment by which it says that it speaks the checkpoint protocol."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"(?:^|\s)slurm_fair:v(\d)((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
+SIGNALS = ("USR1", "USR2", "TERM")
+_SLACK_SECONDS = 3.0  # `now+600` is computed by sbatch, before Slurm notes the submission
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a job's submitter said; version 0 is gated by us at submission but cannot checkpoint."""
+
+    version: int = 0
+    signal: str = "USR2"
+    grace_seconds: float = 0.0  # 0 = the site's own
+    gate: str = ""  # uts<epoch> | +<seconds> | hold
+
+    @property
+    def checkpoints(self) -> bool:
+        """Whether the job may be asked."""
+        return self.version >= 1
+
+    def is_gate(self, eligible: float, submit: float) -> bool:
+        """Whether a begin time is the one that we set at submission, not a wish of the job's owner."""
+        if self.gate.startswith("uts"):
+            return abs(eligible - float(self.gate[3:])) <= 1.0
+        if self.gate.startswith("+"):
+            return -_SLACK_SECONDS <= eligible - submit - float(self.gate[1:]) <= 1.0
+        return False
+
+
+def read_stamp(comment: str) -> Stamp | None:
+    """The stamp in a comment; None without one. A malformed one is none: the job is then never asked."""
+    match = _TOKEN.search(comment)
+    if match is None:
+        return None
+    keys = dict(pair.split("=", 1) for pair in match[2].split(",") if pair)
+    signal, grace, gate = keys.get("signal", "USR2"), keys.get("grace", "0"), keys.get("gate", "")
+    if signal not in SIGNALS or not grace.isdigit() or not re.fullmatch(r"|uts\d+|\+\d+|hold", gate):
+        return None
+    return Stamp(min(int(match[1]), 1), signal, float(grace), gate)

@@ -1,0 +1,226 @@
+"""Our frozen values as plain JSON trees, with long columns kept aside as blobs, and back.
+
+A tree holds JSON's own types; everything else is a mapping that begins with a `$` key: `$is` a dataclass,
+`$enum`, `$tuple`, `$map` (its keys are no words), `$float` (inf, nan), `$array`, `$blob`, `$words`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from slurm_fair import model
+from slurm_fair.errors import StoreError
+from slurm_fair.store.blobs import Fetch, expand, name_of, squeeze
+
+VERSION = 1
+INLINE_BYTES = 64
+_KINDS = "biuf"  # bool, int, unsigned, float: never objects
+_Value = TypeVar("_Value")
+
+
+def _nouns() -> dict[str, type]:
+    """Our dataclasses and enums by name: those that the model exports, and all that they are made of."""
+    found: dict[str, type] = {}
+    ahead = [getattr(model, name) for name in model.__all__]
+    while ahead:
+        kind = ahead.pop()
+        if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum)):
+            if found.setdefault(kind.__name__, kind) is not kind:
+                raise TypeError(f"two nouns are called {kind.__name__}")
+            if is_dataclass(kind):
+                parts = _parts(typing.get_type_hints(kind).values())
+                ahead += [part for part in parts if found.get(getattr(part, "__name__", "")) is not part]
+    return found
+
+
+def _parts(hints: Iterable[Any]) -> Iterator[Any]:
+    for hint in hints:
+        yield hint
+        yield from _parts(typing.get_args(hint))
+
+
+_NOUNS = _nouns()
+
+
+class Encoder:
+    """Makes trees and collects the blobs that they refer to."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+
+    def tree(self, value: object) -> Any:
+        """The tree of one value; StoreError for what is not plain data."""
+        if value is None or isinstance(value, (bool, str)) or type(value) is int:
+            return value
+        for kind, make in self._makers:
+            if isinstance(value, kind):
+                return make(self, value)
+        if is_dataclass(value) and _NOUNS.get(type(value).__name__) is type(value):
+            content = {field.name: self.tree(getattr(value, field.name)) for field in fields(value)}
+            return {"$is": type(value).__name__, "of": content}
+        raise StoreError(f"the journal keeps plain data only, not a {type(value).__name__}")
+
+    def _enum(self, value: Enum) -> Any:
+        return {"$enum": type(value).__name__, "value": value.value}
+
+    def _float(self, value: float) -> Any:
+        return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+
+    def _int(self, value: Any) -> Any:
+        return int(value)
+
+    def _bool(self, value: Any) -> Any:
+        return bool(value)
+
+    def _list(self, value: list[Any]) -> Any:
+        return [self.tree(item) for item in value]
+
+    def _tuple(self, value: tuple[Any, ...]) -> Any:
+        if all(type(item) is str for item in value):
+            raw = json.dumps(value, separators=(",", ":")).encode("ascii")
+            if len(raw) >= INLINE_BYTES:
+                return {"$words": self._aside(raw), "n": len(value)}
+        return {"$tuple": [self.tree(item) for item in value]}
+
+    def _map(self, value: Mapping[Any, Any]) -> Any:
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: self.tree(item) for key, item in value.items()}
+        return {"$map": [[self.tree(key), self.tree(item)] for key, item in value.items()]}
+
+    def _array(self, value: np.ndarray[Any, Any]) -> Any:
+        if value.dtype.kind not in _KINDS:
+            raise StoreError(f"the journal keeps numbers only in columns, not {value.dtype}")
+        little = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        head = {"dtype": little.dtype.str, "n": list(value.shape)}
+        raw = little.tobytes()
+        if len(raw) < INLINE_BYTES:
+            return {"$array": base64.b64encode(raw).decode("ascii"), **head}
+        return {"$blob": self._aside(raw), **head}
+
+    def _aside(self, raw: bytes) -> str:
+        name = name_of(raw)
+        self.blobs[name] = raw
+        return name
+
+    # Ordered: an IntEnum is an int and a numpy float is a float.
+    _makers: tuple[tuple[Any, Callable[..., Any]], ...] = (
+        (Enum, _enum), (np.ndarray, _array), (float, _float), (np.floating, _float), (int, _int),
+        (np.integer, _int), (np.bool_, _bool), (tuple, _tuple), (list, _list), (Mapping, _map),
+    )  # fmt: skip
+
+
+def decode(tree: Any, fetch: Fetch) -> Any:
+    """The value of a tree; StoreError for anything that no encoder wrote."""
+    try:
+        return _decode(tree, fetch)
+    except StoreError:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        raise StoreError(f"the journal holds something that is no value of ours ({error})") from error
+
+
+def _decode(tree: Any, fetch: Fetch) -> Any:
+    if isinstance(tree, list):
+        return [_decode(item, fetch) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    mark = next(iter(tree), "")
+    if not mark.startswith("$"):
+        return {key: _decode(item, fetch) for key, item in tree.items()}
+    if mark not in _READERS:
+        raise StoreError(f"the journal holds an unknown kind of value ({mark!r})")
+    return _READERS[mark](tree, fetch)
+
+
+def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
+    cls, content = _NOUNS[tree["$is"]], tree["of"]
+    known = {field.name: field for field in fields(cls)}
+    strange = content.keys() - known.keys()
+    if strange:
+        raise StoreError(f"{cls.__name__} in the journal has unknown fields: {', '.join(sorted(strange))}")
+    values = {name: _decode(item, fetch) for name, item in content.items()}
+    for name, field in known.items():
+        if name not in values and field.default is MISSING and field.default_factory is MISSING:
+            raise StoreError(f"{cls.__name__} in the journal lacks its {name}")
+        if name in values and not isinstance(values[name], _kinds(cls)[name]):
+            raise StoreError(f"{cls.__name__}.{name} in the journal is a {type(values[name]).__name__}")
+    return cls(**values)
+
+
+@cache
+def _kinds(cls: type) -> dict[str, tuple[type, ...]]:
+    """What each field of a dataclass may be, from its annotations."""
+    return {name: _runtime(hint) for name, hint in typing.get_type_hints(cls).items()}
+
+
+def _runtime(hint: Any) -> tuple[type, ...]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(kind for part in typing.get_args(hint) for kind in _runtime(part))
+    kind = typing.get_origin(hint) or hint
+    if kind is float:
+        return (float, int)
+    return (kind,) if isinstance(kind, type) else (object,)
+
+
+def _word(tree: dict[str, Any], fetch: Fetch) -> Any:
+    words = json.loads(fetch(tree["$words"]))
+    if not isinstance(words, list) or len(words) != tree["n"]:
+        raise StoreError(f"names {tree['$words']} in the journal are not {tree['n']} names")
+    return tuple(words)
+
+
+def _numbers(tree: dict[str, Any], raw: bytes) -> np.ndarray[Any, Any]:
+    dtype, shape = np.dtype(tree["dtype"]), tuple(tree["n"])
+    if dtype.kind not in _KINDS or math.prod(shape) * dtype.itemsize != len(raw):
+        raise StoreError(f"a column of the journal is not {shape} of {dtype}")
+    # A copy, because a column read back must be as writable as one just made.
+    return np.frombuffer(raw, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=True)
+
+
+_READERS: dict[str, Callable[[dict[str, Any], Fetch], Any]] = {
+    "$is": _noun,
+    "$enum": lambda tree, fetch: _NOUNS[tree["$enum"]](tree["value"]),
+    "$float": lambda tree, fetch: float(tree["$float"]),
+    "$tuple": lambda tree, fetch: tuple(_decode(item, fetch) for item in tree["$tuple"]),
+    "$map": lambda tree, fetch: {_decode(key, fetch): _decode(item, fetch) for key, item in tree["$map"]},
+    "$words": _word,
+    "$blob": lambda tree, fetch: _numbers(tree, fetch(tree["$blob"])),
+    "$array": lambda tree, fetch: _numbers(tree, base64.b64decode(tree["$array"], validate=True)),
+}
+
+
+def write(tree: Any) -> tuple[bytes, str]:
+    """A tree as squeezed bytes, with the version of this codec, and the name that proves them."""
+    raw = json.dumps({"v": VERSION, "tree": tree}, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return squeeze(raw), name_of(raw)
+
+
+def read(data: bytes, name: str) -> Any:
+    """The tree in bytes that `write` made."""
+    try:
+        document = json.loads(expand(data, name))
+        version, tree = document["v"], document["tree"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"the journal holds something that is no document of ours ({error})") from error
+    if not isinstance(version, int) or version > VERSION:
+        raise StoreError(f"the journal was written by a newer slurm-fair (codec {version}): install that one")
+    return tree
+
+
+def decode_as(kind: type[_Value], tree: Any, fetch: Fetch) -> _Value:
+    """The value of a tree, which must be one of these."""
+    value = decode(tree, fetch)
+    if not isinstance(value, kind):
+        raise StoreError(f"the journal holds a {type(value).__name__} where a {kind.__name__} belongs")
+    return value

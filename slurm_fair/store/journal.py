@@ -1,0 +1,253 @@
+"""The journal: what the controller must not forget, each change in one durable transaction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlite_utils import Database
+
+from slurm_fair.errors import StoreError
+from slurm_fair.model import Action, Outcome, Standing, TickRecord
+from slurm_fair.model.mark import Mark
+from slurm_fair.store.blobs import squeeze
+from slurm_fair.store.codec import Encoder, write
+from slurm_fair.store.connection import BUSY_SECONDS, open_writer
+from slurm_fair.store.mishaps import in_words
+from slurm_fair.store.moments import moments_of
+from slurm_fair.store.ownership import Ownership, epoch_of, who
+from slurm_fair.store.parcel import Packer
+from slurm_fair.store.permissions import beside, check_files, prepare_directory
+from slurm_fair.store.prune import Pruned, prune
+from slurm_fair.store.reader import Reader
+from slurm_fair.store.rows import (
+    EVENT_COLUMNS,
+    INTENT_COLUMNS,
+    MARK_COLUMNS,
+    MOMENT_COLUMNS,
+    Row,
+    event_row,
+    intent_row,
+    mark_row,
+    moment_row,
+    outcome_row,
+    seal,
+    sealed,
+)
+
+KEPT_EVERY = 50  # ticks between two standings that stay, for replay
+MOMENT_SECONDS = 60.0
+_HOUR = 3600.0
+
+
+class SqliteJournal(Reader):
+    """The one writer of a journal: ports.Journal and ports.IntentLog on SQLite."""
+
+    def __init__(self, db: Database, path: Path, ownership: Ownership) -> None:
+        super().__init__(db, path)
+        self._ownership = ownership
+        self._packer = Packer()
+        self._columns = frozenset(
+            name for (name,) in self._all("SELECT name FROM blobs WHERE last_used IS NULL")
+        )
+        self._tick = self._all("SELECT max(number) FROM ticks")[0][0]
+        self._moment = self._all("SELECT max(time) FROM tenants_time")[0][0] or -math.inf
+        with self._writing():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?)", (str(self.epoch),))
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", (who(),))
+
+    @property
+    def epoch(self) -> int:
+        """Which opening of the journal this is."""
+        return self._ownership.epoch
+
+    def check_owner(self) -> None:
+        """NotTheOwner once somebody else has taken over: look before acts that follow a pause."""
+        self._ownership.check()
+
+    def close(self) -> None:
+        """Give the file and the lock back."""
+        try:
+            super().close()
+        finally:
+            self._ownership.release()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction of the owner; what goes wrong leaves nothing behind."""
+        with self._ownership.writing(), in_words(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.rollback()
+                raise
+
+    # ports.Journal
+
+    def append(self, tick: TickRecord, standing: Standing) -> None:
+        """Keep one tick, and the standing after it, in one transaction."""
+        encoder = Encoder()
+        body, digest = write(encoder.tree(tick))
+        columns = frozenset(encoder.blobs)
+        parcel = self._packer.pack(standing)
+        moments = self._moments_due(tick, standing)
+        with self._writing():
+            if self._tick is not None and tick.number <= self._tick:
+                raise StoreError(
+                    f"{self.path}: tick {tick.number} follows tick {self._tick}: it would be lost"
+                )
+            self._insert(
+                "ticks", "number, time, body, digest", [(tick.number, float(tick.time), body, digest)]
+            )
+            self._keep_columns(encoder.blobs)
+            self._keep_standing(tick, parcel)
+            events = [(tick.number, *row) for row in sealed([event_row(event) for event in tick.events])]
+            self._insert_sealed("events", f"tick, {EVENT_COLUMNS}", events)
+            self._insert("tenants_time", MOMENT_COLUMNS, moments)
+        self._columns, self._tick = columns, tick.number
+        self._moment = standing.ledger.time if moments else self._moment
+
+    def _keep_columns(self, blobs: dict[str, bytes]) -> None:
+        """New columns are stored; those that only older ticks refer to learn which was the last."""
+        ended = [(self._tick, name) for name in self._columns - blobs.keys()]
+        self._db.conn.executemany("UPDATE blobs SET last_used = ? WHERE name = ?", ended)
+        for name in blobs.keys() - self._columns:
+            known = self._db.execute("UPDATE blobs SET last_used = NULL WHERE name = ?", (name,)).rowcount
+            if not known:
+                self._db.execute("INSERT INTO blobs (name, data) VALUES (?, ?)", (name, squeeze(blobs[name])))
+
+    def _keep_standing(self, tick: TickRecord, parcel: bytes) -> None:
+        """The newest standing replaces the one before it, except each fiftieth."""
+        self._db.execute("DELETE FROM standings WHERE NOT kept AND tick < ?", (tick.number,))
+        oldest_kept = self._db.execute("SELECT max(tick) FROM standings WHERE kept").fetchone()[0]
+        kept = oldest_kept is None or tick.number >= oldest_kept + KEPT_EVERY
+        self._insert(
+            "standings", "tick, time, kept, body", [(tick.number, float(tick.time), int(kept), parcel)]
+        )
+
+    def _moments_due(self, tick: TickRecord, standing: Standing) -> list[Row]:
+        time = standing.ledger.time
+        if time < self._moment + MOMENT_SECONDS:
+            return []
+        hourly = self._moment < time // _HOUR * _HOUR
+        return [moment_row(moment, hourly) for moment in moments_of(tick.snapshot, standing)]
+
+    # ports.IntentLog
+
+    def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
+        """Durable before it returns; the ids go back into `conclude`."""
+        if not actions:
+            return ()
+        rows = sealed([intent_row(action, self.epoch, now) for action in actions])
+        with self._writing():
+            ids = [self._one_row("intents", f"{INTENT_COLUMNS}, seal", row) for row in rows]
+        # Whoever found us standing still inside that transaction has fenced us without waiting for it.
+        self._ownership.check()
+        return tuple(ids)
+
+    def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
+        """What came of them."""
+        rows = [
+            (*came, seal(number, *came), number)
+            for number, outcome in zip(ids, outcomes, strict=True)
+            for came in [outcome_row(outcome, now)]
+        ]
+        if not rows:
+            return
+        with self._writing():
+            for row in rows:
+                changed = self._db.execute(
+                    "UPDATE intents SET outcome = ?, detail = ?, concluded = ?, seconds = ?, outcome_seal = ? "
+                    "WHERE id = ?",
+                    row,
+                ).rowcount
+                if not changed:
+                    raise StoreError(f"{self.path}: no act {row[-1]} was ever written down")
+
+    # Marks
+
+    def set_marks(self, rows: Iterable[Mark]) -> None:
+        """What lies on these records now; a mark replaces an older one of the same record."""
+        made = sealed([mark_row(mark) for mark in rows])
+        if made:
+            with self._writing():
+                self._insert_sealed("marks", MARK_COLUMNS, made, "INSERT OR REPLACE")
+
+    def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
+        """Nothing of ours lies on these (key, whole_record) any more."""
+        gone = [(int(key), int(whole_record)) for key, whole_record in keys]
+        if gone:
+            with self._writing():
+                self._db.conn.executemany("DELETE FROM marks WHERE key = ? AND whole_record = ?", gone)
+
+    # Upkeep
+
+    def prune(
+        self,
+        now: float,
+        *,
+        keep_seconds: float,
+        max_bytes: int,
+        keep_events_seconds: float = math.inf,
+        most_rows: int = 200,
+    ) -> Pruned:
+        """Forget what is too old or too much, at most so many rows of a kind; cheap enough for every tick."""
+        with self._writing():
+            pruned = prune(self._db, now - keep_seconds, now - keep_events_seconds, now, max_bytes, most_rows)
+        with in_words(self.path):
+            # A script, because this statement does its work page by page and `execute` takes one step only.
+            self._db.executescript(f"PRAGMA incremental_vacuum({most_rows * 10})")
+        return pruned
+
+    def _insert(self, table: str, columns: str, rows: Sequence[Row]) -> None:
+        self._insert_sealed(table, columns, sealed(rows))
+
+    def _insert_sealed(self, table: str, columns: str, rows: Sequence[Row], how: str = "INSERT") -> None:
+        """Rows whose last value is their seal, in one statement."""
+        places = ", ".join("?" * (columns.count(",") + 2))
+        self._db.conn.executemany(f"{how} INTO {table} ({columns}, seal) VALUES ({places})", rows)
+
+    def _one_row(self, table: str, columns: str, row: Row) -> int:
+        places = ", ".join("?" * len(row))
+        cursor = self._db.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", row)
+        number: Any = cursor.lastrowid
+        return int(number)
+
+
+def open_journal(path: Path | str, busy_seconds: float = BUSY_SECONDS) -> SqliteJournal:
+    """Open a journal to write, making it when it does not exist; the only owner until it is closed."""
+    path = Path(path)
+    prepare_directory(path)
+    check_files(path)
+    ownership = Ownership(path)
+    try:
+        db = open_writer(path, busy_seconds)
+        try:
+            return SqliteJournal(db, path, ownership)
+        except BaseException:
+            db.close()
+            raise
+    except BaseException:
+        ownership.release()
+        raise
+
+
+def set_aside(path: Path | str) -> Path:
+    """Rename a damaged journal and its companions, so that a new one can begin; its new name."""
+    path = Path(path)
+    prepare_directory(path)
+    ownership = Ownership(path)  # nobody may be writing it
+    try:
+        kept = path.with_name(f"{path.name}.corrupt-{epoch_of(path)}")
+        with in_words(path):
+            for suffix in ("-shm", "-wal", ""):
+                if beside(path, suffix).exists():
+                    beside(path, suffix).rename(beside(kept, suffix))
+        return kept
+    finally:
+        ownership.release()

@@ -1,0 +1,85 @@
+"""Forgetting: the oldest first, a few rows at a time, so that no tick waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+_THIN_AFTER_SECONDS = 7 * 86400.0  # older accounts of tenants stay once an hour
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Rows that went."""
+
+    ticks: int = 0
+    columns: int = 0
+    standings: int = 0
+    events: int = 0
+    intents: int = 0
+    moments: int = 0
+
+    @property
+    def total(self) -> int:
+        """0 = nothing is left to forget."""
+        return self.ticks + self.columns + self.standings + self.events + self.intents + self.moments
+
+
+def prune(
+    db: Database, ticks_before: float, events_before: float, now: float, max_bytes: int, most_rows: int
+) -> Pruned:
+    """Within a transaction of the caller; the newest tick and the newest standing always stay."""
+    ticks = _ticks(db, ticks_before, most_rows)
+    full = bytes_used(db) > max_bytes
+    if full and not ticks:
+        ticks = _ticks(db, now + 1.0, max(most_rows // 10, 1))
+    oldest = db.execute("SELECT min(number) FROM ticks").fetchone()[0]
+    columns = standings = events = 0
+    if oldest is not None:
+        columns = _delete(db, "blobs", "id", "last_used < ?", oldest, most_rows * 10)
+        base = (
+            "(SELECT coalesce(max(tick), 0) FROM standings WHERE tick < ?)"  # what replay of the oldest needs
+        )
+        standings = _delete(db, "standings", "tick", f"tick < {base}", oldest, most_rows)
+    events = _delete(db, "events", "id", "time < ?", events_before, most_rows * 10)
+    if full and not ticks and not events:  # no tick is left to give: the oldest events go
+        events = _oldest_events(db, most_rows * 10)
+    return Pruned(
+        ticks,
+        columns,
+        standings,
+        events,
+        _delete(db, "intents", "id", "time < ? AND outcome IS NOT NULL", ticks_before, most_rows * 10),
+        _moments(db, now - _THIN_AFTER_SECONDS, events_before, most_rows * 10),
+    )
+
+
+def bytes_used(db: Database) -> int:
+    """Bytes of the file that hold something."""
+    pages, free, size = (
+        db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
+
+
+def _ticks(db: Database, before: float, most: int) -> int:
+    return _delete(
+        db, "ticks", "number", "time < ? AND number < (SELECT max(number) FROM ticks)", before, most, "number"
+    )
+
+
+def _moments(db: Database, thin_before: float, before: float, most: int) -> int:
+    thinned = _delete(db, "tenants_time", "id", "time < ? AND NOT hourly", thin_before, most)
+    return thinned + _delete(db, "tenants_time", "id", "time < ?", before, most)
+
+
+def _oldest_events(db: Database, most: int) -> int:
+    return db.execute(
+        "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id LIMIT ?)", (most,)
+    ).rowcount
+
+
+def _delete(db: Database, table: str, key: str, where: str, value: float, most: int, order: str = "") -> int:
+    chosen = f"SELECT {key} FROM {table} WHERE {where} {'ORDER BY ' + order if order else ''} LIMIT {most}"
+    return db.execute(f"DELETE FROM {table} WHERE {key} IN ({chosen})", (value,)).rowcount

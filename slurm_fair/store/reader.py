@@ -1,0 +1,244 @@
+"""Questions to the journal; nothing here writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+from sqlite_utils import Database
+
+from slurm_fair.errors import StoreError
+from slurm_fair.model import Event, Standing, TickRecord
+from slurm_fair.model.mark import Mark
+from slurm_fair.model.moment import TenantMoment
+from slurm_fair.store.blobs import expand
+from slurm_fair.store.codec import decode_as, read
+from slurm_fair.store.connection import BUSY_SECONDS, check_soundness, open_read_only
+from slurm_fair.store.mishaps import in_words
+from slurm_fair.store.parcel import unpack
+from slurm_fair.store.rows import (
+    EVENT_COLUMNS,
+    INTENT_COLUMNS,
+    MARK_COLUMNS,
+    MOMENT_COLUMNS,
+    OUTCOME_COLUMNS,
+    Intent,
+    Row,
+    event_of,
+    intent_of,
+    mark_of,
+    moment_of,
+    proved,
+    seal,
+)
+
+_CHUNK = 10_000
+_MOST_PARAMETERS = 500  # SQLite's oldest limit is 999
+_INTENT_WIDTH = INTENT_COLUMNS.count(",") + 1
+
+
+class Reader:
+    """Everything that can be read from a journal."""
+
+    def __init__(self, db: Database, path: Path) -> None:
+        self._db = db
+        self.path = path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._db.close()
+
+    def check(self) -> None:
+        """StoreError when the file's structure is damaged."""
+        with in_words(self.path):
+            check_soundness(self._db, self.path)
+
+    # Standings and ticks
+
+    def latest(self) -> Standing | None:
+        """The standing after the last tick kept; None in a new journal."""
+        newest = self.latest_checkpoint()
+        return newest[1] if newest else None
+
+    def latest_checkpoint(self) -> tuple[int, Standing] | None:
+        """The same with its tick's number; exact, because every tick leaves one."""
+        return self._standing("1 = 1", ())
+
+    def standing_before(self, number: int) -> tuple[int, Standing] | None:
+        """The newest kept standing older than a tick: replay begins there."""
+        return self._standing("tick < ?", (number,))
+
+    def _standing(self, where: str, values: Row) -> tuple[int, Standing] | None:
+        rows = self._all(
+            f"SELECT tick, time, kept, body, seal FROM standings WHERE {where} ORDER BY tick DESC LIMIT 1",
+            values,
+        )
+        if not rows:
+            return None
+        tick, _, _, body = proved(rows[0], "standings")
+        return tick, unpack(body, Standing)
+
+    def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
+        """Ticks by number, oldest first; read one by one, so that a long replay holds no lock."""
+        number = first - 1
+        while True:
+            found = self._all(
+                "SELECT number, time, body, digest, seal FROM ticks WHERE number > ? ORDER BY number LIMIT 1",
+                (number,),
+            )
+            if not found or (last is not None and found[0][0] > last):
+                return
+            number, _, body, digest = proved(found[0], "ticks")
+            yield decode_as(TickRecord, read(body, digest), self._column)
+
+    def tick_numbers(self) -> tuple[int, int] | None:
+        """Numbers of the oldest and the newest tick kept."""
+        oldest, newest = self._all("SELECT min(number), max(number) FROM ticks")[0]
+        return None if oldest is None else (oldest, newest)
+
+    def tick_at(self, time: float) -> int | None:
+        """Number of the last tick at or before an instant, for `explain --at`."""
+        rows = self._all("SELECT number FROM ticks WHERE time <= ? ORDER BY number DESC LIMIT 1", (time,))
+        return rows[0][0] if rows else None
+
+    def _column(self, name: str) -> bytes:
+        rows = self._all("SELECT data FROM blobs WHERE name = ?", (name,))
+        if not rows:
+            raise StoreError(f"{self.path}: the journal is damaged: column {name} is missing")
+        return expand(rows[0][0], name)
+
+    # Acts and marks
+
+    def intents(self, since: float = 0.0) -> tuple[Intent, ...]:
+        """Acts written down at or after an instant, oldest first."""
+        return self._intents("time >= ?", (since,))
+
+    def intents_of(self, key: int) -> tuple[Intent, ...]:
+        """Acts on one job, oldest first."""
+        return self._intents("key = ?", (key,))
+
+    def unconcluded(self) -> tuple[Intent, ...]:
+        """Acts whose end nobody wrote down: after a crash, look at these jobs again before anything else."""
+        return self._intents("outcome IS NULL", ())
+
+    def _intents(self, where: str, values: Row) -> tuple[Intent, ...]:
+        # The seal of the act and that of its outcome are apart, because the second comes later.
+        rows = self._all(
+            f"SELECT id, {INTENT_COLUMNS}, seal, {OUTCOME_COLUMNS}, outcome_seal FROM intents NOT INDEXED "
+            f"WHERE {where} ORDER BY id",
+            values,
+        )
+        return tuple(self._proved(self._intent, row) for row in rows)
+
+    @staticmethod
+    def _intent(row: Row) -> Intent:
+        act = proved(row[1 : _INTENT_WIDTH + 2], "intents")
+        number, came = row[0], row[_INTENT_WIDTH + 2 :]
+        if came[0] is None and came[-1] is None:
+            return intent_of(number, act, came[:-1])
+        if seal(number, *came[:-1]) != came[-1]:
+            raise StoreError(f"the journal is damaged: the outcome of act {number} is not what was written")
+        return intent_of(number, act, came[:-1])
+
+    def marks(self) -> tuple[Mark, ...]:
+        """What we have imposed on Slurm and not taken back, by key."""
+        rows = self._all(f"SELECT {MARK_COLUMNS}, seal FROM marks ORDER BY key, whole_record")
+        return tuple(self._proved(lambda row: mark_of(proved(row, "marks")), row) for row in rows)
+
+    # What the reports are made of
+
+    def events(
+        self,
+        start: float = float("-inf"),
+        end: float = float("inf"),
+        *,
+        kinds: Collection[str] = (),
+        tenant: str | None = None,
+        keys: Collection[int] | None = None,
+    ) -> Iterator[Event]:
+        """Events in [start, end), oldest first; no kinds = all of them."""
+        where: list[str] = ["time >= ?", "time < ?"]
+        values: list[Any] = [start, end]
+        if tenant is not None:
+            where, values = [*where, "tenant = ?"], [*values, tenant]
+        if kinds:
+            where, values = [*where, f"kind IN ({_places(kinds)})"], [*values, *kinds]
+        if keys is None:
+            yield from self._events(where, values)
+            return
+        wanted = sorted(int(key) for key in keys)
+        parts = [wanted[at : at + _MOST_PARAMETERS] for at in range(0, len(wanted), _MOST_PARAMETERS)]
+        found = [
+            event for part in parts
+            for event in self._events([*where, f"key IN ({_places(part)})"], [*values, *part])
+        ]  # fmt: skip
+        yield from sorted(found, key=lambda event: event.time)
+
+    def _events(self, where: Sequence[str], values: Sequence[Any]) -> Iterator[Event]:
+        time, number = float("-inf"), -1
+        sql = (
+            f"SELECT id, {EVENT_COLUMNS}, seal FROM events WHERE {' AND '.join(where)} "
+            f"AND (time, id) > (?, ?) ORDER BY time, id LIMIT {_CHUNK}"
+        )
+        while rows := self._all(sql, (*values, time, number)):
+            for row in rows:
+                yield self._proved(lambda row: event_of(proved(row[1:], "events")), row)
+            number, time = rows[-1][0], rows[-1][1]
+
+    def moments(self, start: float, end: float, tenant: str | None = None) -> Iterator[TenantMoment]:
+        """Tenants' accounts in [start, end], oldest first."""
+        where, values = ("AND tenant = ?", [tenant]) if tenant is not None else ("", [])
+        rows = self._all(
+            f"SELECT {MOMENT_COLUMNS}, seal FROM tenants_time WHERE time >= ? AND time <= ? {where} "
+            "ORDER BY time, id",
+            (start, end, *values),
+        )
+        for row in rows:
+            yield self._proved(lambda row: moment_of(proved(row, "tenants_time")), row)
+
+    def moment_time(self, near: float) -> float | None:
+        """The instant nearest to one at which the tenants' accounts were written down."""
+        before = self._all("SELECT max(time) FROM tenants_time WHERE time <= ?", (near,))[0][0]
+        after = self._all("SELECT min(time) FROM tenants_time WHERE time >= ?", (near,))[0][0]
+        known = [time for time in (before, after) if time is not None]
+        return min(known, key=lambda time: abs(time - near)) if known else None
+
+    def began(self) -> float | None:
+        """The first instant that the journal knows of."""
+        standing = self.latest()
+        return standing.ledger.began if standing else None
+
+    def meta(self, key: str) -> str | None:
+        """A note about the journal itself."""
+        rows = self._all("SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
+
+    def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with in_words(self.path):
+            rows: list[Row] = self._db.execute(sql, values).fetchall()
+            return rows
+
+    def _proved(self, make: Callable[[Row], Any], row: Row) -> Any:
+        try:
+            return make(row)
+        except (ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
+            raise StoreError(
+                f"{self.path}: the journal is damaged: a row cannot be read ({error})"
+            ) from error
+
+
+def open_reader(path: Path, busy_seconds: float = BUSY_SECONDS) -> Reader:
+    """A journal to read, while the daemon runs and when it is dead."""
+    return Reader(open_read_only(Path(path), busy_seconds), Path(path))
+
+
+def _places(values: Collection[Any]) -> str:
+    return ", ".join("?" * len(values))

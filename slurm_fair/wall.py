@@ -1,0 +1,33 @@
+"""The wall clock, as a Clock."""
+
+from __future__ import annotations
+
+import time
+
+_SLICE_SECONDS = 0.2
+
+
+class WallClock:
+    """Real time; a sleep ends early when somebody wakes it."""
+
+    def __init__(self) -> None:
+        self._woken = False
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        return time.time()
+
+    def wake(self) -> None:
+        """End the sleep under way, from a signal handler."""
+        self._woken = True
+
+    def sleep_until(self, instant: float) -> None:
+        """In slices, so that a signal is heeded at once and a clock step does no harm."""
+        began = time.monotonic()
+        planned = max(instant - time.time(), 0.0)
+        while not self._woken:
+            left = planned - (time.monotonic() - began)
+            if left <= 0:
+                break
+            time.sleep(min(left, _SLICE_SECONDS))
+        self._woken = False

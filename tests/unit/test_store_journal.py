@@ -1,0 +1,341 @@
+"""The journal keeps ticks, standings, acts, marks and events, and finds them again."""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.errors import StoreError
+from slurm_fair.model import Result, Standing
+from slurm_fair.model.moment import TenantMoment
+from slurm_fair.ports import IntentLog, Journal
+from slurm_fair.store import SqliteJournal, open_journal, open_reader
+from slurm_fair.store.rows import seal
+from tests import journals
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "journal.db"
+
+
+@pytest.fixture
+def journal(path: Path) -> Iterator[SqliteJournal]:
+    with open_journal(path) as opened:
+        yield opened
+
+
+def run_ticks(journal: SqliteJournal, first: int, last: int, step_seconds: float = 10.0) -> None:
+    for number in range(first, last + 1):
+        time = 1000.0 + step_seconds * number
+        journal.append(journals.tick(number, time=time), journals.standing(number, time=time))
+
+
+def test_it_serves_both_ports(journal: SqliteJournal) -> None:
+    keeps: Journal = journal
+    writes: IntentLog = journal
+    assert keeps.latest() is None
+    assert writes.intend([], 1.0) == ()
+    assert list(keeps.ticks()) == []
+    assert journal.began() is None
+    assert journal.tick_numbers() is None
+
+
+def test_ticks_come_back_in_order_and_by_number(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 5)
+    assert [tick.number for tick in journal.ticks()] == [1, 2, 3, 4, 5]
+    assert [tick.number for tick in journal.ticks(2, 4)] == [2, 3, 4]
+    assert journals.same(next(journal.ticks(3)), journals.tick(3, time=1030.0))
+    assert journal.tick_numbers() == (1, 5)
+    assert (journal.tick_at(1029.0), journal.tick_at(1030.0), journal.tick_at(5.0)) == (2, 3, None)
+
+
+def test_the_newest_standing_is_exact_after_each_tick(journal: SqliteJournal) -> None:
+    for number in (1, 2, 3):
+        run_ticks(journal, number, number)
+        found = journal.latest_checkpoint()
+        assert found is not None
+        assert found[0] == number
+        assert journals.same(found[1], journals.standing(number, time=1000.0 + 10 * number))
+
+
+def test_every_fiftieth_standing_stays_for_replay(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 120)
+    before = [journal.standing_before(number) for number in (1, 2, 51, 52, 120, 121)]
+    assert [found and found[0] for found in before] == [None, 1, 1, 51, 101, 120]
+
+
+def test_a_column_that_does_not_change_is_stored_once(journal: SqliteJournal, path: Path) -> None:
+    same = journals.tick(1, count=2000)
+    journal.append(same, journals.standing(1))
+    columns = len(list(journal._all("SELECT 1 FROM blobs")))
+    for number in range(2, 12):
+        journal.append(replace(same, number=number), journals.standing(number))
+    assert len(list(journal._all("SELECT 1 FROM blobs"))) == columns > 5
+
+
+def test_a_column_that_recurs_is_found_again_after_its_first_use_is_pruned(journal: SqliteJournal) -> None:
+    for number in range(1, 31):  # columns of two lengths, in turn
+        count = 300 if number % 2 else 301
+        journal.append(journals.tick(number, count, time=10.0 * number), journals.standing(number))
+    while journal.prune(1000.0, keep_seconds=850.0, max_bytes=1 << 40).total:
+        pass
+    kept = [tick.number for tick in journal.ticks()]
+    assert kept == list(range(15, 31))
+
+
+def test_the_journal_goes_on_after_it_was_closed(path: Path) -> None:
+    with open_journal(path) as first:
+        run_ticks(first, 1, 3)
+        epoch = first.epoch
+    with open_journal(path) as second:
+        assert second.epoch == epoch + 1
+        run_ticks(second, 4, 5)
+        assert [tick.number for tick in second.ticks()] == [1, 2, 3, 4, 5]
+
+
+def test_a_tick_number_that_is_not_new_is_refused_and_changes_nothing(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 3)
+    with pytest.raises(StoreError, match="tick 2 follows tick 3"):
+        journal.append(journals.tick(2), journals.standing(9))
+    newest = journal.latest()
+    assert newest is not None
+    assert newest.tick == 3
+
+
+def test_a_policys_strange_memory_refuses_the_tick_and_keeps_the_journal(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 1)
+    with pytest.raises(StoreError, match="plain data only"):
+        journal.append(journals.tick(2), replace(journals.standing(2), memory={"x": object()}))
+    run_ticks(journal, 2, 2)
+
+
+def test_acts_are_found_again_with_what_came_of_them(journal: SqliteJournal) -> None:
+    ids = journal.intend([journals.action(1), journals.action(2), journals.action(3)], 50.0)
+    journal.conclude(ids[:2], [journals.outcome(1), journals.outcome(2, Result.REFUSED)], 51.0)
+    one, two, three = journal.intents()
+    assert (one.action, one.result, one.concluded, one.epoch) == (journals.action(1), Result.DONE, 51.0, 1)
+    assert (two.result, two.detail, two.seconds) == (Result.REFUSED, "as asked", 0.25)
+    assert journal.unconcluded() == (three,)
+    assert three.result is None
+    assert journal.intents(since=51.0) == ()
+    assert journal.intents_of(journals.action(2).key) == (two,)
+
+
+def test_an_act_that_was_never_written_down_cannot_be_concluded(journal: SqliteJournal) -> None:
+    ids = journal.intend([journals.action()], 1.0)
+    with pytest.raises(StoreError, match="no act 77"):
+        journal.conclude([*ids, 77], [journals.outcome(), journals.outcome()], 2.0)
+    assert len(journal.unconcluded()) == 1
+
+
+def test_numbers_of_acts_are_never_used_again(journal: SqliteJournal) -> None:
+    first = journal.intend([journals.action()], 1.0)
+    journal.conclude(first, [journals.outcome()], 2.0)
+    while journal.prune(1e9, keep_seconds=1.0, max_bytes=1 << 40).total:
+        pass
+    assert journal.intents() == ()
+    assert journal.intend([journals.action()], 3.0)[0] > first[0]
+
+
+def test_acts_without_an_end_are_never_forgotten(journal: SqliteJournal) -> None:
+    journal.intend([journals.action()], 1.0)
+    journal.prune(1e9, keep_seconds=1.0, max_bytes=0)
+    assert len(journal.unconcluded()) == 1
+
+
+def test_marks_are_set_replaced_and_dropped(journal: SqliteJournal) -> None:
+    journal.set_marks([journals.mark(2), journals.mark(1), journals.mark(1, whole_record=True)])
+    later = replace(journals.mark(2), gate_until=500.0, pinned=True)
+    journal.set_marks([later])
+    assert journal.marks() == (journals.mark(1), journals.mark(1, whole_record=True), later)
+    journal.drop_marks([(later.key, False), (journals.mark(1).key, True)])
+    assert journal.marks() == (journals.mark(1),)
+
+
+def test_events_are_found_by_time_kind_tenant_and_job(journal: SqliteJournal) -> None:
+    events = (
+        journals.event(10.0, "submitted", 1, user="ann"),
+        journals.event(20.0, "granted", 2, nodes=["n1"], until=920.0, number=1),
+        replace(journals.event(20.0, "granted", 3), tenant="chem"),
+        journals.event(30.0, "finished", 1, rho=0.5),
+    )
+    journal.append(journals.tick(1, events=events), journals.standing(1))
+    assert tuple(journal.events()) == events
+    assert tuple(journal.events(20.0, 30.0)) == events[1:3]
+    assert tuple(journal.events(kinds=["finished", "submitted"])) == (events[0], events[3])
+    assert tuple(journal.events(tenant="chem")) == (events[2],)
+    assert tuple(journal.events(keys=[events[0].key])) == (events[0], events[3])
+    assert tuple(journal.events(keys=[])) == ()
+
+
+def test_many_events_come_in_order_past_the_chunk(journal: SqliteJournal) -> None:
+    events = tuple(journals.event(float(number // 7), "started", number + 1) for number in range(21_000))
+    journal.append(journals.tick(1, events=events), journals.standing(1))
+    assert tuple(journal.events()) == events
+    some = [event.key for event in events[::20]]
+    assert [event.key for event in journal.events(keys=some)] == some
+
+
+def test_tenants_accounts_are_written_once_a_minute(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 20)  # every ten seconds from 1010
+    times = sorted({moment.time for moment in journal.moments(0.0, math.inf)})
+    assert times == [1010.0, 1070.0, 1130.0, 1190.0]
+    first = next(journal.moments(0.0, math.inf, tenant="phys"))
+    assert first == TenantMoment(1010.0, "phys", 3.0, 3.0, 6.0, 9.0, 8.0, 8.0)
+    assert (journal.moment_time(0.0), journal.moment_time(1101.0), journal.moment_time(9e9)) == (
+        1010,
+        1130,
+        1190,
+    )
+
+
+def test_old_accounts_are_thinned_to_one_an_hour(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 150, step_seconds=60.0)
+    while journal.prune(1e7, keep_seconds=1e9, max_bytes=1 << 40).total:
+        pass
+    times = sorted({moment.time for moment in journal.moments(0.0, math.inf)})
+    assert times == [1060.0, 3640.0, 7240.0]
+
+
+def test_pruning_by_age_keeps_what_replay_of_the_rest_needs(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 120)  # tick n at 1000 + 10 n
+    while journal.prune(2200.0, keep_seconds=500.0, max_bytes=1 << 40).total:
+        pass
+    assert journal.tick_numbers() == (70, 120)
+    assert all(tick.snapshot.cluster == "lab" for tick in journal.ticks())
+    before = journal.standing_before(70)
+    assert before is not None
+    assert before[0] == 51
+    assert journal.standing_before(51) is None
+    assert len(list(journal.events())) == 120
+
+
+def test_pruning_by_size_shrinks_the_file_and_keeps_the_newest(path: Path) -> None:
+    with open_journal(path) as journal:
+        for number in range(1, 61):
+            journal.append(
+                journals.tick(number, count=1500 + number, time=1000.0 + number),
+                journals.standing(number, 300),
+            )
+        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        full = path.stat().st_size
+        calls = 0
+        while journal.prune(2000.0, keep_seconds=1e9, max_bytes=full // 3).total:
+            calls += 1
+        journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert calls < 100
+        assert path.stat().st_size < full // 2
+        newest = journal.latest()
+        assert newest is not None
+        assert newest.tick == 60
+        assert [tick.number for tick in journal.ticks()][-1] == 60
+        assert list(journal.ticks())
+
+
+def test_one_call_of_prune_removes_only_so_many_rows(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 30)
+    assert journal.prune(1e9, keep_seconds=1.0, max_bytes=1 << 40, most_rows=5).ticks == 5
+
+
+def test_a_reader_sees_each_commit_and_can_write_nothing(journal: SqliteJournal, path: Path) -> None:
+    with open_reader(path) as reader:
+        run_ticks(journal, 1, 2)
+        newest = reader.latest()
+        assert newest is not None
+        assert newest.tick == 2
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            reader._db.execute("DELETE FROM ticks")
+
+
+def test_a_reader_may_open_a_journal_that_was_closed(path: Path) -> None:
+    with open_journal(path) as journal:
+        journal.set_marks([journals.mark()])
+    with open_reader(path) as reader:
+        assert reader.marks() == (journals.mark(),)
+        reader.check()
+
+
+def test_files_are_for_their_owner_alone_whatever_the_umask(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with open_journal(path) as journal:
+            run_ticks(journal, 1, 1)
+            modes = {found.name: stat.S_IMODE(found.stat().st_mode) for found in path.parent.iterdir()}
+            assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
+    assert len(modes) == 5
+    assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.parametrize(
+    ("pragma", "wanted"),
+    [("journal_mode", "wal"), ("synchronous", 2), ("busy_timeout", 5000), ("auto_vacuum", 2)],
+)
+def test_the_writers_connection_is_durable(journal: SqliteJournal, pragma: str, wanted: object) -> None:
+    assert journal._all(f"PRAGMA {pragma}") == [(wanted,)]
+
+
+def test_a_newer_schema_is_refused_by_writer_and_reader(path: Path) -> None:
+    with open_journal(path) as journal:
+        journal._db.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
+            "VALUES ('slurm_fair_journal', 'm9999_future', 'then')"
+        )
+    for opener in (open_journal, open_reader):
+        with pytest.raises(StoreError, match=r"newer slurm-fair \(schema m9999_future\)"):
+            opener(path)
+
+
+def test_an_older_schema_is_brought_up_to_date_by_the_writer_only(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    sqlite3.connect(path).close()
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    with pytest.raises(StoreError, match="start the daemon once"):
+        open_reader(path)
+    open_journal(path).close()
+    open_reader(path).close()
+
+
+def test_somebody_elses_database_is_refused_untouched(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE photos (name)")
+    other.commit()
+    other.close()
+    path.chmod(0o600)
+    content = path.read_bytes()
+    for opener in (open_journal, open_reader):
+        with pytest.raises(StoreError, match="no journal of slurm-fair"):
+            opener(path)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_row_is_refused(journal: SqliteJournal) -> None:
+    run_ticks(journal, 1, 1)
+    journal.set_marks([journals.mark()])
+    journal._db.execute("UPDATE events SET tenant = 'chem'")
+    journal._db.execute("UPDATE marks SET gate_until = 5.0")
+    journal._db.execute("UPDATE tenants_time SET had = 5.0")
+    for read in (lambda: list(journal.events()), journal.marks, lambda: list(journal.moments(0.0, 9e9))):
+        with pytest.raises(StoreError, match="is not what was written"):
+            read()
+
+
+def test_a_row_that_is_no_number_is_refused_before_it_is_kept() -> None:
+    with pytest.raises(StoreError, match="not a number"):
+        seal(1.0, math.nan)
+
+
+def test_a_new_standing_can_be_kept(journal: SqliteJournal) -> None:
+    journal.append(journals.tick(0), Standing.new(5.0))
+    assert journals.same(journal.latest(), Standing.new(5.0))
