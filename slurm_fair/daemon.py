@@ -173,6 +173,7 @@ class Daemon:
         if done.record is not None:
             _log_tick(done)
             self.publisher.publish(done.standing.leases)
+            self.publisher.publish_board(done.record, done.standing)
         if now - self.settled_at > _SETTLE_SECONDS:
             self.settle_accounts(now)
         if now - self.pruned_at > _PRUNE_SECONDS:
@@ -222,7 +223,8 @@ class Daemon:
             return
         # Up to a little before now: what happened in the last seconds may not have reached accounting yet.
         until = max(now - 2.0, ledger.time)
-        self.standing = replace(self.standing, ledger=fill_gap(ledger, runs, until, self.rules.ledger))
+        filled = fill_gap(ledger, runs, until, self.rules.ledger)
+        self.standing = replace(self.standing, ledger=filled, amended=True)
         log.info("filled %.0f s without us from accounting", until - ledger.time)
 
     def settle_accounts(self, now: float) -> None:
@@ -234,7 +236,8 @@ class Daemon:
             log.info("accounting does not answer; charges settle later: %s", runs.reason)
             return
         ledger, moved = settle(self.standing.ledger, runs, self.standing.ledger.time)
-        self.standing = replace(self.standing, ledger=ledger)
+        if moved > 0:
+            self.standing = replace(self.standing, ledger=ledger, amended=True)
         if moved > 0.5:
             log.info("settled %.1f GPU-seconds with accounting", moved)
 
@@ -266,8 +269,12 @@ class Daemon:
         log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", freed.freed)
         if not freed.left:
             self.journal.drop_marks([(mark.key, mark.whole_record) for mark in self.journal.marks()])
-            with suppress(OSError):
-                self.places.fail_open.unlink()
+            for file in (
+                self.places.heartbeat,
+                self.places.fail_open,
+            ):  # the dead-man ends with the heartbeat
+                with suppress(OSError):
+                    file.unlink()
         self.stopping = True
         return freed
 

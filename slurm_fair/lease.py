@@ -42,7 +42,6 @@ PHASES = ("data", "forward", "backward", "update", "sync")
 SNAPSHOT = re.compile(r"^snapshot-r(\d+)-s(\d+)$")
 
 PathLike = Union[str, "os.PathLike[str]"]
-
 _serial = itertools.count()
 
 
@@ -76,14 +75,11 @@ class Lease:
         self._folder = Path(folder) if self._managed and folder else None
         self.restart = _whole(environ.get("SLURM_RESTART_COUNT"), 0)
         self.grace_seconds = float(_whole(environ.get("SLURM_FAIR_GRACE"), int(GRACE_SECONDS)))
-        self._signals = 0
         self._watching = False
-        self._looked_at = -math.inf
-        self._signals_looked_at = 0
-        self._request_in_file = 0
+        self._signals = self._signals_looked_at = self._request_in_file = 0
+        self._looked_at = self._reported_at = -math.inf
         self._answered: int | None = None
-        self._noticed_at: float | None = None
-        self._reported_at = -math.inf
+        self._noticed_at = 0.0
         self._report: dict[str, Any] = {}
         self._phases: dict[str, tuple[float, int]] = {}
 
@@ -95,23 +91,17 @@ class Lease:
         self._look()
         if self._request() <= self._answered_so_far():
             return False
-        if self._noticed_at is None:
-            self._noticed_at = time.monotonic()
+        self._noticed_at = self._noticed_at or time.monotonic()
         return True
 
     def acknowledge(self, step: int | None, path: PathLike | None = None, saved: bool = True) -> bool:
         """Answer the request, the state being on disk (rank 0 for all); False if nobody asked."""
         if not self.should_stop():
             return False
-        noticed_at = self._noticed_at if self._noticed_at is not None else time.monotonic()
-        answer = {
-            "request": self._request(),
-            "saved": saved,
-            "step": step,
-            "path": None if path is None else os.fspath(path),
-            "save_s": round(time.monotonic() - noticed_at, 3),
-        }
-        self._answered, self._noticed_at = self._request(), None
+        where = None if path is None else os.fspath(path)
+        seconds = round(time.monotonic() - self._noticed_at, 3)
+        self._answered, self._noticed_at = self._request(), 0.0
+        answer = {"request": self._answered, "saved": saved, "step": step, "path": where, "save_s": seconds}
         return not self._is_leader() or self._write("ack.json", answer, durable=True)
 
     def wait_for_requeue(self, timeout_seconds: float | None = None) -> None:
@@ -316,7 +306,8 @@ def save_snapshot(
     beside = folder / f".{final.name}.{os.getpid()}.{next(_serial)}"
     try:
         write(beside)
-        _sync_tree(beside)
+        for each in (*beside.rglob("*"), beside):
+            _sync(each)
         if beside.is_dir() and final.exists():
             shutil.rmtree(final)  # the same step of the same run, saved again
         os.replace(beside, final)
@@ -366,14 +357,6 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _sync_tree(path: Path) -> None:
-    """Have the disk keep a file, or a folder with all that is in it."""
-    for folder, _, names in os.walk(path):
-        for name in names:
-            _sync(Path(folder) / name)
-    _sync(path)
 
 
 def _remove(path: Path) -> None:

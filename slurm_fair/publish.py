@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from contextlib import suppress
 from pathlib import Path
 
+from slurm_fair.board import draw
 from slurm_fair.errors import StoreError
-from slurm_fair.model import LeasePhase, Leases, labels
+from slurm_fair.model import LeasePhase, Leases, Standing, TickRecord, labels
 from slurm_fair.places import write_whole
 
 log = logging.getLogger("slurm_fair")
@@ -20,6 +22,18 @@ class Publisher:
     def __init__(self, directory: str) -> None:
         self._directory = Path(directory) if directory else None
         self._written: dict[str, str] = {}
+        self._next_board = 0.0
+
+    def publish_board(self, record: TickRecord, standing: Standing) -> None:
+        """What users may see of the queue; drawn no more often than costs little."""
+        if self._directory is None or time.monotonic() < self._next_board:
+            return
+        began = time.monotonic()
+        try:
+            write_whole(self._directory / "board.json", json.dumps(draw(record, standing).document()), 0o644)
+        except StoreError as problem:
+            log.warning("the board is not published: %s", problem)
+        self._next_board = time.monotonic() + 20 * (time.monotonic() - began)
 
     def publish(self, leases: Leases) -> None:
         """Bring the directory up to the leases; a file system that fails costs a warning, not the tick."""

@@ -114,6 +114,7 @@ def tick(
     watch.lap("act")
     after = conclude(after, ready, outcomes, plan, rules)
     record = _record(after, ready, plan, outcomes, granted, rules, watch, odd or held_back)
+    record = replace(record, amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return Done(after, record)
 
@@ -139,7 +140,13 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     backoff = _backoff(standing.backoff, followed, now)
     alive = int((snapshot.jobs.state != JobState.DONE).sum())
     standing = replace(
-        standing, ledger=ledger, leases=leases, backoff=backoff, tick=standing.tick + 1, last_jobs=alive
+        standing,
+        ledger=ledger,
+        leases=leases,
+        backoff=backoff,
+        tick=standing.tick + 1,
+        last_jobs=alive,
+        amended=False,
     )
     view = View(
         snapshot,

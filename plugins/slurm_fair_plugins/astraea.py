@@ -181,5 +181,6 @@ def _finished(view: View, sheet: Draft, walk: Walk, order: Ints) -> Plan:
     score = np.full(len(rank), np.nan)
     considered = np.flatnonzero(view.waiting | view.expired)
     score[considered] = job_rho(view, considered)
-    places = placed({int(rows[job]): sites for job, sites in walk.granted.items()})
+    granted = np.array(list(walk.granted), dtype=np.int64)
+    places = placed(rows[granted], list(walk.granted.values()))
     return sheet.finish(places, rank, score)

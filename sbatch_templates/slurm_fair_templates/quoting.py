@@ -41,6 +41,8 @@ def directive(value: object) -> Ready:
     text = str(value)
     if re.search(r"[\n\r\0]", text):
         raise TemplateError(f"{text!r}: the value of a #SBATCH line has no line end and no zero byte")
+    if " " in text and all(_PLAIN_DIRECTIVE.match(character) for character in text.replace(" ", "")):
+        return Ready(f'"{text}"')
     return Ready("".join(_directive_character(character) for character in text))
 
 

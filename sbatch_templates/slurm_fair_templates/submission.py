@@ -23,7 +23,8 @@ def submit_argv(
     gate, gate_words = _gate(options, (*line.options, *own), now, environ)
     comment = stamped(effective("comment", line.options, own) or "", options.stamp(gate))
     words += [f"--comment={comment}", *gate_words]
-    if not (has("requeue", line.options, own) or has("no-requeue", line.options, own)):
+    decided = has("requeue", line.options, own) or has("no-requeue", line.options, own)
+    if not (decided or "SBATCH_NO_REQUEUE" in environ):
         words.append("--requeue")
     if not (has("open-mode", line.options, own) or environ.get("SBATCH_OPEN_MODE")):
         words.append("--open-mode=append")

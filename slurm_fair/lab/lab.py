@@ -6,6 +6,7 @@ import os
 import pwd
 import secrets
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -63,6 +64,8 @@ class Lab:
         if self._daemons:
             raise LabError(f"the lab in {self.folder} is already up")
         self._check()
+        if self._temporary:
+            self.folder.mkdir(mode=0o755, exist_ok=True)  # a caller may have put files for Slurm there
         try:
             self._start()
         except BaseException as error:
@@ -86,7 +89,7 @@ class Lab:
                 f"lab: processes {survivors} of {self.folder} would not end: ask `ps -o stat,wchan`"
             )
         if self._temporary and not keep:
-            sweeping.clear(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)
         self._dismiss_guard()
 
     def __enter__(self) -> Self:
@@ -204,7 +207,8 @@ class Lab:
             raise LabError(reason)
         if longest_socket_path(self.folder, self.node_names) > SOCKET_PATH_BYTES:
             raise LabError(f"lab: {self.folder} is too long a path for Unix sockets: choose a shorter one")
-        if self.folder.exists() and not self.conf.exists() and any(self.folder.iterdir()):
+        used = not self._temporary and self.folder.exists() and any(self.folder.iterdir())
+        if used and not self.conf.exists():
             raise LabError(f"lab: {self.folder} holds something else: choose an empty folder")
         for user in (*self.spec.users, *self.spec.operators):
             _identity(user)
@@ -212,8 +216,6 @@ class Lab:
 
     def _start(self) -> None:
         """In the order in which the daemons need each other."""
-        if self._temporary:
-            self.folder.mkdir(mode=0o755)
         self._post_guard()
         site = self._site()
         build.write_files(self.spec, site)
@@ -286,7 +288,7 @@ def _clean_up(owner_pid: int, folder: Path, remove: bool) -> None:
         return
     sweeping.sweep(folder)
     if remove:
-        sweeping.clear(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fresh_folder(spec: LabSpec) -> Path:

@@ -62,12 +62,6 @@ def sweep(folder: Path, timeout_seconds: float = 10.0) -> tuple[int, ...]:
         time.sleep(0.02)
 
 
-def clear(folder: Path) -> None:
-    """Remove the lab's folder, which lies below a folder for temporary files and has a slurm.conf."""
-    if (folder / "slurm.conf").exists() or not any(folder.glob("*")):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def guard(folder: Path, remove: bool) -> None:
     """Wait until the owner says that it stopped the lab, or is gone; then do what it did not."""
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -76,7 +70,7 @@ def guard(folder: Path, remove: bool) -> None:
         return
     sweep(folder)
     if remove:
-        clear(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

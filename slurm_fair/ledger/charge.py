@@ -40,15 +40,8 @@ def charge(
     runs, closed = runs.less_already_charged(lives.key, ledger.closed)
     used = gpu_seconds(runs, ledger.began)
     had = totals(runs.life, used - runs.charged, len(lives))
-    ran = totals(runs.life, runs.end - runs.start - runs.charged_seconds, len(lives))
     owed = _owed(ledger, lives, until, settings)
-    jobs = ledger.jobs
-    result = Totals(
-        had=at(jobs.had, lives.account, 0.0) + had,
-        owed=at(jobs.owed, lives.account, 0.0) + owed.lives,
-        waited=np.maximum(at(jobs.waited, lives.account, 0.0) + _active_seconds(ledger, lives) - ran, 0.0),
-        ran=at(jobs.ran, lives.account, 0.0) + ran,
-    )
+    result = _totals(ledger, lives, runs, used, owed)
     charged = replace(
         ledger,
         time=until,
@@ -59,9 +52,24 @@ def charge(
     return charged, result
 
 
+def _totals(ledger: Ledger, lives: JobLives, runs: JobRuns, used: Floats, owed: _Shared) -> Totals:
+    jobs, account = ledger.jobs, lives.account
+    # A job without an account has what its runs had, also the part that its tenant was charged earlier.
+    known = account[runs.life] >= 0
+    charged, seconds = np.where(known, runs.charged, 0.0), np.where(known, runs.charged_seconds, 0.0)
+    ran = totals(runs.life, runs.end - runs.start - seconds, len(lives))
+    return Totals(
+        had=at(jobs.had, account, 0.0) + totals(runs.life, used - charged, len(lives)),
+        owed=at(jobs.owed, account, 0.0) + owed.lives,
+        waited=np.maximum(at(jobs.waited, account, 0.0) + _active_seconds(ledger, lives) - ran, 0.0),
+        ran=at(jobs.ran, account, 0.0) + ran,
+    )
+
+
 def gpu_seconds(runs: JobRuns, began: float) -> Floats:
     """What runs held since the ledger began."""
-    return runs.gpus * np.maximum(runs.end - np.maximum(runs.start, began), 0.0)
+    seconds: Floats = np.maximum(runs.end - np.maximum(runs.start, began), 0.0)
+    return seconds * runs.gpus
 
 
 def _active_seconds(ledger: Ledger, lives: JobLives) -> Floats:
@@ -75,14 +83,14 @@ def _owed(ledger: Ledger, lives: JobLives, until: float, settings: LedgerSetting
     known = at(ledger.jobs.active, lives.account, False)
     real = np.flatnonzero((lives.active_to > lives.active_from) | known)
     since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))[real]
-    some = lives.take(real)
-    claims = Claims(some.tenant, some.gpus, some.weight, since, some.active_to)
+    until_when = lives.active_to[real]
+    claims = Claims(lives.tenant[real], lives.gpus[real], lives.weight[real], since, until_when)
     cluster = Cluster(ledger.total_gpus, ledger.tenants.weight, ledger.tenants.last_job)
     window = integrate(claims, cluster, ledger.time, until, settings)
     owed, quota, demand = window.claims, window.quota, window.demand
-    late = (~known[real] & (since < ledger.time)) | (known[real] & (some.active_to < ledger.time))
+    late = (~known[real] & (since < ledger.time)) | (known[real] & (until_when < ledger.time))
     if late.any():
-        submit = np.where(known[real], some.submit, since)
+        submit = np.where(known[real], lives.submit[real], since)
         missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
         owed, quota, demand = owed + missed.lives, quota + missed.quota, demand + missed.demand
     per_life = np.zeros(len(lives))
@@ -154,20 +162,20 @@ def _accounts_after(lives: JobLives, runs: JobRuns, used: Floats, result: Totals
     if (np.diff(lives.key[left]) < 0).any():
         left = left[np.argsort(lives.key[left], kind="stable")]
     return JobAccounts(
-        key=lives.key[left],
-        submit=lives.submit[left],
-        incarnation=lives.incarnation[left],
-        restarts=lives.restarts[left],
-        tenant=lives.tenant[left],
-        gpus=lives.gpus[left],
-        weight=lives.weight[left],
-        had=result.had[left],
-        owed=result.owed[left],
-        waited=result.waited[left],
-        ran=result.ran[left],
-        run_start=run_start[left],
-        run_had=run_had[left],
-        active=lives.active_to[left] > lives.active_from[left],
+        key=lives.key.take(left),
+        submit=lives.submit.take(left),
+        incarnation=lives.incarnation.take(left),
+        restarts=lives.restarts.take(left),
+        tenant=lives.tenant.take(left),
+        gpus=lives.gpus.take(left),
+        weight=lives.weight.take(left),
+        had=result.had.take(left),
+        owed=result.owed.take(left),
+        waited=result.waited.take(left),
+        ran=result.ran.take(left),
+        run_start=run_start.take(left),
+        run_had=run_had.take(left),
+        active=(lives.account[left] < 0) | (lives.active_to[left] > lives.active_from[left]),
     )
 
 
@@ -175,10 +183,10 @@ def _closed_after(
     closed: ClosedRuns, lives: JobLives, runs: JobRuns, used: Floats, forget_before: float
 ) -> ClosedRuns:
     """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
-    over = runs.take(~runs.open)
-    without_run = lives.ended & (lives.seen >= 0)
+    over = runs.take(np.flatnonzero(~runs.open))
+    without_run = lives.ended.copy()
     without_run[over.life[over.incarnation == lives.incarnation[over.life]]] = False
-    ends = lives.take(without_run)
+    ends = lives.take(np.flatnonzero(without_run))
     fresh = ClosedRuns(
         key=np.concatenate([lives.key[over.life], ends.key]),
         submit=np.concatenate([over.incarnation, ends.incarnation]),

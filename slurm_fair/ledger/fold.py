@@ -10,8 +10,8 @@ from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.happened import happened
 from slurm_fair.ledger.observed import lives_seen
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import Event, JobAccounts, Ledger, Snapshot, TenantAccounts
-from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.model import Event, JobAccounts, JobState, Ledger, Snapshot, TenantAccounts
+from slurm_fair.model.columns import Floats, Ints
 
 DEFAULTS = LedgerSettings()
 
@@ -86,7 +86,7 @@ def _widened(old: TenantAccounts, names: tuple[str, ...], from_old: Ints) -> Ten
 def _as_seen(accounts: JobAccounts, snapshot: Snapshot, tenant_row: Ints) -> JobAccounts:
     """From here on jobs count with the gang, weight, tenant and holds that the snapshot shows."""
     jobs = snapshot.jobs
-    row = find(jobs.key, accounts.key)
+    row = np.flatnonzero(jobs.state != JobState.DONE)  # each of them has an account now, in the same order
     return accounts.with_columns(
         gpus=jobs.gpus[row],
         weight=jobs.weight[row],

@@ -48,7 +48,7 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
 
 def _of_this_gap(ledger: Ledger, lives: JobLives, until: float) -> Bools:
     """Not those that were over before it, which the ledger has charged and closed."""
-    kept = (lives.account >= 0) | ((lives.submit < until) & (lives.active_to > ledger.time))
+    kept = (lives.account >= 0) | ((lives.submit <= until) & (lives.active_to > ledger.time))
     ended = np.flatnonzero(kept & lives.ended & (lives.account < 0))
     kept[ended[known_ends(ledger.closed, lives.key[ended], lives.incarnation[ended])]] = False
     return kept
@@ -106,7 +106,7 @@ def _runs(ledger: Ledger, chains: _Chains, new_row: Ints, until: float) -> JobRu
         | (at(jobs.incarnation, account, -1.0) == runs.submit)
     )
     is_open = (runs.end == 0) | (runs.end > until)
-    touches = (runs.start > 0) & (runs.start < until) & (is_open | (runs.end > ledger.time) | open_before)
+    touches = (runs.start > 0) & (runs.start <= until) & (is_open | (runs.end > ledger.time) | open_before)
     rows = np.flatnonzero(touches & (new_row[chains.life] >= 0))
     some, account, before = runs.take(rows), account[rows], open_before[rows]
     return JobRuns(

@@ -33,12 +33,12 @@ def happened(
 
 
 def _submitted(lives: JobLives, names: tuple[str, ...]) -> list[Event]:
-    some = lives.take(lives.news)
+    some = lives.take(np.flatnonzero(lives.news))
     return _events("submitted", some.submit.tolist(), some, names, [{} for _ in range(len(some))])
 
 
 def _started(lives: JobLives, runs: JobRuns, snapshot: Snapshot, names: tuple[str, ...]) -> list[Event]:
-    fresh = runs.take(runs.news)
+    fresh = runs.take(np.flatnonzero(runs.news))
     some = lives.take(fresh.life)
     nodes = _nodes(snapshot, some.seen[fresh.open])
     details: list[dict[str, Any]] = [
@@ -59,7 +59,7 @@ def _nodes(snapshot: Snapshot, rows: Ints) -> dict[int, list[str]]:
 def _stopped(ledger: Ledger, lives: JobLives, runs: JobRuns, names: tuple[str, ...]) -> list[Event]:
     """Runs that are over while their job lives, or that were not its last one."""
     last = runs.incarnation == lives.incarnation[runs.life]
-    over = runs.take(~runs.open & ~(lives.ended[runs.life] & last))
+    over = runs.take(np.flatnonzero(~runs.open & ~(lives.ended[runs.life] & last)))
     used = gpu_seconds(over, ledger.began).tolist()
     details: list[dict[str, Any]] = [
         {"start": start, "had": had, "restarts": restarts}

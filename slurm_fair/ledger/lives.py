@@ -77,6 +77,8 @@ def at(column: Column, rows: Ints, absent: Any) -> Column:
     """The entries of some rows, with a value for row -1."""
     if not len(column):
         return np.full(len(rows), absent, dtype=column.dtype)
+    if rows.min(initial=0) >= 0:
+        return column.take(rows)
     return np.where(rows >= 0, column[rows], column.dtype.type(absent))
 
 

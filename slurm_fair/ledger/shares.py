@@ -214,14 +214,16 @@ def _running_in_group(values: Numbers, first: Ints, group: Ints) -> Numbers:
 
 def _per_claim(claims: Claims, line: _Timeline, level: Floats) -> Floats:
     """Integral of each claim's rate over its segments."""
-    first, end = line.first[claims.tenant], line.first[claims.tenant + 1]
-    owed = (
-        metrics.job_claim(claims.gpus, metrics.job_share(level[first], claims.weight)) * line.seconds[first]
-    )
-    whole = (line.claim_from == first) & (line.claim_to == end)
-    many = np.flatnonzero(whole & (end - first > 1))
+    steady_level, seconds = level[line.first[:-1]], line.seconds[line.first[:-1]]
+    share = metrics.job_share(steady_level[claims.tenant], claims.weight)
+    owed = metrics.job_claim(claims.gpus, share) * seconds[claims.tenant]
+    # Most tenants have one segment, and that was all; the others' jobs are integrated over theirs.
+    several = np.diff(line.first) > 1
+    odd = np.flatnonzero(several[claims.tenant] | (line.claim_from == line.claim_to))
+    first, end = line.first[claims.tenant[odd]], line.first[claims.tenant[odd] + 1]
+    whole = (line.claim_from[odd] == first) & (line.claim_to[odd] == end)
+    many, parts = odd[whole], odd[~whole]
     owed[many] = _over_whole_window(claims.take(many), line, level)
-    parts = np.flatnonzero(~whole)
     owed[parts] = _over_parts(claims.take(parts), line.claim_from[parts], line.claim_to[parts], line, level)
     return owed
 

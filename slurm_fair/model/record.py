@@ -36,6 +36,7 @@ class Standing:
     unsettled: Mapping[int, float] = field(default_factory=dict)  # key -> instant of an unknown outcome
     backoff: Mapping[int, tuple[float, int]] = field(default_factory=dict)  # key -> (until, times)
     last_jobs: int = 0  # how many jobs lived at the last look
+    amended: bool = False  # the ledger was settled with accounting since the last tick
 
     @classmethod
     def new(cls, time: float) -> Self:
@@ -60,3 +61,4 @@ class TickRecord:
     seconds: Mapping[str, float]  # observe, advance, plan, act
     dry_run: bool = False
     guard: str = ""  # why actions were held back, if they were
+    amended: Ledger | None = None  # the ledger that this tick began with, when it was settled before

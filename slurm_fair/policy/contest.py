@@ -30,11 +30,11 @@ class Contest:
         """`rows` are contested jobs, `rank` their places in the order of deservingness."""
         self._placer = placer
         self._sizes = pools.size
-        self._rank: list[int] = rank.tolist()
         self._loser: list[bool] = loser.tolist()
         self._open = [True] * len(rows)  # neither renewed nor evicted yet
-        self._stakes = _Stakes(view, pools, rows)
-        self._hopeless: set[Gang] = set()
+        # Whom to evict first: likely losers, then those owed least.
+        self._stakes = _Stakes(view, pools, rows, np.lexsort((-rank, ~loser)))
+        self._hopeless: dict[bool, set[Gang]] = {True: set(), False: set()}  # evicting allowed or not
         self.evicted: list[int] = []
         spare = (view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
         self.free = Room(pools, *spare)
@@ -58,7 +58,8 @@ class Contest:
         """Evict where more was promised than is free: an earlier plan gave these GPUs away; returns them."""
         before = len(self.evicted)
         for node in np.flatnonzero((self.free.pools.region >= 0) & (self.free.gpus < 0)).tolist():
-            self._make_way(node, (0, 0, 0))
+            _, cpus, memory_mb = self.free.amounts(node)
+            self._make_way(node, (0, cpus, memory_mb))
         return self.evicted[before:]
 
     def is_open(self, contested: int) -> bool:
@@ -68,7 +69,7 @@ class Contest:
     def renew(self, contested: int) -> None:
         """From now on nobody may evict it."""
         self._open[contested] = False
-        for node, gpus, cpus, memory_mb in self._stakes.of(contested):
+        for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
             for room in self._rooms[1:]:
                 if room is not self._loser_room or self._loser[contested]:
                     room.add(node, -gpus, -cpus, -memory_mb)
@@ -77,14 +78,15 @@ class Contest:
     def place(self, ways: list[Gang], evict: bool = True) -> Sites | None:
         """Lay a gang in one of its ways where it harms least, evicting whom it must; None = fits nowhere."""
         # What did not fit all that may be had will not fit later: it only shrinks.
-        ways = [gang for gang in ways if gang not in self._hopeless]
+        hopeless = self._hopeless[evict]
+        ways = [gang for gang in ways if gang not in hopeless]
         for room in self._rooms if evict else self._rooms[:1]:
             for gang in ways:
                 sites = self._placer(room, gang)
                 if sites is not None:
                     self._claim(gang, sites)
                     return sites
-        self._hopeless.update(ways)
+        hopeless.update(ways)
         return None
 
     def _claim(self, gang: Gang, sites: Sites) -> None:
@@ -101,17 +103,14 @@ class Contest:
         """Evict likely losers and then those owed least, and none that is not needed."""
         free = self.free.amounts(node)
         missing = (need[0] - free[0], need[1] - free[1], need[2] - free[2])
-        for contested in _needed(self._open_on(node), missing):
+        still_open = [stake for stake in self._stakes.on(node) if self._open[stake[0]]]
+        for contested in _needed(still_open, missing):
             self._evict(contested)
-
-    def _open_on(self, node: int) -> list[tuple[int, Amounts]]:
-        on_node = [(c, held) for c, held in self._stakes.on(node) if self._open[c]]
-        return sorted(on_node, key=lambda stake: (not self._loser[stake[0]], -self._rank[stake[0]]))
 
     def _evict(self, contested: int) -> None:
         self._open[contested] = False
         self.evicted.append(contested)
-        for node, gpus, cpus, memory_mb in self._stakes.of(contested):
+        for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
             self.free.add(node, gpus, cpus, memory_mb)
             if self._loser_room is not self.free and not self._loser[contested]:
                 self._loser_room.add(node, gpus, cpus, memory_mb)
@@ -136,37 +135,36 @@ def _needed(stakes: list[tuple[int, Amounts]], missing: Amounts) -> Iterator[int
 class _Stakes:
     """What contested jobs hold on usable nodes, by job and by node."""
 
-    def __init__(self, view: View, pools: Pools, rows: Ints) -> None:
+    def __init__(self, view: View, pools: Pools, rows: Ints, order: Ints) -> None:
+        """`order` is that of the jobs on each node."""
         jobs = view.snapshot.jobs
         contested_of = np.full(len(jobs), -1, dtype=np.int64)
         contested_of[rows] = np.arange(len(rows))
         held = view.lease_places.renumber(contested_of)
-        parts = np.maximum(np.bincount(held.row, minlength=len(rows)), 1)
+        parts = np.bincount(held.row, minlength=len(rows))
         held = held.take(pools.region[held.node] >= 0)
-        self._job = held.row
-        job_row = rows[held.row]
-        self._node = held.node
-        self._held = (
-            held.gpus,
-            -(-jobs.cpus[job_row] // parts[held.row]),
-            -(-jobs.memory_mb[job_row] // parts[held.row]),
+        self._job, self._node = held.row, held.node
+        cpus = -(-jobs.cpus[rows[held.row]] // parts[held.row])
+        memory_mb = -(-jobs.memory_mb[rows[held.row]] // parts[held.row])
+        self._amounts = (held.gpus, cpus, memory_mb)
+        amounts: list[Amounts] = list(zip(*(column.tolist() for column in self._amounts), strict=True))
+        self._of_job = list(zip(held.node.tolist(), amounts, strict=True))
+        self._job_first = _first(held.row, len(rows))
+        place = np.argsort(order)
+        by_node = np.lexsort((place[held.row], held.node))
+        on_node = (
+            (job, amounts[at]) for job, at in zip(held.row[by_node].tolist(), by_node.tolist(), strict=True)
         )
-        self._first: list[int] = np.searchsorted(held.row, np.arange(len(rows) + 1)).tolist()
-        self._list = list(zip(held.node.tolist(), *(column.tolist() for column in self._held), strict=True))
-        self._by_node: dict[int, list[int]] = {}
-        for at, node in enumerate(held.node.tolist()):
-            self._by_node.setdefault(node, []).append(at)
-        self._jobs: list[int] = held.row.tolist()
+        self._on_node: list[tuple[int, Amounts]] = list(on_node)
+        self._node_first = _first(held.node[by_node], len(pools.size))
 
-    def of(self, contested: int) -> list[tuple[int, int, int, int]]:
-        """(node, GPUs, CPUs, memory) of one job."""
-        return self._list[self._first[contested] : self._first[contested + 1]]
+    def of(self, contested: int) -> list[tuple[int, Amounts]]:
+        """(node, what of it) of one job."""
+        return self._of_job[self._job_first[contested] : self._job_first[contested + 1]]
 
-    def on(self, node: int) -> Iterator[tuple[int, Amounts]]:
-        """(job, (GPUs, CPUs, memory)) on one node."""
-        for at in self._by_node.get(node, ()):
-            _, gpus, cpus, memory_mb = self._list[at]
-            yield self._jobs[at], (gpus, cpus, memory_mb)
+    def on(self, node: int) -> list[tuple[int, Amounts]]:
+        """(job, what it has) on one node."""
+        return self._on_node[self._node_first[node] : self._node_first[node + 1]]
 
     def per_node(self, of: Bools, nodes: int) -> tuple[Ints, Ints, Ints]:
         """GPUs, CPUs and memory that these jobs hold on each node."""
@@ -174,6 +172,12 @@ class _Stakes:
         node = self._node[chosen]
         gpus, cpus, memory_mb = (
             np.bincount(node, weights=column[chosen], minlength=nodes).astype(np.int64)
-            for column in self._held
+            for column in self._amounts
         )
         return gpus, cpus, memory_mb
+
+
+def _first(sorted_values: Ints, count: int) -> list[int]:
+    """Where each value begins, and where the last one ends."""
+    first: list[int] = np.searchsorted(sorted_values, np.arange(count + 1)).tolist()
+    return first

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from slurm_fair.model import Blocked, JobState, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.policy.gang import Sites
 from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
@@ -77,12 +78,10 @@ class Draft:
         )
 
 
-def placed(sites_by_row: dict[int, list[tuple[int, int]]]) -> Placement:
-    """Sites of many gangs as one placement, sorted by row."""
-    rows = sorted(sites_by_row)
-    sites: list[Any] = [site for row in rows for site in sites_by_row[row]]
-    if not sites:
-        return Placement.none()
-    table = np.array(sites, dtype=np.int64)
-    sizes = np.array([len(sites_by_row[row]) for row in rows], dtype=np.int64)
-    return Placement(np.repeat(np.array(rows, dtype=np.int64), sizes), table[:, 0], table[:, 1])
+def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
+    """The sites of many gangs, one per row, as one placement."""
+    count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
+    flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())
+    row = np.repeat(rows, count)
+    order = np.argsort(row, kind="stable")
+    return Placement(row[order], flat[0::2][order], flat[1::2][order])

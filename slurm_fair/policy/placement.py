@@ -31,9 +31,10 @@ def consolidated(room: Room, gang: Gang) -> Sites | None:
     nodes = room.whole(gang) if gang.whole else room.fullest(gang)
     if nodes is None:
         return None
-    for node in nodes:
-        if not room.carries(node, gang.share, gang.cpus, gang.memory_mb):
-            return _searched(room, gang)
+    if len(nodes) == 1 and not gang.whole:
+        return [(nodes[0], gang.gpus)]
+    if not nodes or not all(room.carries(node, gang.share, gang.cpus, gang.memory_mb) for node in nodes):
+        return _searched(room, gang)
     return gang.over(nodes, room.pools.size)
 
 

@@ -11,6 +11,9 @@ from slurm_fair.policy.gang import Gang, Pools
 
 Amounts: TypeAlias = tuple[int, int, int]  # GPUs, CPUs, memory in MB
 
+UNSURE = -1
+POOR_NODES = 8  # nodes with GPUs but too few CPUs or too little memory that are looked at one by one
+
 
 class Room:
     """Free GPUs, CPUs and memory of every node; the arrays may be read by any placer.
@@ -24,6 +27,7 @@ class Room:
         "_gpus",
         "_memory",
         "_region",
+        "_sizes",
         "_stacks",
         "cpus",
         "gpus",
@@ -44,6 +48,7 @@ class Room:
         self._cpus: memoryview[int] = self.cpus.data
         self._memory: memoryview[int] = self.memory_mb.data
         self._region: list[int] = pools.region.tolist()
+        self._sizes: list[int] = pools.size.tolist()
         self._stacks = self._stacked()
 
     def _stacked(self) -> list[list[list[int]]]:
@@ -73,12 +78,13 @@ class Room:
         return self._gpus[node] >= gpus and self._cpus[node] >= cpus and self._memory[node] >= memory_mb
 
     def fullest(self, gang: Gang) -> list[int] | None:
-        """The fullest nodes that have the gang's GPUs, by GPUs alone; None when there are too few."""
+        """The fullest nodes that have the gang's GPUs; None when too few have, empty when that needs a search.
+
+        A single node also has its CPUs and memory; several may not.
+        """
         stacks, regions, count = self._stacks, self.pools.regions[gang.pool], gang.nodes
-        if gang.share <= 0:
-            return None
         found: list[int] = []
-        for free in range(gang.share, len(stacks[0])):
+        for free in range(max(gang.share, 1), len(stacks[0])):
             for region in regions:
                 stack = stacks[region][free]
                 if not stack:
@@ -87,43 +93,52 @@ class Room:
                     found += self._tops(stack, free, count - len(found))
                     if len(found) == count:
                         return found
-                elif (node := self._top(stack, free)) is not None:
-                    return [node]
+                elif (node := self._top(stack, free, gang)) is not None:
+                    return [node] if node != UNSURE else []
         return None
 
     def whole(self, gang: Gang) -> list[int] | None:
         """The fewest nodes that are free altogether and together have the gang's GPUs."""
         found: list[int] = []
-        missing, size = gang.gpus, self.pools.size
+        missing = gang.gpus
         for free in range(len(self._stacks[0]) - 1, 0, -1):
             for region in self.pools.regions[gang.pool]:
-                free_here = self._tops(self._stacks[region][free], free, len(size))
-                for node in free_here:
-                    if missing > 0 and size[node] == free:
-                        found.append(node)
-                        missing -= free
+                idle = self._tops(self._stacks[region][free], free, -(-missing // free), idle_only=True)
+                found += idle
+                missing -= free * len(idle)
                 if missing <= 0:
                     return found
         return None
 
-    def _top(self, stack: list[int], free: int) -> int | None:
-        """A node of one stack; stale entries go for good."""
-        gpus = self._gpus
-        while stack:
-            node = stack[-1]
-            if gpus[node] == free:
+    def _top(self, stack: list[int], free: int, gang: Gang) -> int | None:
+        """The first node of one stack that carries the gang; stale entries go for good."""
+        poor = 0
+        for at in range(len(stack) - 1, -1, -1):
+            node = stack[at]
+            if self._gpus[node] != free:
+                del stack[at]
+            elif self._cpus[node] >= gang.cpus and self._memory[node] >= gang.memory_mb:
                 return node
-            stack.pop()
+            else:
+                poor += 1
+                if poor == POOR_NODES:
+                    # Let the next gang begin with other nodes.
+                    stack[:0] = stack[at:]
+                    del stack[-poor:]
+                    return UNSURE
         return None
 
-    def _tops(self, stack: list[int], free: int, count: int) -> list[int]:
+    def _tops(self, stack: list[int], free: int, count: int, idle_only: bool = False) -> list[int]:
         """Up to so many nodes of one stack, which keeps them; stale entries and doubles go for good."""
         found: list[int] = []
+        passed: dict[int, None] = {}
         while stack and len(found) < count:
             node = stack.pop()
-            if self._gpus[node] == free and node not in found:
-                found.append(node)
-        stack.extend(reversed(found))
+            if self._gpus[node] == free and node not in passed:
+                passed[node] = None
+                if not idle_only or self._sizes[node] == free:
+                    found.append(node)
+        stack.extend(reversed(passed))
         return found
 
     def fitting(self, gang: Gang) -> Bools:

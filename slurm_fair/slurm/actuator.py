@@ -34,6 +34,7 @@ class Actuator:
     intents: IntentLog
     now: Callable[[], float]
     gate: str = "begin"
+    requeue_delay: float = 121.0
     fence: Callable[[], None] = lambda: None
     errors: list[str] = field(default_factory=list)
 
@@ -221,8 +222,10 @@ class Actuator:
                 ahead.append(self._mark(action, until, pinned, own_nodes))
             elif action.verb is Verb.OPEN:
                 ahead.append(self._mark(action, old.gate_until if old else action.until, True, own_nodes))
-            elif action.verb is Verb.REQUEUE and self._holds(action, row):
-                ahead.append(self._mark(action, math.inf, pinned, own_nodes))
+            elif action.verb is Verb.REQUEUE:
+                # Slurm's own requeue delay keeps it back on our account, so it is ours to undo.
+                until = math.inf if self._holds(action, row) else self.now() + self.requeue_delay
+                ahead.append(self._mark(action, until, pinned, own_nodes))
         return ahead
 
     def _mark(self, action: Action, until: float, pinned: bool, user_nodes: str) -> Mark:

@@ -51,7 +51,14 @@ class SlurmCluster:
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._actuator = Actuator(
-            commands, self._queue, self.marks, self._details, intents, now, config.slurm.gate
+            commands,
+            self._queue,
+            self.marks,
+            self._details,
+            intents,
+            now,
+            config.slurm.gate,
+            config.slurm.requeue_delay,
         )
 
     def fence(self, may_act: Callable[[], None]) -> None:
@@ -62,6 +69,7 @@ class SlurmCluster:
         """Use a new configuration from the next look on."""
         self._config = config
         self._actuator.gate = config.slurm.gate
+        self._actuator.requeue_delay = config.slurm.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """One look at everything; a single answer that is not valid makes the whole look blind."""

@@ -40,6 +40,7 @@ from slurm_fair.slurm.scope import (
 )
 
 _SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
+_OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not somebody's begin time
 _RESERVED_SOON_SECONDS = 60.0
 
 
@@ -215,7 +216,7 @@ def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
     by_array = seen.marks.join(pack_keys(raw["base"], np.full(len(raw), -1)), whole_record=True)
     mark = np.where(raw["task"] == UNSPLIT, by_array, by_job)
     waiting = raw["state"] == JobState.WAITING
-    ahead = waiting & (raw["eligible"] > seen.time)
+    ahead = waiting & (raw["eligible"] > seen.time + _OPENING_SECONDS)
     # Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
     marked = _same_time(by_job, raw) | _same_time(by_array, raw)
     delay = raw["eligible"] - raw["submit"]

@@ -71,7 +71,7 @@ def event_row(event: Event) -> Row:
 def event_of(row: Row) -> Event:
     """The event of an unsealed row."""
     time, kind, key, tenant, gpus, detail = row
-    return Event(time, kind, key, tenant, gpus, _DETAIL.decode(detail))
+    return Event(time, kind, key, tenant, gpus, json.loads(detail))
 
 
 def intent_row(action: Action, epoch: int, now: float) -> Row:
@@ -132,12 +132,10 @@ def sealed(rows: Sequence[Row]) -> list[Row]:
     return [(*row, seal(*row)) for row in rows]
 
 
-_DETAIL = msgspec.json.Decoder(dict[str, Any])
-
-
 def _json(value: Mapping[str, Any] | list[str]) -> str:
+    """Python's own JSON, which knows inf: the rho of a job that was owed nothing."""
     try:
-        return json.dumps(value, default=_bare, allow_nan=False, separators=(",", ":"))
+        return json.dumps(value, default=_bare, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise StoreError(f"the journal keeps plain data only in a detail: {error}") from error
 

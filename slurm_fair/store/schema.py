@@ -63,7 +63,8 @@ _JOURNAL = (
 
 @cache
 def _known_steps() -> frozenset[str]:
-    return frozenset(step.name for step in migrations.pending(Database(memory=True)))
+    with Database(memory=True) as empty:
+        return frozenset(step.name for step in migrations.pending(empty))
 
 
 def _objects(db: Database) -> frozenset[tuple[str, str]]:
@@ -73,9 +74,9 @@ def _objects(db: Database) -> frozenset[tuple[str, str]]:
 
 @cache
 def _known_objects() -> frozenset[tuple[str, str]]:
-    fresh = Database(memory=True)
-    migrations.apply(fresh)
-    return _objects(fresh)
+    with Database(memory=True) as fresh:
+        migrations.apply(fresh)
+        return _objects(fresh)
 
 
 def check_version(db: Database, path: Path) -> bool:
@@ -89,7 +90,9 @@ def check_version(db: Database, path: Path) -> bool:
     try:
         applied = {step.name for step in migrations.applied(db)}
     except (KeyError, TypeError, ValueError) as error:  # its own table has other columns
-        raise StoreError(f"{path}: the journal is damaged: its table of schema steps cannot be read") from error
+        raise StoreError(
+            f"{path}: the journal is damaged: its table of schema steps cannot be read"
+        ) from error
     newer = sorted(applied - _known_steps())
     if newer:
         raise StoreError(f"{path}: was made by a newer slurm-fair (schema {newer[-1]}): install that version")

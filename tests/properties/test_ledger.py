@@ -185,7 +185,8 @@ def _rates(active: list[Life], share: float, water_filled: bool) -> list[tuple[L
 
 
 def watch(world: World, polls: tuple[float, ...]) -> tuple[Ledger, list[Event]]:
-    ledger, told = Ledger.new(BEGAN), []
+    ledger = Ledger.new(BEGAN)
+    told: list[Event] = []
     for time, gpus in zip(world.polls, world.nodes, strict=True):
         if time in polls:
             ledger, events = advance(ledger, world.look(time, gpus), world.settings)
@@ -253,7 +254,6 @@ def test_what_tenants_had_is_what_their_jobs_had(world: World) -> None:
 @given(worlds())
 def test_every_job_is_told_of_once_and_in_order(world: World) -> None:
     _, told = watch(world, world.polls)
-    assert [e.time for e in told if e.kind == "submitted"].count(-1) == 0
     submitted = [(e.key, e.time) for e in told if e.kind == "submitted"]
     finished = [(e.key, e.detail["submit"]) for e in told if e.kind == "finished"]
     assert len(set(submitted)) == len(submitted)

@@ -223,16 +223,32 @@ def test_a_lab_whose_owner_is_killed_ends_by_itself() -> None:
     wait_for(lambda: lab_processes(folder) == () and not folder.exists())
 
 
-@pytest.mark.parametrize("database", [False, True], ids=["without database", "with database"])
-def test_a_given_folder_stays_and_starts_again_with_its_jobs(database: bool) -> None:
+def test_a_given_folder_stays_and_starts_again_with_its_jobs() -> None:
     with tempfile.TemporaryDirectory(prefix="lab-kept-") as folder:
-        spec = LabSpec(nodes=1, database=database)
+        spec = LabSpec(nodes=1, database=False)
         with Lab(Path(folder), spec) as lab:
             job = submit(lab, "-H", "-o", "/dev/null", "--wrap", "true")
         assert lab_processes(Path(folder)) == ()
         with Lab(Path(folder), spec) as again:
             again.run("scontrol", "release", job)
             wait_for(lambda: field(again, job, "T") == "COMPLETED")
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("precious")
+    short = Path(tempfile.gettempdir(), f"lab-link-{os.getpid()}")
+    short.symlink_to(tmp_path)
+    try:
+        with pytest.raises(LabError, match="holds something else: choose an empty folder"):
+            Lab(short, PLAIN).start()
+    finally:
+        short.unlink()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_path_too_long_for_sockets_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="too long a path for Unix sockets: choose a shorter one"):
+        Lab(tmp_path / ("x" * 100), PLAIN).start()
 
 
 def test_a_submission_hook_decides_about_jobs(tmp_path: Path) -> None:
@@ -304,22 +320,20 @@ def test_the_lab_forgets_what_the_environment_says_of_another_slurm(monkeypatch:
 @needs_root
 @pytest.mark.skipif(not may_rename_the_machine(), reason="needs namespaces of its own")
 @pytest.mark.parametrize(
-    ("hosts", "database", "loopback_only"),
+    ("hosts", "loopback_only"),
     [
-        ("127.0.0.1 localhost\n127.0.1.1 elsewhere\n", False, False),
-        ("127.0.0.1 localhost elsewhere\n", False, True),
-        ("127.0.0.1 localhost\n", True, False),
-        ("127.0.0.1 localhost\n192.0.2.7 elsewhere\n", False, False),
+        ("127.0.0.1 localhost\n127.0.1.1 elsewhere\n", False),
+        ("127.0.0.1 localhost elsewhere\n", True),
+        ("127.0.0.1 localhost\n", False),
+        ("127.0.0.1 localhost\n192.0.2.7 elsewhere\n", False),
     ],
     ids=["Debian's 127.0.1.1", "loopback", "no address", "an address of another machine"],
 )
-def test_the_name_of_the_machine_may_mean_anything(
-    hosts: str, database: bool, loopback_only: bool, tmp_path: Path
-) -> None:
+def test_the_name_of_the_machine_may_mean_anything(hosts: str, loopback_only: bool, tmp_path: Path) -> None:
     (tmp_path / "hosts").write_text(hosts)
     program = (
         "from slurm_fair.lab import Lab, LabSpec\n"
-        f"with Lab(spec=LabSpec(nodes=2, database={database})) as lab:\n"
+        "with Lab(spec=LabSpec(nodes=2, database=False)) as lab:\n"
         "    print('this machine only' in lab.describe())\n"
         "    print(lab.run('srun', '-N2', 'hostname', timeout_seconds=20).stdout, end='')\n"
     )
@@ -336,14 +350,16 @@ def test_the_name_of_the_machine_may_mean_anything(
 
 @needs_root
 @pytest.mark.skipif(SYSTEM_PYTHON is None, reason="needs a Python that every user may run")
-def test_an_ordinary_user_has_a_lab_with_database_too() -> None:
+def test_an_ordinary_user_has_a_lab_with_database_twice_in_one_folder() -> None:
     program = (
+        "from pathlib import Path\n"
         "from slurm_fair.lab import Lab, LabSpec\n"
-        "with Lab(spec=LabSpec(nodes=1)) as lab:\n"
-        "    lab.run('srun', '-A', 'nlp', '--gpus=1', 'id', '-un')\n"
-        "    print(lab.run('srun', '-A', 'nlp', '--gpus=1', 'id', '-un').stdout, end='')\n"
+        "for _ in range(2):\n"
+        "    with Lab(Path('lab'), LabSpec(nodes=1)) as lab:\n"
+        "        print(lab.run('srun', '-A', 'nlp', '--gpus=1', 'id', '-un').stdout, end='')\n"
     )
     with tempfile.TemporaryDirectory(prefix="lab-user-") as folder:
+        shutil.chown(folder, "games", "games")
         Path(folder).chmod(0o755)
         shutil.copytree(Path(slurm_fair.__file__).parent, Path(folder, "slurm_fair"))
         done = subprocess.run(
@@ -357,4 +373,4 @@ def test_an_ordinary_user_has_a_lab_with_database_too() -> None:
             text=True,
             timeout=120,
         )
-    assert done.stdout == "games\n", done.stderr
+    assert done.stdout == "games\ngames\n", done.stderr

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from slurm_fair import lease
 from slurm_fair_templates import Options, wrap
-from slurm_fair_templates.demo_counter import FENCED_EXIT, chain, verify
+from tests.job_runs import BASH, NOWHERE, Run, starting
 
-BASH = shutil.which("bash") or "/bin/bash"
-NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))
 PYTHON_CATCHER = f"""#!{sys.executable}
 import signal, sys, time
 def caught(number, frame):
@@ -32,82 +25,11 @@ time.sleep(60)
 """
 
 
-class Run:
-    """One run of a batch script."""
-
-    def __init__(
-        self, folder: Path, script: str, options: Options, arguments: tuple[str, ...], env: dict[str, str]
-    ) -> None:
-        self.folder = folder
-        self.output = folder / "output"
-        (folder / "batch").write_text(wrap(script, arguments, options, NOWHERE))
-        with self.output.open("ab") as file:
-            self.process = subprocess.Popen(
-                [BASH, folder / "batch"],
-                cwd=folder,
-                env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": "7", **env},
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    @property
-    def messages(self) -> Path:
-        """Where the controller looks."""
-        return self.folder / ".slurm-fair" / "7"
-
-    def read(self, name: str) -> dict[str, Any]:
-        """One message, or nothing yet."""
-        path = self.messages / name
-        document: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-        return document
-
-    def text(self) -> str:
-        """What the job has printed."""
-        return self.output.read_text()
-
-    def until(self, true: Callable[[], bool], seconds: float = 20) -> None:
-        """Poll."""
-        deadline = time.monotonic() + seconds
-        while not true():
-            assert time.monotonic() < deadline, f"not within {seconds} s; printed: {self.text()!r}"
-            time.sleep(0.02)
-
-    def says(self, text: str) -> None:
-        """Wait for a text in the output."""
-        self.until(lambda: text in self.text())
-
-    def ask(self, signum: int = signal.SIGUSR2) -> None:
-        """What scancel --batch --signal does."""
-        self.process.send_signal(signum)
-
-    def kill(self) -> None:
-        """The end without notice, of all its processes."""
-        argv = ["ps", "-o", "pid=", "-s", str(self.process.pid)]
-        family = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
-        for pid in family.stdout.split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
-        self.process.wait(20)
-
-    def ends(self, seconds: float = 20) -> int:
-        """The exit code of the job."""
-        return self.process.wait(seconds)
-
-
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Start runs, and end what is left of them."""
-    runs: list[Run] = []
-
-    def begin(script: str, *arguments: str, options: Options | None = None, **env: str) -> Run:
-        runs.append(Run(tmp_path, script, options or Options(), arguments, env))
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.kill()
+    """Starts runs in the test's folder."""
+    with starting(tmp_path) as begin:
+        yield begin
 
 
 def is_ready(run: Run) -> None:
@@ -320,87 +242,3 @@ def test_a_later_runs_answer_is_not_overwritten_by_an_earlier_run(start: Callabl
     run.ask(signal.SIGTERM)
     run.ends()
     assert run.read("ack.json") == {"v": 1, "restart": 1, "request": 1}
-
-
-def counter(*more: str) -> str:
-    """The demonstration training as a job script."""
-    program = (
-        Path(lease.__file__).parents[1] / "sbatch_templates" / "slurm_fair_templates" / "demo_counter.py"
-    )
-    words = " ".join(["--steps", "80", "--step-seconds", "0.02", "--directory", "out", *more])
-    return f"#!/bin/bash\nexec {sys.executable} {program} {words}\n"
-
-
-def result(run: Run) -> dict[str, Any]:
-    """What the demonstration wrote."""
-    document: dict[str, Any] = json.loads((run.folder / "out" / "result.json").read_text())
-    return document
-
-
-def executed(run: Run) -> int:
-    """Steps that the demonstration has executed so far."""
-    log = run.folder / "out" / "steps.log"
-    return len(log.read_text().splitlines()) if log.exists() else 0
-
-
-OPTIONS = Options(grace_seconds=1, lease_py=lease.__file__)
-
-
-def test_the_counter_stopped_on_request_loses_no_step(start: Callable[..., Run]) -> None:
-    first = start(counter(), options=Options(lease_py=lease.__file__))
-    first.until(lambda: executed(first) > 10)
-    first.ask()
-    first.until(lambda: first.read("ack.json").get("saved") is True)
-    at = executed(first)
-    assert first.read("ack.json")["step"] == at
-    first.ask(signal.SIGTERM)
-    assert first.ends() == 143
-    second = start(counter(), options=OPTIONS, SLURM_RESTART_COUNT="1")
-    assert second.ends() == 0
-    starts = [line.split() for line in (second.folder / "out" / "starts.log").read_text().splitlines()]
-    assert [(line[0], line[3]) for line in starts] == [("0", "0"), ("1", str(at))]
-    assert verify(result(second), 80)
-    assert (result(second)["executed_steps"], result(second)["lost_steps"]) == (80, 0)
-
-
-def test_the_counter_goes_on_when_nobody_takes_the_gpus_and_answers_again(start: Callable[..., Run]) -> None:
-    run = start(counter(), options=OPTIONS)
-    run.until(lambda: executed(run) > 5)
-    for number in (1, 2):
-        run.ask()
-        run.until(lambda number=number: run.read("ack.json").get("request") == number)  # type: ignore[misc]
-        at = executed(run)
-        run.until(lambda at=at: executed(run) > at)  # type: ignore[misc]
-    assert run.ends() == 0
-    assert verify(result(run), 80)
-    assert result(run)["lost_steps"] == 0
-
-
-def test_the_counter_killed_without_notice_repeats_steps_but_counts_none_twice(
-    start: Callable[..., Run],
-) -> None:
-    first = start(counter("--checkpoint-every", "10"), options=OPTIONS)
-    first.until(lambda: executed(first) % 10 == 5)
-    first.kill()
-    at = executed(first)
-    second = start(counter("--checkpoint-every", "10"), options=OPTIONS, SLURM_RESTART_COUNT="1")
-    assert second.ends() == 0
-    assert verify(result(second), 80)
-    assert result(second)["lost_steps"] == at % 10
-
-
-def test_of_two_runs_that_are_alive_the_earlier_one_ends_without_harm(start: Callable[..., Run]) -> None:
-    first = start(counter("--checkpoint-every", "10"), options=OPTIONS)
-    first.until(lambda: executed(first) > 12)
-    second = start(counter("--checkpoint-every", "10"), options=OPTIONS, SLURM_RESTART_COUNT="1")
-    assert first.ends() == FENCED_EXIT
-    assert second.ends() == 0
-    assert verify(result(second), 80)
-    assert result(second)["restarts"] == 1
-
-
-@pytest.mark.parametrize("change", [{"steps": 79}, {"hash": "0" * 64}, {"hash": None}])
-def test_verify_refuses_any_other_result(change: dict[str, Any]) -> None:
-    right = {"steps": 80, "hash": chain(80)}
-    assert verify(right, 80)
-    assert not verify({**right, **change}, 80)

@@ -2,7 +2,7 @@
 #SBATCH --gres=gpu:4
 #SBATCH --requeue
 #SBATCH --open-mode=append
-#SBATCH --comment=my" "own" "slurm_fair:v1,signal=USR2,grace=120,gate=+1800
+#SBATCH --comment="my own slurm_fair:v1,signal=USR2,grace=120,gate=+1800"
 #SBATCH --begin=now+1800
 # A request may come while the job still starts: it is counted from the first line on, and answered later.
 slurm_fair_requests=0

@@ -1,0 +1,77 @@
+"""The jobs that a period speaks of: those that ended in it, and those that live if it reaches the present."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from slurm_fair.model import Event, JobAccounts, Standing
+from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.stories import Story, tell
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A job that lives, as the ledger has it."""
+
+    tenant: str
+    gpus: int
+    submit: float
+    run_start: float  # 0 = it does not run
+    active: bool
+    restarts: int
+    had: float
+    owed: float
+    waited: float
+    ran: float
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Stories of a period, and the ledger's accounts of those jobs that live."""
+
+    stories: tuple[Story, ...]
+    live: Mapping[int, Live]
+
+
+def history_of(source: JournalReader, period: Period) -> History:
+    """Read it; the ledger first, so that a job that ends meanwhile is told as ended."""
+    standing = source.latest()
+    live = live_of(standing, period)
+    events = list(source.events(period.start, period.end))
+    ended = {event.key: _submit(event) for event in events if event.kind == "finished"}
+    earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
+    stories = tell([*earlier, *events])
+    chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]
+    told = {story.key for story in chosen if not story.finished}
+    silent = [_from_ledger(key, job) for key, job in live.items() if key not in told | ended.keys()]
+    return History((*chosen, *silent), live)
+
+
+def live_of(standing: Standing | None, period: Period) -> dict[int, Live]:
+    """Jobs that live now, when the period reaches the instant that the ledger knows."""
+    if standing is None or period.end < standing.ledger.time:
+        return {}
+    jobs, names = standing.ledger.jobs, standing.ledger.tenants.names
+    columns = (
+        jobs.key, jobs.tenant, jobs.gpus, jobs.submit, jobs.run_start, jobs.active, jobs.restarts,
+        jobs.had, jobs.owed, jobs.waited, jobs.ran,
+    )  # fmt: skip
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return {key: Live(names[tenant], *rest) for key, tenant, *rest in rows if rest[1] < period.end}
+
+
+def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]) -> Iterable[Event]:
+    """What happened to these jobs before the period began."""
+    early = {key: submit for key, submit in submits.items() if submit < period.start}
+    return source.events(min(early.values()), period.start, keys=early) if early else ()
+
+
+def _submit(finished: Event) -> float:
+    return float(finished.detail.get("submit", finished.time))
+
+
+def _from_ledger(key: int, job: Live) -> Story:
+    runs: list[tuple[float, float | None]] = [(job.run_start, None)] if job.run_start else []
+    return Story(key, job.tenant, job.gpus, submit=job.submit, runs=runs, restarts=job.restarts)

@@ -1,0 +1,62 @@
+"""The report on leases: each grant and renewal of the period, and how it ended."""
+
+from __future__ import annotations
+
+from slurm_fair.model import Event, label
+from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.stories import Lease, Story, tell
+from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
+
+COLUMNS = (
+    Column("job", "JobID", Kind.TEXT),
+    Column("tenant", "Tenant", Kind.TEXT),
+    Column("user", "User", Kind.TEXT),
+    Column("lease", "Lease#", Kind.COUNT),
+    Column("gpus", "GPUs", Kind.COUNT),
+    Column("nodes", "Nodes", Kind.TEXT),
+    Column("granted", "Granted", Kind.INSTANT),
+    Column("start", "Start", Kind.INSTANT),
+    Column("end", "End", Kind.INSTANT),
+    Column("ended_by", "EndedBy", Kind.TEXT),
+    Column("start_delay_seconds", "StartDelay", Kind.SECONDS),
+)
+
+
+def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
+    """Leases granted or renewed in the period, in the order of their grants."""
+    within = list(source.events(period.start, period.end, tenant=choice.tenant))
+    first: dict[int, Event] = {}
+    for event in within:
+        first.setdefault(event.key, event)
+    # The nodes of a lease renewed in the period stand in its grant, which may lie before it.
+    begun = [key for key, event in first.items() if event.kind != "submitted"]
+    grants = {event.key: event for event in source.events(end=period.start, kinds=("granted",), keys=begun)}
+    open_keys = [story.key for story in tell(within) if story.leases and story.leases[-1].end is None]
+    after = source.events(period.end, keys=open_keys)
+    before = sorted(grants.values(), key=lambda event: event.time)
+    rows = [
+        _row(story, lease)
+        for story in tell([*before, *within, *after])
+        if choice.takes(story.tenant, story.user)
+        for lease in story.leases
+        if period.start <= lease.granted < period.end
+    ]
+    rows.sort(key=lambda row: (row["granted"], row["job"]))
+    return Report("leases", "Leases", COLUMNS, tuple(rows), period, period)
+
+
+def _row(story: Story, lease: Lease) -> Row:
+    return {
+        "job": label(story.key),
+        "tenant": story.tenant,
+        "user": story.user,
+        "lease": lease.number,
+        "gpus": story.gpus,
+        "nodes": ",".join(lease.nodes),
+        "granted": lease.granted,
+        "start": lease.start,
+        "end": lease.end,
+        "ended_by": lease.ended_by if lease.end is not None else "",
+        "start_delay_seconds": None if lease.start is None else max(lease.start - lease.granted, 0.0),
+    }

@@ -1,0 +1,104 @@
+"""Periods as sreport takes them, in the local time zone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from slurm_fair.errors import InputError
+
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_HOURS = {"midnight": 0, "noon": 12, "fika": 15, "teatime": 16}
+_NOW = re.compile(r"now(?:([+-])(\d{1,9})(second|minute|hour|day|week)?s?)?")
+_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?\s*(?P<half>am|pm)?"
+_FORMS = [
+    re.compile(rf"(?P<year>\d{{4}})-(?P<month>\d{{1,2}})-(?P<day>\d{{1,2}})(?:[t ]{_TIME})?"),
+    re.compile(rf"(?P<month>\d{{1,2}})([/.])(?P<day>\d{{1,2}})(?:\2(?P<year>\d{{2}}))?(?:-{_TIME})?"),
+    re.compile(rf"(?P<month>\d{{2}})(?P<day>\d{{2}})(?P<year>\d{{2}})?(?:-{_TIME})?"),
+    re.compile(_TIME),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """[start, end) in epoch seconds."""
+
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.end - self.start
+
+
+def parse_when(text: str, now: float) -> float:
+    """Epoch seconds of an instant as sreport's --start and --end take it."""
+    word = text.strip().lower()
+    today = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
+    if relative := _NOW.fullmatch(word):
+        sign, count, unit = relative.groups()
+        return now + int(f"{sign or '+'}{count or 0}") * _UNITS[unit or "second"]
+    if word in ("today", "tomorrow"):
+        return (today + timedelta(days=word == "tomorrow")).timestamp()
+    if word in _HOURS:
+        return today.replace(hour=_HOURS[word]).timestamp()
+    for form in _FORMS:
+        if match := form.fullmatch(word):
+            return _instant(text, match.groupdict(), today)
+    raise InputError(
+        f"'{text}' is no time: give YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-1days, today or midnight"
+    )
+
+
+def _instant(text: str, found: dict[str, str | None], today: datetime) -> float:
+    hour, minute, second = (int(found.get(part) or 0) for part in ("hour", "minute", "second"))
+    if half := found.get("half"):
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    month, day, year = (int(found.get(part) or 0) for part in ("month", "day", "year"))
+    if not month:
+        year, month, day = today.year, today.month, today.day
+    elif not year:
+        year = today.year - (month > today.month)  # a month that lies ahead is last year's
+    elif year < 100:
+        year += 2000
+    try:
+        return datetime(year, month, day, hour, minute, second).timestamp()
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"'{text}' is no time: {error}") from error
+
+
+def choose(start: str | None, end: str | None, now: float, began: Callable[[], float | None]) -> Period:
+    """The period asked for; without one the last full month, or the whole life of a younger journal."""
+    until = parse_when(end, now) if end else now
+    if start is None and end is None:
+        period = last_month(now)
+        first = began()
+        if first is not None and first > period.start:
+            period = Period(min(first, now), now)
+    else:
+        period = Period(parse_when(start, now) if start else began() or 0.0, until)
+    if period.seconds < 0 or (period.seconds == 0 and start is not None):
+        raise InputError(f"--start {start or 'at the beginning'} is not before --end {end or 'now'}: swap them")
+    return period
+
+
+def last_month(now: float) -> Period:
+    """The last full calendar month."""
+    first = datetime.fromtimestamp(now).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    before = (first - timedelta(days=1)).replace(day=1)
+    return Period(before.timestamp(), first.timestamp())
+
+
+def days(start: float, end: float) -> list[Period]:
+    """The calendar days of a period, the first and the last one cut to it; a day may have 23 or 25 hours."""
+    found: list[Period] = []
+    at = start
+    while at < end:
+        day = datetime.fromtimestamp(at).replace(hour=0, minute=0, second=0, microsecond=0)
+        following = (day + timedelta(days=1)).timestamp()
+        found.append(Period(at, min(following, end)))
+        at = following
+    return found

@@ -1,0 +1,145 @@
+"""Events of many jobs, sorted into the story of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from slurm_fair.model import Event
+
+
+@dataclass(slots=True)
+class Lease:
+    """One lease of a job as its events tell it."""
+
+    number: int
+    nodes: tuple[str, ...]
+    granted: float
+    start: float | None = None
+    end: float | None = None
+    ended_by: str = ""
+
+
+@dataclass(slots=True)
+class Story:
+    """One life of a job: from its submission to its end; a key that Slurm uses again begins another one."""
+
+    key: int
+    tenant: str
+    gpus: int
+    user: str = ""
+    submit: float | None = None
+    runs: list[tuple[float, float | None]] = field(default_factory=list)
+    leases: list[Lease] = field(default_factory=list)
+    revoked: int = 0
+    restarts: int = 0
+    finished: Mapping[str, Any] | None = None
+
+    def add(self, event: Event) -> None:
+        """The next thing that happened to it."""
+        self.tenant = event.tenant or self.tenant
+        self.gpus = event.gpus or self.gpus
+        self.user = str(event.detail.get("user") or self.user)
+        tell = _TELLERS.get(event.kind)
+        if tell is not None:
+            tell(self, event)
+
+    def _submitted(self, event: Event) -> None:
+        self.submit = event.time
+
+    def _started(self, event: Event) -> None:
+        self.runs.append((event.time, None))
+        self.restarts = int(event.detail.get("restarts", self.restarts))
+        lease = self._open_lease()
+        if lease and lease.start is None:
+            lease.start = event.time
+            lease.nodes = lease.nodes or _nodes(event)
+
+    def _stopped(self, event: Event) -> None:
+        self._end_run(event.time, event.detail.get("start"))
+        self._end_lease(event.time, "stopped")
+
+    def _finished(self, event: Event) -> None:
+        if self.runs:
+            self._end_run(event.time, None)
+        self._end_lease(event.time, "finished")
+        self.submit = float(event.detail.get("submit", self.submit or event.time))
+        self.restarts = int(event.detail.get("restarts", self.restarts))
+        self.finished = {"end": event.time, **event.detail}
+
+    def _granted(self, event: Event) -> None:
+        self.leases.append(Lease(_number(event, 1), _nodes(event), event.time))
+
+    def _adopted(self, event: Event) -> None:
+        start = float(event.detail.get("start", event.time))
+        self.leases.append(Lease(_number(event, 1), _nodes(event), event.time, start))
+
+    def _renewed(self, event: Event) -> None:
+        before = self.leases[-1] if self.leases else None
+        self._end_lease(event.time, "renewed")
+        number, nodes = (before.number, before.nodes) if before else (0, ())
+        self.leases.append(Lease(_number(event, number + 1), nodes, event.time, event.time))
+
+    def _revoked(self, event: Event) -> None:
+        self.revoked += 1
+        if lease := self._open_lease():
+            lease.ended_by = "revoked"  # its end comes when the GPUs do
+
+    def _returned(self, event: Event) -> None:
+        self._end_lease(event.time, "returned")
+
+    def _takenback(self, event: Event) -> None:
+        self._end_lease(event.time, "takenback")
+
+    def _open_lease(self) -> Lease | None:
+        return self.leases[-1] if self.leases and self.leases[-1].end is None else None
+
+    def _end_lease(self, time: float, by: str) -> None:
+        if lease := self._open_lease():
+            lease.end = time
+            # A job that finishes before it is asked was not stopped by us.
+            lease.ended_by = by if by == "finished" or not lease.ended_by else lease.ended_by
+
+    def _end_run(self, time: float, start: float | None) -> None:
+        if self.runs and self.runs[-1][1] is None:
+            self.runs[-1] = (self.runs[-1][0], time)
+        elif start is not None and (not self.runs or self.runs[-1][0] < start):
+            self.runs.append((float(start), time))
+
+
+_TELLERS = {
+    "submitted": Story._submitted,
+    "started": Story._started,
+    "stopped": Story._stopped,
+    "finished": Story._finished,
+    "granted": Story._granted,
+    "adopted": Story._adopted,
+    "renewed": Story._renewed,
+    "revoked": Story._revoked,
+    "returned": Story._returned,
+    "takenback": Story._takenback,
+}
+
+
+def tell(events: Iterable[Event]) -> list[Story]:
+    """The stories in events that come in the order of time."""
+    told: list[Story] = []
+    current: dict[int, Story] = {}
+    for event in events:
+        story = current.get(event.key)
+        # What trails behind an end (the lease's return) still belongs to the life that ended.
+        if story is None or event.kind == "submitted":
+            story = Story(event.key, event.tenant, event.gpus)
+            told.append(story)
+            current[event.key] = story
+        story.add(event)
+    return told
+
+
+def _nodes(event: Event) -> tuple[str, ...]:
+    return tuple(str(node) for node in event.detail.get("nodes", ()))
+
+
+def _number(event: Event, otherwise: int) -> int:
+    return int(event.detail.get("number", otherwise))

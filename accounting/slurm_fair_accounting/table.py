@@ -1,0 +1,58 @@
+"""A report: named columns with units, rows of plain values, and the period that they speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from slurm_fair_accounting.period import Period
+
+Row = Mapping[str, Any]
+
+
+class Kind(Enum):
+    """How a value is written; in JSON all are plain numbers or texts in base units."""
+
+    TEXT = "text"
+    COUNT = "count"
+    GPU_HOURS = "GPU-seconds, shown as GPU-hours"
+    SECONDS = "seconds, shown as D-HH:MM:SS"
+    INSTANT = "epoch seconds, shown in local time"
+    DAY = "epoch seconds of a day's beginning, shown as its date"
+    RATIO = "a ratio"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its key in JSON, its title in a table."""
+
+    key: str
+    title: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What every renderer writes out."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    asked: Period
+    covered: Period  # differs where accounts are known only near the ends of the period
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whose rows are wanted."""
+
+    tenant: str | None = None
+    user: str | None = None
+
+    def takes(self, tenant: str, user: str | None) -> bool:
+        """Whether a row of this tenant and user is; user None = the row speaks of no single user."""
+        return self.tenant in (None, tenant) and (user is None or self.user in (None, user))

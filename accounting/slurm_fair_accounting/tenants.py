@@ -1,0 +1,139 @@
+"""The report on tenants: what each had and was owed over a period, by the differences of its integrals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from slurm_fair.model import Standing
+from slurm_fair.model.moment import TenantMoment
+from slurm_fair_accounting.history import Live, live_of
+from slurm_fair_accounting.jobs import with_rho
+from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.table import Choice, Column, Kind, Report
+
+COLUMNS = (
+    Column("tenant", "Tenant", Kind.TEXT),
+    Column("weight", "Weight", Kind.RATIO),
+    Column("share", "Share", Kind.RATIO),
+    Column("jobs", "Jobs", Kind.COUNT),
+    Column("running", "Running", Kind.COUNT),
+    Column("waiting", "Waiting", Kind.COUNT),
+    Column("had_gpu_seconds", "Had(GPUh)", Kind.GPU_HOURS),
+    Column("owed_gpu_seconds", "Owed(GPUh)", Kind.GPU_HOURS),
+    Column("rho", "rho", Kind.RATIO),
+    Column("preemptions", "Preemptions", Kind.COUNT),
+)
+FROM_JOBS = "no accounts of tenants here: had and owed are those of the jobs that ended in the period"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A tenant's integrals, in GPU-seconds."""
+
+    weight: float | None = None
+    had: float = 0.0
+    owed: float = 0.0
+    quota: float = 0.0
+
+    def since(self, before: Account) -> Account:
+        """What was added since an earlier instant."""
+        return Account(
+            self.weight, self.had - before.had, self.owed - before.owed, self.quota - before.quota
+        )
+
+
+Accounts = Mapping[str, Account]
+
+
+def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
+    """One row per tenant; the covered period is the one between the two instants whose accounts are known."""
+    standing = source.latest()
+    live = live_of(standing, period)
+    events = list(source.events(period.start, period.end, kinds=("finished", "revoked"), tenant=choice.tenant))
+    ended = [event for event in events if event.kind == "finished"]
+    covered = _covered(source, standing, period)
+    if covered is None:
+        accounts, note = _of_jobs(ended), FROM_JOBS
+    else:
+        accounts, note = _between(source, standing, covered), ""
+    revoked = Counter(event.tenant for event in events if event.kind == "revoked")
+    jobs = Counter(event.tenant for event in ended) + Counter(job.tenant for job in live.values())
+    quota = sum(account.quota for account in accounts.values())
+    present = standing is not None and period.end >= standing.ledger.time
+    names = sorted(name for name in accounts.keys() | jobs.keys() if choice.takes(name, None))
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        account = accounts.get(name, Account())
+        rows.append(
+            {
+                "tenant": name,
+                "weight": account.weight,
+                "share": account.quota / quota if quota else None,
+                "jobs": jobs[name],
+                **_now(name, live, present),
+                "had_gpu_seconds": account.had,
+                "owed_gpu_seconds": account.owed,
+                "preemptions": revoked[name],
+            }
+        )
+    return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered or period, note)
+
+
+def _now(name: str, live: Mapping[int, Live], present: bool) -> dict[str, int | None]:
+    if not present:
+        return {"running": None, "waiting": None}
+    mine = [job for job in live.values() if job.tenant == name]
+    return {
+        "running": sum(job.run_start > 0 for job in mine),
+        "waiting": sum(job.active and job.run_start == 0 for job in mine),
+    }
+
+
+def _covered(source: JournalReader, standing: Standing | None, period: Period) -> Period | None:
+    """The known instants nearest to the ends of the period."""
+    if standing is None:
+        return None
+    ledger = standing.ledger
+    start = _nearest(source, period.start, ledger.began)
+    end = _nearest(source, period.end, ledger.time)
+    return Period(start, end) if start < end else None
+
+
+def _nearest(source: JournalReader, wanted: float, other: float) -> float:
+    found = source.moment_time(wanted)
+    known = [other] if found is None else [found, other]
+    return min(known, key=lambda time: abs(time - wanted))
+
+
+def _between(source: JournalReader, standing: Standing | None, covered: Period) -> Accounts:
+    before = _at(source, standing, covered.start)
+    return {
+        name: account.since(before.get(name, Account()))  # a tenant that was not there yet had nothing
+        for name, account in _at(source, standing, covered.end).items()
+    }
+
+
+def _at(source: JournalReader, standing: Standing | None, time: float) -> Accounts:
+    if standing is not None and time == standing.ledger.time:
+        table = standing.ledger.tenants
+        columns = (table.weight, table.had, table.owed_demand, table.owed_quota)
+        rows = zip(table.names, *(column.tolist() for column in columns), strict=True)
+        return {name: Account(*row) for name, *row in rows}
+    return {moment.tenant: _account(moment) for moment in source.moments(time, time)}
+
+
+def _account(moment: TenantMoment) -> Account:
+    return Account(moment.weight, moment.had, moment.owed_demand, moment.owed_quota)
+
+
+def _of_jobs(ended: Any) -> Accounts:
+    had: Counter[str] = Counter()
+    owed: Counter[str] = Counter()
+    for event in ended:
+        had[event.tenant] += event.detail["had"]
+        owed[event.tenant] += event.detail["owed"]
+    return {name: Account(None, had[name], owed[name]) for name in had}

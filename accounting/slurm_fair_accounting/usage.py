@@ -1,0 +1,68 @@
+"""The report on usage: GPU-hours by day, tenant and user, from the runs themselves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from slurm_fair.model import Event
+from slurm_fair_accounting.history import live_of
+from slurm_fair_accounting.period import Period, days
+from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.stories import Story, tell
+from slurm_fair_accounting.table import Choice, Column, Kind, Report
+
+COLUMNS = (
+    Column("day", "Day", Kind.DAY),
+    Column("tenant", "Tenant", Kind.TEXT),
+    Column("user", "User", Kind.TEXT),
+    Column("jobs", "Jobs", Kind.COUNT),
+    Column("gpu_seconds", "Used(GPUh)", Kind.GPU_HOURS),
+)
+_KINDS = ("submitted", "started", "stopped", "finished")
+
+
+def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
+    """What ran on each calendar day of the period; time until the newest thing known."""
+    used: dict[tuple[float, str, str], float] = defaultdict(float)
+    jobs: dict[tuple[float, str, str], set[int]] = defaultdict(set)
+    calendar = days(period.start, period.end)
+    for story, start, end in _runs(source, period, choice):
+        for day in calendar:
+            seconds = min(end, day.end) - max(start, day.start)
+            if seconds > 0:
+                used[day.start, story.tenant, story.user] += seconds * story.gpus
+                jobs[day.start, story.tenant, story.user].add(story.key)
+    rows = [
+        {"day": day, "tenant": tenant, "user": user, "jobs": len(jobs[day, tenant, user]), "gpu_seconds": gpus}
+        for (day, tenant, user), gpus in sorted(used.items())
+    ]
+    return Report("usage", "Usage by day", COLUMNS, tuple(rows), period, period)
+
+
+def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tuple[Story, float, float]]:
+    """Runs that overlap the period; one that is still going reaches to the newest thing known."""
+    standing = source.latest()
+    live = live_of(standing, Period(period.start, float("inf")))
+    # A run that spans the whole period shows itself only by its end, so events after it are read too.
+    events = list(source.events(period.start, kinds=_KINDS, tenant=choice.tenant))
+    begun = {event.key for event in events if event.kind in ("stopped", "finished")}
+    earlier = source.events(end=period.start, kinds=("submitted", "started"), keys=begun)
+    newest = standing.ledger.time if standing else max((event.time for event in events), default=period.end)
+    told = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
+    silent = [
+        Story(key, job.tenant, job.gpus, runs=[(job.run_start, None)])
+        for key, job in live.items()
+        if job.run_start and key not in {event.key for event in events}
+    ]
+    for story in (*told, *silent):
+        if choice.takes(story.tenant, story.user):
+            for start, end in story.runs:
+                yield story, start, newest if end is None else end
+
+
+def _last_starts(earlier: Iterator[Event]) -> list[Event]:
+    """The newest start of each job before the period, and the word of its submission with it."""
+    return list({(event.key, event.kind): event for event in earlier}.values())
+
+

@@ -1,0 +1,5 @@
+"""`python -m slurm_fair.cli`."""
+
+from slurm_fair.cli.main import main
+
+main()

@@ -1,0 +1,131 @@
+"""What every command shares: where the configuration is, and errors as one line with a cure."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_fair.config import DEFAULT_PATH, Config, load
+from slurm_fair.errors import ConfigError, SlurmFairError, StoreError
+from slurm_fair.places import Places
+from slurm_fair.store import Reader, open_reader
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The configuration in force for this command."""
+
+    config: Config
+    places: Places
+
+    def reader(self) -> Reader:
+        """The journal, to read."""
+        if not self.places.journal.exists() and os.access(self.places.directory, os.X_OK):
+            raise StoreError(
+                f"{self.places.journal}: no journal yet: start the daemon with `slurm-fair run`, "
+                "or name the configuration it uses with --config"
+            )
+        return open_reader(self.places.journal)
+
+
+def find_config(given: str | None) -> Path | None:
+    """--config, $SLURM_FAIR_CONFIG, or the usual place if a file is there."""
+    named = given or os.environ.get("SLURM_FAIR_CONFIG")
+    if named:
+        return Path(named)
+    return DEFAULT_PATH if DEFAULT_PATH.exists() else None
+
+
+def open_site(given: str | None) -> Site:
+    """The site of a command; without any file the built-in defaults hold."""
+    path = find_config(given)
+    config = load(path) if path else Config()
+    return Site(config, Places(Path(config.storage.dir)))
+
+
+def site_of(context: click.Context) -> Site:
+    """The site of the running command."""
+    found = context.find_root()
+    if not isinstance(found.obj, Site):
+        found.obj = open_site(found.params.get("config"))
+    site: Site = found.obj
+    return site
+
+
+def one_line(problem: SlurmFairError) -> int:
+    """Say what is wrong on standard error and give the exit code."""
+    words = " ".join(str(problem).split())
+    click.echo(f"slurm-fair: {words}", err=True)
+    return problem.exit_code
+
+
+class OneLineErrors(click.Group):
+    """A group whose commands end our errors in one line, and load only when they are called."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = dict(lazy or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were given."""
+        return [*self._lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command when it is asked for."""
+        where = self._lazy.get(cmd_name)
+        if where is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = where.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A mistyped command names the nearest one."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else "; see slurm-fair --help"
+            raise click.UsageError(f"no command '{args[0]}'{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def ended_in_one_line(run: Callable[[], Any]) -> int:
+    """Run a click command; every outcome a person can cause is a line and an exit code, never a traceback."""
+    try:
+        result = run()
+    except SlurmFairError as problem:
+        return one_line(problem)
+    except click.UsageError as problem:
+        words = " ".join(problem.format_message().split())
+        click.echo(f"slurm-fair: {words}", err=True)
+        return 2
+    except click.ClickException as problem:
+        click.echo(f"slurm-fair: {problem.format_message()}", err=True)
+        return problem.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("slurm-fair: stopped", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the reader of our output went away, as `head` does
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def need_writable(directory: Path) -> None:
+    """Refuse before anything is half done."""
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: no such directory: make it (mode 0750) or set [storage] dir")
+    if not os.access(directory, os.W_OK):
+        raise ConfigError(
+            f"{directory}: not writable for you: run as the daemon's account or set [storage] dir"
+        )

@@ -1,0 +1,118 @@
+"""`pause`, `resume`, `fail-open` and `deadman`: the switches of an admin."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from slurm_fair import deadman as watching
+from slurm_fair.cli.base import Site, need_writable, site_of
+from slurm_fair.cli.run import set_up_log
+from slurm_fair.daemon import commands_of
+from slurm_fair.errors import NotTheOwner, SlurmFairError
+from slurm_fair.places import last_beat, write_whole
+from slurm_fair.slurm.liberate import Liberated, liberate
+from slurm_fair.store import fence, open_journal, open_reader
+from slurm_fair.wall import WallClock
+
+_DAEMON_SECONDS = 30.0  # how long a living daemon may take to fail open by itself
+
+
+@click.command()
+@click.option("--why", default="", help="A word for `status` and the log.")
+@click.pass_context
+def pause(context: click.Context, why: str) -> None:
+    """Stop acting, within a second; nothing is granted, revoked or kept back any more.
+
+    The daemon goes on looking and recording. Gates run out, so within one lease waiting jobs flow as plain Slurm.
+    """
+    site = site_of(context)
+    need_writable(site.places.directory)
+    write_whole(site.places.paused, why or "paused by an admin")
+    click.echo("paused: nothing is done to any job until `slurm-fair resume`")
+
+
+@click.command()
+@click.pass_context
+def resume(context: click.Context) -> None:
+    """Act again after `pause`."""
+    site = site_of(context)
+    need_writable(site.places.directory)
+    if not site.places.paused.exists():
+        click.echo("it was not paused")
+        return
+    site.places.paused.unlink(missing_ok=True)
+    click.echo("acting again from the next tick on")
+
+
+@click.command("fail-open")
+@click.option(
+    "--stamped", is_flag=True, help="Also free jobs known only by their stamp (the journal is lost)."
+)
+@click.pass_context
+def fail_open(context: click.Context, stamped: bool) -> None:
+    """Release every gate, hold and node list that is ours, and stop the daemon.
+
+    Running jobs run on. Works with the daemon alive, hung or dead.
+    """
+    site = site_of(context)
+    need_writable(site.places.directory)
+    if not stamped and _daemon_did_it(site):
+        click.echo("the daemon freed its jobs and stopped; the queue flows as plain Slurm")
+        return
+    freed = _free_ourselves(site, stamped)
+    site.places.fail_open.unlink(missing_ok=True)
+    for left in freed.left:
+        click.echo(f"slurm-fair: could not free {left}", err=True)
+    click.echo(f"{freed.freed} jobs freed; the queue flows as plain Slurm")
+    if freed.left:
+        raise SlurmFairError(f"{len(freed.left)} jobs are not free yet: look at them and run this again")
+
+
+def _daemon_did_it(site: Site) -> bool:
+    """Ask a living daemon; False when there is none or it does not answer."""
+    try:
+        open_journal(site.places.journal).close()
+        return False  # nobody owns the journal
+    except NotTheOwner:
+        pass
+    write_whole(site.places.fail_open, "fail-open")
+    deadline = time.monotonic() + _DAEMON_SECONDS
+    while time.monotonic() < deadline:
+        if not site.places.fail_open.exists():
+            return True
+        time.sleep(0.1)
+    fence(site.places.journal, by="fail-open")
+    return False
+
+
+def _free_ourselves(site: Site, stamped: bool) -> Liberated:
+    clock = WallClock()
+    try:
+        with open_reader(site.places.journal) as journal:
+            marks = journal.marks()
+    except SlurmFairError:
+        if not stamped:
+            raise
+        marks = ()
+    return liberate(commands_of(site.config, site.places), marks, clock.now, site.config.slurm.gate, stamped)
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Look once and end (for a timer); else watch until it must act.")
+@click.pass_context
+def deadman(context: click.Context, once: bool) -> None:
+    """Watch the daemon's heartbeat; when it is silent for a lease, free its jobs and end.
+
+    `slurm-fair run` starts one by itself.
+    """
+    site = site_of(context)
+    set_up_log(site.config, verbose=False)
+    need_writable(site.places.directory)
+    freed = watching.watch(site.config, site.places, WallClock().now, once)
+    if once:
+        beat = last_beat(site.places)
+        click.echo(
+            f"{freed} jobs freed" if freed else ("the daemon lives" if beat else "no daemon was ever here")
+        )

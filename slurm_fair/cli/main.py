@@ -1,0 +1,71 @@
+"""The entry points."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from slurm_fair.cli.base import OneLineErrors, ended_in_one_line
+
+_COMMANDS = {
+    "run": "slurm_fair.cli.run:run",
+    "demo": "slurm_fair.cli.demo:demo",
+    "plan": "slurm_fair.cli.plan:plan",
+    "status": "slurm_fair.cli.show:status",
+    "queue": "slurm_fair.cli.show:queue",
+    "explain": "slurm_fair.cli.explain:explain",
+    "report": "slurm_fair.cli.report:report",
+    "pause": "slurm_fair.cli.control:pause",
+    "resume": "slurm_fair.cli.control:resume",
+    "fail-open": "slurm_fair.cli.control:fail_open",
+    "check": "slurm_fair.cli.check:check",
+    "init": "slurm_fair.cli.init:init",
+    "replay-tick": "slurm_fair.cli.replay:replay_tick",
+    "deadman": "slurm_fair.cli.control:deadman",
+}
+
+
+def our_version() -> str:
+    """The installed version."""
+    try:
+        return version("slurm_fair")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@click.group(cls=OneLineErrors, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="Configuration (default: $SLURM_FAIR_CONFIG, else /etc/slurm/slurm-fair.toml, else built-in).",
+)
+@click.version_option(our_version(), prog_name="slurm-fair")
+def cli(config: str | None) -> None:
+    """Share the GPUs of a Slurm cluster fairly among tenants over time, by short leases.
+
+    \b
+    New here:    slurm-fair demo
+    Set it up:   slurm-fair init, then slurm-fair check, then slurm-fair run --dry-run
+    Look:        slurm-fair status, queue, explain JOB, report tenants
+    """
+    del config  # read from the context by base.site_of
+
+
+def main() -> None:
+    """`slurm-fair`."""
+    sys.exit(ended_in_one_line(lambda: cli.main(prog_name="slurm-fair", standalone_mode=False)))
+
+
+def report_main() -> None:
+    """`slurm-fair-acct`: the same as `slurm-fair report`."""
+    args = ["report", *sys.argv[1:]]
+    sys.exit(ended_in_one_line(lambda: cli.main(args, prog_name="slurm-fair", standalone_mode=False)))
+
+
+def fair_sbatch_main() -> None:
+    """`fair-sbatch`."""
+    from slurm_fair.cli.fair_sbatch import fair_sbatch
+
+    sys.exit(ended_in_one_line(lambda: fair_sbatch.main(prog_name="fair-sbatch", standalone_mode=False)))

@@ -1,0 +1,80 @@
+"""`slurm-fair plan`: what the next tick would do, and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+import click
+
+from slurm_fair.board import draw
+from slurm_fair.cli.base import site_of
+from slurm_fair.cli.show import JSON, PARSABLE, number
+from slurm_fair.cli.table import Column, print_table
+from slurm_fair.daemon import commands_of, rules_of
+from slurm_fair.errors import SlurmUnreachable, StoreError
+from slurm_fair.model import Blind, Standing, TickRecord, label
+from slurm_fair.slurm.cluster import SlurmCluster
+from slurm_fair.slurm.liberate import NoIntents
+from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.tick import decide, owed_answers, prepare, reconcile
+from slurm_fair.wall import WallClock
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also the jobs for which nothing changes.")
+@JSON
+@PARSABLE
+@click.pass_context
+def plan(context: click.Context, everything: bool, as_json: bool, parsable2: bool) -> None:
+    """Look at the cluster now and show what the next tick would do; nothing is done."""
+    site = site_of(context)
+    clock, rules = WallClock(), rules_of(site.config, dry_run=True)
+    try:
+        with site.reader() as journal:
+            standing, marks = journal.latest(), journal.marks()
+    except StoreError:
+        standing, marks = None, ()
+    standing = standing or Standing.new(clock.now())
+    commands = commands_of(site.config, site.places)
+    cluster = SlurmCluster(commands, site.config, clock.now, MarksInHand(marks), NoIntents())
+    snapshot = cluster.observe(owed_answers(standing))
+    if isinstance(snapshot, Blind):
+        raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")
+    ready = prepare(standing, snapshot, rules)
+    chosen = decide(ready.view, rules, clock)
+    after, actions, _ = reconcile(ready, chosen, rules)
+    record = TickRecord(
+        after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
+        chosen, (), (), {}, dry_run=True,
+    )  # fmt: skip
+    board = draw(record, after)
+    rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
+    acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
+    if as_json:
+        click.echo(
+            json.dumps({"time": time.time(), "note": board.note, "jobs": list(board.jobs), "acts": acts})
+        )
+        return
+    if board.note:
+        click.echo(f"note: {board.note}", err=True)
+    print_table(_PLAN, rows, parsable=parsable2)
+    if not parsable2:
+        kinds = {
+            kind: sum(act["act"] == kind for act in acts) for kind in ("open", "close", "ask", "requeue")
+        }
+        click.echo(
+            f"\n{len(board.jobs)} jobs; acts: " + ", ".join(f"{n} {kind}" for kind, n in kinds.items())
+        )
+
+
+_PLAN: Sequence[Column] = (
+    Column("JobID", "job"),
+    Column("Tenant", "tenant"),
+    Column("GPUs", "gpus", str),
+    Column("State", "state"),
+    Column("Verdict", "verdict"),
+    Column("rho", "rho", number),
+    Column("Why", "why"),
+)

@@ -1,0 +1,90 @@
+"""`slurm-fair replay-tick`: plan a past tick again from the journal, and say whether it comes out the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+import numpy as np
+
+from slurm_fair.cli.base import site_of
+from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.ledger import LedgerSettings
+from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
+from slurm_fair.policy.registry import load as load_policy
+from slurm_fair.store import Reader
+from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
+from slurm_fair.wall import WallClock
+
+_DAY = 86_400.0
+
+
+@click.command("replay-tick")
+@click.argument("number", type=int, required=False)
+@click.pass_context
+def replay_tick(context: click.Context, number: int | None) -> None:
+    """Compute tick NUMBER (default: the last) again and compare it with what was planned then.
+
+    For bug reports and for trust: a tick's record holds all that its plan came from.
+    """
+    site = site_of(context)
+    with site.reader() as journal:
+        span = journal.tick_numbers()
+        if span is None:
+            raise InputError("the journal holds no tick yet: let the daemon run first")
+        wanted = span[1] if number is None else number
+        if not span[0] <= wanted <= span[1]:
+            raise InputError(f"tick {wanted} is not in the journal, which holds {span[0]} to {span[1]}")
+        settings = LedgerSettings(tenant_memory_seconds=site.config.tenants.memory_days * _DAY)
+        again, then = replayed(journal, wanted, settings)
+    differing = [
+        f"  job {label(int(then.snapshot.jobs.key[row]))}: "
+        f"{Verdict(int(then.plan.verdict[row])).name} then, {Verdict(int(again.verdict[row])).name} now"
+        for row in np.flatnonzero(again.verdict != then.plan.verdict).tolist()
+    ]
+    counts = {v.name.lower(): int((again.verdict == v).sum()) for v in Verdict}
+    click.echo(f"tick {wanted}: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
+    if not same_plan(again, then.plan):
+        click.echo("\n".join(differing))
+        raise SlurmFairError(f"tick {wanted} comes out differently: was the policy changed since?")
+    click.echo("the same plan as then")
+
+
+def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Plan, TickRecord]:
+    """The plan computed again, and the record of it."""
+    before = journal.standing_before(number)
+    start, standing = before if before else (number - 1, None)
+    for record in journal.ticks(start + 1, number):
+        rules = rules_then(record, settings)
+        if standing is None:
+            standing = Standing.new(record.time)
+        standing = replace(standing, tick=record.number - 1, ledger=record.amended or standing.ledger)
+        ready = prepare(standing, record.snapshot, rules)
+        if record.number == number:
+            return decide(ready.view, rules, WallClock()), record
+        after, _, _ = reconcile(ready, record.plan, rules)
+        standing = conclude(after, ready, record.outcomes, record.plan, rules)
+    raise InputError(f"tick {number} cannot be computed again: what led up to it was pruned")
+
+
+def rules_then(record: TickRecord, settings: LedgerSettings) -> Rules:
+    """The rules that a recorded tick went by."""
+    policy = load_policy(record.policy, record.settings)
+    return Rules(
+        record.policy,
+        policy,
+        record.settings,
+        record.terms,
+        settings,
+        seed=record.seed,
+        dry_run=record.dry_run,
+    )
+
+
+def same_plan(one: Plan, other: Plan) -> bool:
+    """The same verdicts in the same places."""
+    verdicts = np.array_equal(one.verdict, other.verdict)
+    places = (
+        np.array_equal(getattr(one.places, c), getattr(other.places, c)) for c in ("row", "node", "gpus")
+    )
+    return verdicts and all(places)

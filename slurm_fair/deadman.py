@@ -1,0 +1,94 @@
+"""The dead-man: when the heartbeat stops for a lease, it frees what we keep back, and ends."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Callable
+
+from slurm_fair.config import Config
+from slurm_fair.daemon import commands_of, heartbeat_limit
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.places import Places, last_beat
+from slurm_fair.slurm.liberate import liberate
+from slurm_fair.store import fence, open_reader
+
+_RETRY_SECONDS = 2.0
+_FIRST_BEAT_SECONDS = 60.0
+log = logging.getLogger("slurm_fair")
+
+
+def watch(config: Config, places: Places, now: Callable[[], float], once: bool = False) -> int:
+    """Watch until the heartbeat is too old, then free everything of ours; the number of jobs freed.
+
+    `once` looks a single time, for a timer of the service manager.
+    """
+    lock = os.open(places.deadman_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            log.info("another dead-man watches already")
+            return 0
+        if not once:
+            _await_first_beat(places)
+        while not overdue(config, places, now()):
+            if once or last_beat(places) is None:
+                return 0  # it never lived, or stopped for good with nothing of ours left
+            time.sleep(min(heartbeat_limit(config) / 10, 1.0))
+        return take_over(config, places, now)
+    finally:
+        os.close(lock)
+
+
+def _await_first_beat(places: Places) -> None:
+    deadline = time.monotonic() + _FIRST_BEAT_SECONDS
+    while last_beat(places) is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def overdue(config: Config, places: Places, now: float) -> bool:
+    """Whether the daemon has been silent for too long; one that never lived is not missed."""
+    beat = last_beat(places)
+    return beat is not None and now - beat.time > beat.limit_seconds
+
+
+def take_over(config: Config, places: Places, now: Callable[[], float]) -> int:
+    """Fence the old daemon, so that a hung one that wakes up acts no more, and free what it marked."""
+    beat = last_beat(places)
+    log.warning(
+        "the daemon (pid %s) is silent since %.0f s: freeing its jobs", beat and beat.pid, _age(places, now())
+    )
+    if not places.paused.exists():  # a paused daemon lives, and keeps its journal
+        fence(places.journal, by="the dead-man")
+    freed = 0
+    while True:
+        try:
+            with open_reader(places.journal) as journal:
+                marks = journal.marks()
+            done = liberate(commands_of(config, places), marks, now, config.slurm.gate)
+        except SlurmFairError as problem:
+            log.error("cannot free jobs yet, trying again: %s", problem)
+            time.sleep(_RETRY_SECONDS)
+            continue
+        freed += done.freed
+        for left in done.left:
+            log.warning("could not free %s", left)
+        if not done.left:
+            break
+        time.sleep(_RETRY_SECONDS)
+    log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
+    _forget_heartbeat(places)
+    return freed
+
+
+def _age(places: Places, now: float) -> float:
+    beat = last_beat(places)
+    return now - beat.time if beat else 0.0
+
+
+def _forget_heartbeat(places: Places) -> None:
+    """So that the next look does not find the same silence again."""
+    places.heartbeat.unlink(missing_ok=True)

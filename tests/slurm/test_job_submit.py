@@ -1,0 +1,205 @@
+"""job_submit.lua on a real Slurm: which jobs it gates, how, and which it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair_templates.quoting import directive
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.skipif(available() is not None, reason=str(available())),
+]
+PLUGIN = Path(__file__).parents[2] / "plugins" / "slurm"
+EMPTY_LUA = """
+function slurm_job_submit() return slurm.SUCCESS end
+function slurm_job_modify() return slurm.SUCCESS end
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two nodes with eight GPUs each, two partitions; `settle` puts our job_submit script in."""
+    empty = tmp_path_factory.mktemp("lua") / "job_submit.lua"
+    empty.write_text(EMPTY_LUA)
+    spec = LabSpec(
+        nodes=2,
+        database=False,
+        partitions={"gpu": ("ALL",), "free": ("ALL",)},
+        job_submit=empty,
+        settings={"JobRequeue": "1", "KillWait": "5"},
+    )
+    with Lab(spec=spec) as private:
+        (private.folder / "slurm_fair_gate.lua").write_bytes((PLUGIN / "slurm_fair_gate.lua").read_bytes())
+        yield private
+
+
+@pytest.fixture
+def folder(lab: Lab, tmp_path: Path) -> Iterator[Path]:
+    """A work folder; no job outlives the test, and the gate is the shipped one again."""
+    settle(lab)
+    yield tmp_path
+    lab.run("scancel", "-u", "root", check=False)
+    until(lambda: not lab.run("squeue", "-h", "-t", "R,PD,CG").stdout)
+
+
+def settle(lab: Lab, **settings: str) -> None:
+    """Install job_submit.lua with other settings; slurmctld reads a file again if it is seconds newer."""
+    text = (PLUGIN / "job_submit.lua").read_text()
+    for name, value in settings.items():
+        text, changed = re.subn(rf"(?m)^  {name} = [^-]*?,", f"  {name} = {value},", text)
+        assert changed == 1
+    installed = lab.folder / "job_submit.lua"
+    if installed.read_text() != text:
+        newer = max(installed.stat().st_mtime, time.time()) + 2
+        installed.write_text(text)
+        os.utime(installed, (newer, newer))
+
+
+def until(true: Callable[[], bool], seconds: float = 40) -> None:
+    """Poll."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def record(lab: Lab, job: str) -> dict[str, str]:
+    """What Slurm knows of a job; times as epoch seconds."""
+    line = lab.run("env", "SLURM_TIME_FORMAT=%s", "scontrol", "-o", "show", "job", job).stdout.split("\n")[0]
+    found = dict(re.findall(r"(\w+)=(\S*)", line))
+    found["Comment"] = lab.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%k").stdout.split("\n")[0]
+    return found
+
+
+def submit(lab: Lab, folder: Path, *words: str) -> str:
+    """Submit a job that does nothing; its id."""
+    return lab.run("sbatch", "--parsable", *words, "--wrap=true", cwd=folder).stdout.strip()
+
+
+def gates(lab: Lab, folder: Path, *words: str) -> tuple[str, bool]:
+    """The comment of a new job, with its gate's time left out, and whether Slurm keeps it to that time."""
+    job = record(lab, submit(lab, folder, *words))
+    at = re.search(r"gate=uts(\d+)", job["Comment"])
+    is_kept = at is not None and job["EligibleTime"] == at[1] and job["JobState"] == "PENDING"
+    return re.sub(r"uts\d+", "uts", job["Comment"]).replace("(null)", ""), is_kept
+
+
+GATED = ("slurm_fair:v0,gate=uts", True)
+
+
+@pytest.mark.parametrize(
+    ("what", "words", "expected"),
+    [
+        ("a plain GPU job", ["--gres=gpu:2"], GATED),
+        ("GPUs by type", ["--gres=gpu:a100:1"], GATED),
+        ("--gpus", ["--gpus=3"], GATED),
+        ("--gpus-per-node", ["-N2", "--gpus-per-node=2"], GATED),
+        ("--gpus-per-task", ["-n2", "--gpus-per-task=1"], GATED),
+        ("an array", ["--array=1-3", "--gpus=1"], GATED),
+        ("begin now is no wish to wait", ["--gpus=1", "--begin=now"], GATED),
+        ("two partitions", ["-p", "free,gpu", "--gpus=1"], GATED),
+        ("a dependency", ["--gpus=1", "--dependency=singleton"], GATED),
+        ("a user's comment", ["--gpus=1", "--comment=my own"], ("my own slurm_fair:v0,gate=uts", True)),
+        (
+            "a stamp without a gate",
+            ["--gpus=1", "--comment=a slurm_fair:v1,signal=USR1,grace=9 b"],
+            ("a slurm_fair:v1,signal=USR1,grace=9,gate=uts b", True),
+        ),
+        (
+            "a stamp whose gate was overridden",
+            ["--gpus=1", "--comment=slurm_fair:v1,gate=+1800,grace=9", "--begin=now"],
+            ("slurm_fair:v1,grace=9,gate=uts", True),
+        ),
+        ("a CPU job", ["-n4"], ("", False)),
+        ("no GPU at all", ["--gres=gpu:0"], ("", False)),
+        ("another partition", ["-p", "free", "--gpus=1"], ("", False)),
+        ("a begin time of its own", ["--gpus=1", "--begin=now+500"], ("", False)),
+        ("a hold of its own", ["--gpus=1", "-H"], ("", False)),
+        (
+            "a template's own gate",
+            ["--gpus=1", "--comment=slurm_fair:v1,gate=+500", "--begin=now+500"],
+            ("slurm_fair:v1,gate=+500", False),
+        ),
+        ("another account", ["--gpus=1", "-A", "speech"], ("", False)),
+        ("a managed account", ["--gpus=1", "-A", "nlp"], GATED),
+    ],
+)
+def test_the_begin_gate_at_submission(
+    lab: Lab, folder: Path, what: str, words: list[str], expected: tuple[str, bool]
+) -> None:
+    settle(lab, partitions='{"gpu"}', accounts='{"vision", "nlp"}')
+    account = [] if "-A" in words else ["-A", "vision"]
+    assert gates(lab, folder, *account, *words) == expected, what
+
+
+def test_the_gate_of_a_job_opens_after_two_leases(lab: Lab, folder: Path) -> None:
+    job = record(lab, submit(lab, folder, "--gpus=1"))
+    assert int(job["EligibleTime"]) - int(job["SubmitTime"]) in (1799, 1800, 1801)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "comment"),
+    [
+        (["--gpus=1"], "JobHeldUser", "slurm_fair:v0,gate=hold"),
+        (["--gpus=1", "-H"], "JobHeldUser", "(null)"),
+        (["--gpus=1", "--begin=now+500"], "BeginTime", "(null)"),
+        (
+            ["--gpus=1", "--comment=x slurm_fair:v1,signal=USR2"],
+            "JobHeldUser",
+            "x slurm_fair:v1,signal=USR2,gate=hold",
+        ),
+    ],
+)
+def test_the_hold_gate_at_submission(
+    lab: Lab, folder: Path, words: list[str], reason: str, comment: str
+) -> None:
+    settle(lab, gate='"hold"')
+    job = submit(lab, folder, *words)
+    until(lambda: record(lab, job)["Reason"] != "None")
+    assert (record(lab, job)["Reason"], record(lab, job)["Comment"]) == (reason, comment)
+
+
+def test_interactive_jobs_start_at_once_under_both_gates(lab: Lab, folder: Path) -> None:
+    for gate in ('"begin"', '"hold"'):
+        settle(lab, gate=gate)
+        assert lab.run("srun", "--gpus=1", "echo", "here", cwd=folder, timeout_seconds=30).stdout == "here\n"
+
+
+def test_a_heterogeneous_job_is_left_alone(lab: Lab, folder: Path) -> None:
+    job = lab.run(
+        "sbatch", "--parsable", "--gpus=1", ":", "--gpus=1", "--wrap=true", cwd=folder
+    ).stdout.strip()
+    assert record(lab, job)["Comment"] == "(null)"
+
+
+def test_an_error_in_the_gate_lets_the_job_pass(lab: Lab, folder: Path) -> None:
+    settle(lab, gate_seconds='"many"')
+    assert gates(lab, folder, "--gpus=1") == ("", False)
+
+
+HARD_TEXTS = (
+    "a b",
+    "a#b # c",
+    'q"uo"te\'s',
+    "back\\slash",
+    "$x `y` $(z)",
+    "a;b|c&d",
+    "tab\there",
+    "日本 x",
+    ":: a::",
+)
+
+
+@pytest.mark.parametrize("text", HARD_TEXTS)
+def test_sbatch_reads_every_directive_back(lab: Lab, folder: Path, text: str) -> None:
+    script = f"#!/bin/sh\n#SBATCH --comment={directive(text)}\n#SBATCH --hold\ntrue\n"
+    job = lab.run("sbatch", "--parsable", input=script, cwd=folder).stdout.strip()
+    assert record(lab, job)["Comment"] == text

@@ -1,0 +1,294 @@
+"""Single cases of the fold: what is charged, to whom, and what is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slurm_fair.ledger import LedgerSettings, advance, fill_gap, rho_for_reports, settle
+from slurm_fair.model import Blocked, Event, JobState, Ledger
+from slurm_fair.model.ids import pack
+from tests.builders import JobSpec, NodeSpec, job, node, run, runs, snapshot
+
+RUNNING, WAITING, DONE = JobState.RUNNING, JobState.WAITING, JobState.DONE
+BEGAN = 1000.0
+
+
+class Watch:
+    """A ledger that began at 1000 and looks when told to."""
+
+    def __init__(self, gpus: int = 8, **weights: float) -> None:
+        self.gpus = gpus
+        self.weights = weights
+        self.settings = LedgerSettings()
+        self.ledger = Ledger.new(BEGAN)
+        self.told: list[Event] = []
+        self.look(BEGAN)
+
+    def look(self, time: float, *jobs: JobSpec) -> None:
+        shown = snapshot(time=time, nodes={"n1": self.gpus}, jobs=jobs, weights=self.weights)
+        self.ledger, events = advance(self.ledger, shown, self.settings)
+        self.told += events
+
+    def of_job(self, base: int, column: str) -> float:
+        row = self.ledger.jobs.key.tolist().index(pack(base))
+        return float(getattr(self.ledger.jobs, column)[row])
+
+    def of_tenant(self, name: str, column: str) -> float:
+        return float(getattr(self.ledger.tenants, column)[self.ledger.tenants.names.index(name)])
+
+    def kinds(self) -> list[tuple[str, float]]:
+        return [(event.kind, event.time) for event in self.told]
+
+
+def test_the_example_of_the_paper_gives_each_job_sixty_gpu_minutes_and_rho_one() -> None:
+    """Figure 6c: 6 GPUs, gangs of 6, 3 and 3, leases of ten minutes: J1, then J2 and J3 twice."""
+    watch = Watch(gpus=6)
+    first = {"submit": BEGAN}
+    watch.look(
+        1000,
+        job(1, gpus=6, state=RUNNING, start=1000, **first),
+        job(2, gpus=3, **first),
+        job(3, gpus=3, **first),
+    )
+    for time in (1600.0, 2200.0, 2800.0):
+        watch.look(
+            time,
+            job(1, gpus=6, submit=1600, restarts=1),
+            job(2, gpus=3, state=RUNNING, start=1600, **first),
+            job(3, gpus=3, state=RUNNING, start=1600, **first),
+        )
+    assert watch.ledger.jobs.had.tolist() == [3600, 3600, 3600]
+    assert rho_for_reports(watch.ledger.jobs.had, watch.ledger.jobs.owed) == pytest.approx(np.ones(3))
+    assert watch.of_tenant("a", "had") / watch.of_tenant("a", "owed_demand") == pytest.approx(1)
+
+
+def test_weights_divide_the_cluster_and_the_tenants_share() -> None:
+    watch = Watch(gpus=8, a=1, b=3)
+    jobs = [
+        job(1, tenant="a", gpus=8, submit=BEGAN),
+        job(2, tenant="b", gpus=8, submit=BEGAN, weight=1),
+        job(3, tenant="b", gpus=8, submit=BEGAN, weight=2),
+    ]
+    watch.look(1000, *jobs)
+    watch.look(1010, *jobs)
+    assert watch.ledger.tenants.owed_quota.tolist() == [20, 60]
+    assert watch.ledger.jobs.owed.tolist() == pytest.approx([20, 20, 40])
+
+
+def test_a_tenant_that_asks_for_little_is_owed_little_in_reports_and_its_quota_when_choosing() -> None:
+    watch = Watch(gpus=8)
+    jobs = [job(1, tenant="a", gpus=1, submit=BEGAN), job(2, tenant="b", gpus=9, submit=BEGAN)]
+    watch.look(1000, *jobs)
+    watch.look(1010, *jobs)
+    assert watch.ledger.tenants.owed_demand.tolist() == [10, 40]
+    assert watch.ledger.tenants.owed_quota.tolist() == [40, 40]
+
+
+def test_a_drained_node_counts_from_the_look_that_shows_it() -> None:
+    watch = Watch(gpus=8)
+    waiting = job(1, gpus=9, submit=BEGAN)
+    watch.look(1000, waiting)
+    drained: dict[str, int | NodeSpec] = {"n1": 4, "n2": node(4, usable=False)}
+    watch.ledger, _ = advance(watch.ledger, snapshot(time=1010, nodes=drained, jobs=[waiting]))
+    assert watch.of_tenant("a", "owed_quota") == 80
+    watch.ledger, _ = advance(watch.ledger, snapshot(time=1020, nodes=drained, jobs=[waiting]))
+    assert watch.of_tenant("a", "owed_quota") == 120
+
+
+def test_a_held_job_is_owed_nothing_while_it_is_held() -> None:
+    watch = Watch()
+    held = job(1, gpus=8, submit=1000, blocked=Blocked.USER_HOLD)
+    free = job(1, gpus=8, submit=1000)
+    for time, seen in ((1010, held), (1020, free), (1030, free), (1040, held), (1050, held)):
+        watch.look(time, seen)
+    assert watch.of_job(1, "owed") == 8 * 20
+    assert watch.of_job(1, "waited") == 20
+
+
+def test_a_held_job_that_starts_between_two_looks_was_active_from_its_start() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=8, submit=1000, blocked=Blocked.DEPENDENCY))
+    watch.look(1020, job(1, gpus=8, submit=1000, state=RUNNING, start=1014))
+    assert (watch.of_job(1, "owed"), watch.of_job(1, "had"), watch.of_job(1, "waited")) == (48, 48, 0)
+
+
+def test_a_start_that_was_not_known_at_the_last_look_is_charged_in_full() -> None:
+    watch = Watch()
+    watch.look(1010.7, job(1, gpus=2, submit=1000))
+    watch.look(1020.7, job(1, gpus=2, submit=1000, state=RUNNING, start=1010))
+    assert watch.of_job(1, "had") == pytest.approx(2 * 10.7)
+    assert watch.of_job(1, "waited") == pytest.approx(10)
+
+
+def test_an_arrival_cut_to_whole_seconds_changes_what_its_siblings_were_owed_since() -> None:
+    late, exact = Watch(gpus=6), Watch(gpus=6)
+    sibling, news = job(1, gpus=6, submit=1000), job(2, gpus=6, submit=1010)
+    for watch in (late, exact):
+        watch.look(1000, sibling)
+    late.look(1010.7, sibling)
+    exact.look(1010.7, sibling, news)
+    for watch in (late, exact):
+        watch.look(1020, sibling, news)
+        assert watch.ledger.jobs.owed.tolist() == pytest.approx([60 + 30, 30])
+
+
+def test_a_new_tenant_cut_to_whole_seconds_changes_everybodys_quota_since() -> None:
+    watch = Watch(gpus=6)
+    sibling = job(1, tenant="a", gpus=6, submit=1000)
+    watch.look(1000, sibling)
+    watch.look(1010.7, sibling)
+    watch.look(1020, sibling, job(2, tenant="b", gpus=6, submit=1010))
+    assert watch.ledger.tenants.owed_quota.tolist() == pytest.approx([60 + 30, 30])
+
+
+def test_an_end_cut_to_whole_seconds_is_mended() -> None:
+    watch = Watch(gpus=6)
+    first = job(1, gpus=6, submit=1000, state=RUNNING, start=1000)
+    watch.look(1000, first, job(2, gpus=6, submit=1000))
+    watch.look(1010.7, first, job(2, gpus=6, submit=1000))
+    watch.look(
+        1020, job(1, gpus=6, submit=1000, state=DONE, start=1000, end=1010), job(2, gpus=6, submit=1000)
+    )
+    assert watch.of_job(2, "owed") == pytest.approx(30 + 60)
+    assert watch.told[-1].detail["had"] == 60
+    assert watch.told[-1].detail["owed"] == pytest.approx(30)
+
+
+def test_a_job_met_long_after_its_submission_is_owed_since_then_but_its_siblings_keep_theirs() -> None:
+    watch = Watch(gpus=6)
+    sibling = job(1, gpus=6, submit=1000)
+    watch.look(1000, sibling)
+    watch.look(1100, sibling)
+    watch.look(1110, sibling, job(2, gpus=6, submit=1000))
+    assert watch.of_job(2, "owed") == pytest.approx(110 * 3)
+    assert watch.of_job(1, "owed") == pytest.approx(95 * 6 + 15 * 3)
+
+
+def test_the_ledger_speaks_of_the_time_since_it_began() -> None:
+    watch = Watch(gpus=8)
+    watch.look(1010, job(1, gpus=2, submit=500, state=RUNNING, start=600))
+    assert (watch.of_job(1, "had"), watch.of_job(1, "owed")) == (20, 20)
+    assert (watch.of_job(1, "waited"), watch.of_job(1, "ran")) == (100, 410)
+
+
+def test_a_requeued_job_keeps_its_account() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1004))
+    watch.look(1020, job(1, gpus=2, submit=1014, restarts=1))
+    watch.look(1030, job(1, gpus=2, submit=1014, restarts=1, state=RUNNING, start=1026))
+    assert (watch.of_job(1, "had"), watch.of_job(1, "submit")) == (28, 1000)
+    assert (watch.of_job(1, "waited"), watch.of_job(1, "ran")) == (16, 14)
+    assert watch.kinds() == [("submitted", 1000), ("started", 1004), ("stopped", 1014), ("started", 1026)]
+    assert watch.told[-1].detail == {"nodes": ["n1"], "restarts": 1}
+
+
+def test_a_requeued_job_that_gives_its_gpus_back_slowly_stops_when_it_was_requeued() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1004))
+    watch.look(1020, job(1, gpus=2, submit=1019, restarts=1, state=JobState.ENDING, start=1004))
+    watch.look(1030, job(1, gpus=2, submit=1019, restarts=1))
+    assert watch.of_job(1, "had") == 30
+    assert watch.kinds()[-1] == ("stopped", 1019)
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_a_reused_id_is_another_job(restarts: int) -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, tenant="a", submit=1000, restarts=1, state=RUNNING, start=1004))
+    watch.look(1020, job(1, gpus=4, tenant="b", submit=1018, restarts=restarts))
+    assert (watch.of_job(1, "had"), watch.of_job(1, "submit")) == (0, 1018)
+    assert watch.of_tenant("a", "had") == 28
+    assert set(watch.kinds()[2:]) == {("submitted", 1018), ("finished", 1018)}
+
+
+def test_a_job_that_ended_stays_listed_and_is_told_of_once() -> None:
+    watch = Watch()
+    ended = job(1, gpus=2, submit=1001, state=DONE, start=1003, end=1008)
+    for time in (1010, 1012, 1020):
+        watch.look(time, ended)
+    assert watch.kinds() == [("submitted", 1001), ("started", 1003), ("finished", 1008)]
+    assert len(watch.ledger.jobs) == 0
+    detail = watch.told[-1].detail
+    assert (detail["had"], detail["owed"], detail["waited"], detail["ran"]) == (10, 14, 2, 5)
+    assert detail["rho"] == pytest.approx(10 / 14)
+
+
+def test_a_job_that_vanished_ended_at_the_look_and_coming_back_is_charged_once() -> None:
+    watch = Watch()
+    here = job(1, gpus=2, submit=1000, state=RUNNING, start=1000)
+    watch.look(1010, here)
+    watch.look(1020)
+    assert watch.of_tenant("a", "had") == 40
+    watch.look(1030, here)
+    assert watch.of_tenant("a", "had") == 60
+    assert watch.of_job(1, "had") == 60
+
+
+def test_a_look_older_than_the_ledger_changes_nothing() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, submit=1000))
+    before = watch.ledger
+    watch.look(1005)
+    assert watch.ledger is before
+
+
+def test_a_tenant_without_jobs_counts_in_the_quotas_until_it_is_forgotten() -> None:
+    watch = Watch(gpus=8)
+    watch.settings = LedgerSettings(tenant_memory_seconds=20)
+    other = job(2, tenant="b", gpus=8, submit=1000)
+    watch.look(1000, job(1, tenant="a", submit=1000), other)
+    watch.look(1010, job(1, tenant="a", submit=1000, state=DONE, end=1010), other)
+    watch.look(1050, other)
+    assert watch.of_tenant("a", "owed_quota") == pytest.approx(4 * 30)
+    assert watch.of_tenant("b", "owed_quota") == pytest.approx(4 * 30 + 8 * 20)
+
+
+def test_settling_moves_the_difference_between_polls_and_accounting_once() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1000))
+    watch.look(1020)
+    said = runs(run(1, 1000, 1013, gpus=2, submit=1000), run(7, 1004, 1006, gpus=3, tenant="b", submit=1002))
+    settled, moved = settle(watch.ledger, said, 1020)
+    assert moved == 14 + 6
+    assert dict(zip(settled.tenants.names, settled.tenants.had.tolist(), strict=True)) == {"a": 26, "b": 6}
+    assert settle(settled, said, 1020)[1] == 0
+
+
+def test_a_run_that_accounting_told_of_first_is_not_charged_again_when_it_is_seen() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000))
+    said = runs(run(1, 1002, 1008, gpus=2, submit=1000, requeued=True))
+    watch.ledger, moved = settle(watch.ledger, said, 1010)
+    assert (moved, watch.of_job(1, "had"), watch.of_job(1, "waited")) == (12, 12, 4)
+    watch.look(1020, job(1, gpus=2, submit=1000, state=DONE, start=1002, end=1008))
+    assert watch.of_tenant("a", "had") == 12
+
+
+def test_runs_that_are_forgotten_are_not_settled() -> None:
+    watch = Watch()
+    watch.settings = LedgerSettings(closed_memory_seconds=100)
+    watch.look(1010, job(1, gpus=2, submit=1000, state=DONE, start=1000, end=1010))
+    watch.look(1200)
+    assert settle(watch.ledger, runs(run(1, 1000, 1009, gpus=2, submit=1000)), 1200)[1] == 0
+
+
+def test_a_gap_is_filled_with_jobs_that_came_and_went() -> None:
+    watch = Watch(gpus=8, a=1, b=1)
+    watch.look(1010, job(1, tenant="a", gpus=8, submit=1000, state=RUNNING, start=1000))
+    said = runs(
+        run(1, 1000, 1030, gpus=8, submit=1000, requeued=True),
+        run(1, 0, 0, gpus=8, submit=1030),
+        run(2, 1030, 1050, tenant="b", gpus=8, submit=1020),
+    )
+    filled = fill_gap(watch.ledger, said, 1060)
+    assert filled.tenants.had.tolist() == [240, 160]
+    assert filled.tenants.owed_demand.tolist() == [20 * 8 + 40 * 4, 30 * 4]
+    assert (filled.jobs.restarts.tolist(), filled.jobs.waited.tolist()) == ([1], [30])
+
+
+def test_jobs_that_accounting_does_not_mention_went_on_through_the_gap() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=8, submit=1000, state=RUNNING, start=1000))
+    filled = fill_gap(watch.ledger, runs(), 1060)
+    assert filled.jobs.had.tolist() == [480]
