@@ -40,8 +40,9 @@ class Publisher:
         if self._directory is None:
             return
         running = leases.phase == LeasePhase.RUNNING
-        ends = zip(labels(leases.key[running]), leases.end[running].tolist(), strict=True)
-        wanted = {name: json.dumps({"v": 1, "lease_end": end}) for name, end in ends}
+        names, restarts = labels(leases.key[running]), leases.restarts[running].tolist()
+        ends = zip(names, restarts, leases.end[running].tolist(), strict=True)
+        wanted = {name: json.dumps({"v": 1, "restart": run, "lease_end": end}) for name, run, end in ends}
         try:
             for name, text in wanted.items():
                 if self._written.get(name) != text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from slurm_fair.model import Event, JobAccounts, Standing
+from slurm_fair.model import Event, Standing
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Story, tell

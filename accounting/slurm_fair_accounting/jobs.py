@@ -69,7 +69,9 @@ def waits(source: JournalReader, period: Period, choice: Choice) -> Report:
 
 def with_rho(rows: Sequence[dict[str, Any]]) -> list[Row]:
     """Rows with their fairness, where both accounts are known."""
-    known = [row for row in rows if row["had_gpu_seconds"] is not None and row["owed_gpu_seconds"] is not None]
+    known = [
+        row for row in rows if row["had_gpu_seconds"] is not None and row["owed_gpu_seconds"] is not None
+    ]
     had = np.array([row["had_gpu_seconds"] for row in known], dtype=np.float64)
     owed = np.array([row["owed_gpu_seconds"] for row in known], dtype=np.float64)
     for row, rho in zip(known, rho_for_reports(had, owed).tolist(), strict=True):
@@ -108,7 +110,12 @@ def _live(live: Live) -> dict[str, Any]:
 
 
 def _accounts(
-    state: str, end: float | None, ran: float | None, waited: float | None, had: float | None, owed: float | None
+    state: str,
+    end: float | None,
+    ran: float | None,
+    waited: float | None,
+    had: float | None,
+    owed: float | None,
 ) -> dict[str, Any]:
     return {
         "state": state,

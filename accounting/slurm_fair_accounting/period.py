@@ -81,7 +81,9 @@ def choose(start: str | None, end: str | None, now: float, began: Callable[[], f
     else:
         period = Period(parse_when(start, now) if start else began() or 0.0, until)
     if period.seconds < 0 or (period.seconds == 0 and start is not None):
-        raise InputError(f"--start {start or 'at the beginning'} is not before --end {end or 'now'}: swap them")
+        raise InputError(
+            f"--start {start or 'at the beginning'} is not before --end {end or 'now'}: swap them"
+        )
     return period
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from slurm_fair.model import Standing
 from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.history import Live, live_of
+from slurm_fair_accounting.history import live_of
 from slurm_fair_accounting.jobs import with_rho
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
@@ -41,9 +41,7 @@ class Account:
 
     def since(self, before: Account) -> Account:
         """What was added since an earlier instant."""
-        return Account(
-            self.weight, self.had - before.had, self.owed - before.owed, self.quota - before.quota
-        )
+        return Account(self.weight, self.had - before.had, self.owed - before.owed, self.quota - before.quota)
 
 
 Accounts = Mapping[str, Account]
@@ -53,7 +51,9 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     """One row per tenant; the covered period is the one between the two instants whose accounts are known."""
     standing = source.latest()
     live = live_of(standing, period)
-    events = list(source.events(period.start, period.end, kinds=("finished", "revoked"), tenant=choice.tenant))
+    events = list(
+        source.events(period.start, period.end, kinds=("finished", "revoked"), tenant=choice.tenant)
+    )
     ended = [event for event in events if event.kind == "finished"]
     covered = _covered(source, standing, period)
     if covered is None:
@@ -64,6 +64,8 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     jobs = Counter(event.tenant for event in ended) + Counter(job.tenant for job in live.values())
     quota = sum(account.quota for account in accounts.values())
     present = standing is not None and period.end >= standing.ledger.time
+    running = Counter(job.tenant for job in live.values() if job.run_start > 0)
+    waiting = Counter(job.tenant for job in live.values() if job.active and job.run_start == 0)
     names = sorted(name for name in accounts.keys() | jobs.keys() if choice.takes(name, None))
     rows: list[dict[str, Any]] = []
     for name in names:
@@ -74,23 +76,14 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
                 "weight": account.weight,
                 "share": account.quota / quota if quota else None,
                 "jobs": jobs[name],
-                **_now(name, live, present),
+                "running": running[name] if present else None,
+                "waiting": waiting[name] if present else None,
                 "had_gpu_seconds": account.had,
                 "owed_gpu_seconds": account.owed,
                 "preemptions": revoked[name],
             }
         )
     return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered or period, note)
-
-
-def _now(name: str, live: Mapping[int, Live], present: bool) -> dict[str, int | None]:
-    if not present:
-        return {"running": None, "waiting": None}
-    mine = [job for job in live.values() if job.tenant == name]
-    return {
-        "running": sum(job.run_start > 0 for job in mine),
-        "waiting": sum(job.active and job.run_start == 0 for job in mine),
-    }
 
 
 def _covered(source: JournalReader, standing: Standing | None, period: Period) -> Period | None:

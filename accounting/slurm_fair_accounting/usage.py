@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -27,14 +28,21 @@ def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
     used: dict[tuple[float, str, str], float] = defaultdict(float)
     jobs: dict[tuple[float, str, str], set[int]] = defaultdict(set)
     calendar = days(period.start, period.end)
+    mornings = [day.start for day in calendar]
     for story, start, end in _runs(source, period, choice):
-        for day in calendar:
+        for day in calendar[max(bisect_right(mornings, start) - 1, 0) : bisect_left(mornings, end)]:
             seconds = min(end, day.end) - max(start, day.start)
             if seconds > 0:
                 used[day.start, story.tenant, story.user] += seconds * story.gpus
                 jobs[day.start, story.tenant, story.user].add(story.key)
     rows = [
-        {"day": day, "tenant": tenant, "user": user, "jobs": len(jobs[day, tenant, user]), "gpu_seconds": gpus}
+        {
+            "day": day,
+            "tenant": tenant,
+            "user": user,
+            "jobs": len(jobs[day, tenant, user]),
+            "gpu_seconds": gpus,
+        }
         for (day, tenant, user), gpus in sorted(used.items())
     ]
     return Report("usage", "Usage by day", COLUMNS, tuple(rows), period, period)
@@ -50,10 +58,11 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     earlier = source.events(end=period.start, kinds=("submitted", "started"), keys=begun)
     newest = standing.ledger.time if standing else max((event.time for event in events), default=period.end)
     told = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
+    seen = {event.key for event in events}
     silent = [
         Story(key, job.tenant, job.gpus, runs=[(job.run_start, None)])
         for key, job in live.items()
-        if job.run_start and key not in {event.key for event in events}
+        if job.run_start and key not in seen
     ]
     for story in (*told, *silent):
         if choice.takes(story.tenant, story.user):
@@ -64,5 +73,3 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
 def _last_starts(earlier: Iterator[Event]) -> list[Event]:
     """The newest start of each job before the period, and the word of its submission with it."""
     return list({(event.key, event.kind): event for event in earlier}.values())
-
-

@@ -114,28 +114,26 @@ def _late(
     changed, in those very seconds. News older than `late_seconds` (a partition that became managed) changes
     only what the job itself is owed, at today's level: siblings and tenants have been told their shares.
     """
-    seconds_back = ledger.time - settings.late_seconds
     known = np.isneginf(claims.since)
-    from_time = np.where(known, claims.until, claims.since)[late]
-    earliest = max(ledger.began, seconds_back, float(from_time.min()))
-    joined = (cluster.last_job + settings.tenant_memory_seconds <= ledger.time)[claims.tenant]
-    concerned = np.zeros(len(cluster.weight), dtype=bool)
-    concerned[claims.tenant[late]] = True
-    concerned |= bool((late & joined).any())  # a new tenant changes everybody's quota
+    news = claims.take(np.flatnonzero(late))
+    from_time = np.where(known[late], news.until, news.since)
+    earliest = max(ledger.began, ledger.time - settings.late_seconds, float(from_time.min()))
+    joined = cluster.last_job + settings.tenant_memory_seconds <= ledger.time
+    concerned = np.full(len(cluster.weight), bool(joined[news.tenant].any()))  # it changes everybody's quota
+    concerned[news.tenant] = True
     rows = np.flatnonzero(concerned[claims.tenant])
-    truth = claims.take(rows).with_columns(since=submit[rows])
     is_known = np.flatnonzero(known[rows])
-    belief = truth.take(is_known)
-    belief = belief.with_columns(until=np.full(len(belief), np.inf))
+    truth = claims.take(rows).with_columns(since=submit[rows])
+    belief = truth.take(is_known).with_columns(until=np.full(len(is_known), np.inf))
     # Tenants outside the concerned ones keep their quotas: they count as present through last_job.
     now = integrate(truth, cluster, earliest, ledger.time, settings)
     then = integrate(belief, cluster, earliest, ledger.time, settings)
     owed = np.zeros(len(claims))
     owed[rows] = now.claims
     owed[rows[is_known]] -= then.claims
-    older = np.where(late & ~known, np.maximum(earliest - claims.since, 0.0), 0.0)
-    share = metrics.job_share(level[claims.tenant], claims.weight)
-    owed += metrics.job_claim(claims.gpus, share) * older
+    older = np.where(known[late], 0.0, np.maximum(earliest - news.since, 0.0))
+    share = metrics.job_share(level[news.tenant], news.weight)
+    owed[late] += metrics.job_claim(news.gpus, share) * older
     quota, demand = now.quota - then.quota, now.demand - then.demand
     return _Shared(owed, np.where(concerned, quota, 0.0), np.where(concerned, demand, 0.0))
 

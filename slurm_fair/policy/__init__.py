@@ -7,7 +7,7 @@ from slurm_fair.policy.gang import Gang, Pools, Shapes, Sites
 from slurm_fair.policy.placement import Placer, consolidated, placer
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.registry import load, names
-from slurm_fair.policy.room import Room
+from slurm_fair.policy.room import Loss, Room
 from slurm_fair.policy.two_phase import Balances, by_tenant, expected_winners, merged
 from slurm_fair.policy.view import View
 from slurm_fair.policy.walk import Candidates, Walk
@@ -18,6 +18,7 @@ __all__ = [
     "Contest",
     "Draft",
     "Gang",
+    "Loss",
     "Placer",
     "Policy",
     "Pools",

@@ -13,7 +13,7 @@ import numpy as np
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer
-from slurm_fair.policy.room import Amounts, Room
+from slurm_fair.policy.room import Amounts, Loss, Room
 from slurm_fair.policy.view import View
 
 
@@ -44,15 +44,16 @@ class Contest:
         self._loser_room = self._rooms[-1]
         if not loser.all():
             everyone = np.ones(len(rows), dtype=bool)
-            self._rooms.append(self._room(pools, everyone, self._loser_room.gpus))
+            loss = Loss(self._loser_room.gpus, self._stakes.least_per_node(rank, len(pools.size)))
+            self._rooms.append(self._room(pools, everyone, loss))
         usable = pools.region >= 0
         self.left = int(np.maximum(self._rooms[-1].gpus[usable], 0).sum())
 
-    def _room(self, pools: Pools, of: Bools, spared: Ints | None = None) -> Room:
+    def _room(self, pools: Pools, of: Bools, loss: Loss | None = None) -> Room:
         held = self._stakes.per_node(of, len(pools.size))
         free = (self.free.gpus, self.free.cpus, self.free.memory_mb)
         gpus, cpus, memory_mb = (have + more for have, more in zip(free, held, strict=True))
-        return Room(pools, gpus, cpus, memory_mb, spared)
+        return Room(pools, gpus, cpus, memory_mb, loss)
 
     def clear_debts(self) -> list[int]:
         """Evict where more was promised than is free: an earlier plan gave these GPUs away; returns them."""
@@ -175,6 +176,12 @@ class _Stakes:
             for column in self._amounts
         )
         return gpus, cpus, memory_mb
+
+    def least_per_node(self, of_job: Ints, nodes: int) -> Ints:
+        """The least of a number of the jobs on each node; more than any where there are none."""
+        least = np.full(nodes, of_job.max(initial=-1) + 1, dtype=np.int64)
+        np.minimum.at(least, self._node, of_job[self._job])
+        return least
 
 
 def _first(sorted_values: Ints, count: int) -> list[int]:

@@ -26,7 +26,7 @@ Placer: TypeAlias = Callable[[Room, Gang], Sites | None]
 
 def consolidated(room: Room, gang: Gang) -> Sites | None:
     """As few nodes as possible, each the fullest that still fits (Astraea, section 5)."""
-    if gang.wanted or gang.barred or gang.share <= 0 or room.spared is not None:
+    if gang.wanted or gang.barred or gang.share <= 0 or room.loss is not None:
         return _searched(room, gang)
     nodes = room.whole(gang) if gang.whole else room.fullest(gang)
     if nodes is None:
@@ -35,7 +35,7 @@ def consolidated(room: Room, gang: Gang) -> Sites | None:
         return [(nodes[0], gang.gpus)]
     if not nodes or not all(room.carries(node, gang.share, gang.cpus, gang.memory_mb) for node in nodes):
         return _searched(room, gang)
-    return gang.over(nodes, room.pools.size)
+    return gang.over(sorted(nodes), room.pools.size)
 
 
 def _searched(room: Room, gang: Gang) -> Sites | None:
@@ -59,14 +59,16 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
 
 
 def _costs(room: Room, gang: Gang, nodes: Ints) -> Ints:
-    """Asked for by name, then least loss to others, then fullest (or, of whole nodes, biggest)."""
+    """Asked for by name, then least loss to those owed least, then fullest (or, of whole nodes, biggest)."""
     free = room.gpus[nodes]
     most = int(room.pools.size.max()) + 1
     cost = most - free if gang.whole else free
-    if room.spared is not None:
-        cost = cost + most * np.maximum(gang.share - room.spared[nodes], 0)
+    if room.loss is not None:
+        lost, rank = np.maximum(gang.share - room.loss.spared[nodes], 0), room.loss.rank[nodes]
+        last = int(rank.max())
+        cost = cost + most * (lost * (last + 1) + last - rank)
     if gang.wanted:
-        cost = cost + 2 * most * most * ~np.isin(nodes, gang.wanted)
+        cost = cost + (int(cost.max()) + 1) * ~np.isin(nodes, gang.wanted)
     costs: Ints = cost
     return costs
 

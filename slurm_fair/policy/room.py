@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,6 +10,14 @@ from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import Gang, Pools
 
 Amounts: TypeAlias = tuple[int, int, int]  # GPUs, CPUs, memory in MB
+
+
+class Loss(NamedTuple):
+    """What taking a node would cost others; placers prefer the nodes that cost least."""
+
+    spared: Ints  # GPUs of each node that can be had without loss
+    rank: Ints  # of the job owed most that may lose its GPUs there, in the order of deservingness
+
 
 UNSURE = -1
 POOR_NODES = 8  # nodes with GPUs but too few CPUs or too little memory that are looked at one by one
@@ -31,18 +39,17 @@ class Room:
         "_stacks",
         "cpus",
         "gpus",
+        "loss",
         "memory_mb",
         "pools",
-        "spared",
     )
 
     def __init__(
-        self, pools: Pools, gpus: Ints, cpus: Ints, memory_mb: Ints, spared: Ints | None = None
+        self, pools: Pools, gpus: Ints, cpus: Ints, memory_mb: Ints, loss: Loss | None = None
     ) -> None:
         self.pools = pools
         self.gpus, self.cpus, self.memory_mb = gpus.copy(), cpus.copy(), memory_mb.copy()
-        # What can be had of each node without loss to others; None = all of it. Placers prefer these nodes.
-        self.spared = spared
+        self.loss = loss  # None = all of it can be had without loss
         # Scalar access through memoryviews costs half of what the arrays cost.
         self._gpus: memoryview[int] = self.gpus.data
         self._cpus: memoryview[int] = self.cpus.data

@@ -202,6 +202,14 @@ def test_a_reused_id_is_another_job(restarts: int) -> None:
     assert set(watch.kinds()[2:]) == {("submitted", 1018), ("finished", 1018)}
 
 
+def test_more_restarts_with_an_earlier_submission_is_another_job() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, tenant="a", submit=1000, state=RUNNING, start=1004))
+    watch.look(1020, job(1, gpus=2, tenant="b", submit=999, restarts=3))
+    assert watch.of_job(1, "submit") == 999
+    assert watch.told[-1].kind == "finished"
+
+
 def test_a_job_that_ended_stays_listed_and_is_told_of_once() -> None:
     watch = Watch()
     ended = job(1, gpus=2, submit=1001, state=DONE, start=1003, end=1008)

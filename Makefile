@@ -1,0 +1,58 @@
+# Two commands on a fresh machine do everything: `make demo` and `make test`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+.PHONY: help demo test prove check format lint types layers bench install clean
+
+help: ## Show what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+$(STAMP): setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("slurm_fair needs Python 3.11 or newer: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+install: $(STAMP) ## Make the virtual environment in .venv
+
+demo: $(STAMP) ## A private Slurm, three tenants, 30 jobs, and the proof that they were treated fairly (4 minutes)
+	@$(BIN)/slurm-fair demo
+
+test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when it is root and they are missing)
+	@$(BIN)/python -m slurm_fair.lab --packages-only
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+prove: $(STAMP) ## The long proofs: hundreds of repetitions on a real Slurm; writes docs/proofs.md
+	@$(BIN)/python -m slurm_fair.lab --packages-only
+	$(BIN)/python -m tests.prove
+
+check: lint types layers ## What a change must pass before its tests: format, lint, types, layers
+
+format: $(STAMP) ## Put the code into its form
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm)
+	$(BIN)/python benchmarks/ledger.py
+	$(BIN)/python benchmarks/astraea.py
+	$(BIN)/python benchmarks/poll.py
+
+clean: ## Remove what the other commands made
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,135 @@
+"""`slurm-fair report`: the accounting commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair_accounting import render
+from slurm_fair_accounting.export import export_lines, read_events
+from slurm_fair_accounting.period import Period, choose
+from slurm_fair_accounting.reports import REPORTS, Make
+from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.table import Choice, Report
+
+OpenJournal = Callable[[click.Context], JournalReader]
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
+_HELP = {
+    "tenants": "What each tenant had and was owed.",
+    "jobs": "Jobs that ended in the period, and those that live if it reaches the present.",
+    "usage": "GPU-hours by day, tenant and user.",
+    "waits": "How long the jobs of each tenant waited.",
+    "leases": "Each lease, and how it ended.",
+}
+
+
+class _WrongInput(click.ClickException):
+    exit_code = InputError.exit_code
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """An error of ours is one line on standard error, whoever runs the command."""
+    try:
+        yield
+    except SlurmFairError as error:
+        kind = _WrongInput if error.exit_code == InputError.exit_code else click.ClickException
+        raise kind(render.safe(error)) from error
+
+
+def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> click.Group:
+    """The `report` group over a journal that is opened only when a report is made."""
+
+    @click.group("report")
+    def report_group() -> None:
+        """Reports on tenants, jobs, usage, waits and leases.
+
+        Without --start and --end: the last full month, or the whole life of a younger journal.
+        """
+
+    for name, make in REPORTS.items():
+        report_group.add_command(_report_command(name, make, open_journal, now))
+    report_group.add_command(_export_command(open_journal, now))
+    return report_group
+
+
+def _report_command(
+    name: str, make: Make, open_journal: OpenJournal, now: Callable[[], float]
+) -> click.Command:
+    @click.command(name, help=_HELP[name])
+    @_period_options
+    @click.option("--tenant", help="Only this tenant (Slurm account).")
+    @click.option("--user", help="Only this user.")
+    @click.option(
+        "-P", "--parsable2", "form", flag_value="parsable", help="`|` between the values, none at the end."
+    )
+    @click.option("--csv", "form", flag_value="csv", help="Comma-separated, in plain units.")
+    @click.option("--json", "form", flag_value="json", help="One JSON document.")
+    @click.option("-n", "--noheader", is_flag=True, help="No titles.")
+    @click.pass_context
+    def command(
+        context: click.Context,
+        start: str | None,
+        end: str | None,
+        source: Path | None,
+        tenant: str | None,
+        user: str | None,
+        form: str | None,
+        noheader: bool,
+    ) -> None:
+        with _one_line(), closing(_open(context, source, open_journal)) as journal:
+            period = choose(start, end, now(), journal.began)
+            report = make(journal, period, Choice(tenant, user))
+        click.echo(_written(report, form, not noheader), nl=False)
+
+    return command
+
+
+def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> click.Command:
+    @click.command("export")
+    @_period_options
+    @click.pass_context
+    def command(context: click.Context, start: str | None, end: str | None, source: Path | None) -> None:
+        """Events and tenants' accounts as JSON lines, which every report reads with --from."""
+        with _one_line(), closing(_open(context, source, open_journal)) as journal:
+            first = journal.began()
+            whole = Period(first or 0.0, now()) if start is None and end is None else None
+            period = whole or choose(start, end, now(), journal.began)
+            for line in export_lines(journal, period.start, period.end):
+                click.echo(line, nl=False)
+
+    return command
+
+
+def _period_options(command: _Command) -> _Command:
+    for option in (
+        click.option(
+            "--from",
+            "source",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Read an exported file of events instead of the journal.",
+        ),
+        click.option("--end", "-E", help=f"End of the period, {_WHEN}; now if only --start is given."),
+        click.option("--start", "-S", help=f"Start of the period, {_WHEN}."),
+    ):
+        command = option(command)
+    return command
+
+
+def _open(context: click.Context, source: Path | None, open_journal: OpenJournal) -> JournalReader:
+    return read_events(source) if source else open_journal(context)
+
+
+def _written(report: Report, form: str | None, header: bool) -> str:
+    if form == "json":
+        return render.as_json(report)
+    if form == "csv":
+        return render.as_csv(report, header)
+    return render.parsable(report, header) if form == "parsable" else render.table(report, header)

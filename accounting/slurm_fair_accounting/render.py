@@ -1,0 +1,138 @@
+"""Reports as text: a table, `|`-separated, CSV or JSON. Foreign names never reach a terminal raw."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.table import Column, Kind, Report
+
+NOTHING = "-"
+_LEFT = (Kind.TEXT, Kind.INSTANT, Kind.DAY)
+_MOST_TEXT = 1000
+
+
+def safe(text: object) -> str:
+    """Text without control characters, escape sequences and marks of direction."""
+    return "".join(char if char.isprintable() else "?" for char in str(text))[:_MOST_TEXT]
+
+
+def duration(seconds: float) -> str:
+    """As Slurm prints it: [D-]HH:MM:SS."""
+    whole = round(seconds)
+    sign, whole = ("-", -whole) if whole < 0 else ("", whole)
+    days, rest = divmod(whole, 86400)
+    clock = f"{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
+    return f"{sign}{days}-{clock}" if days else sign + clock
+
+
+def instant(time: float) -> str:
+    """As Slurm prints it, in the local time zone."""
+    return datetime.fromtimestamp(time).isoformat(timespec="seconds")
+
+
+def day(time: float) -> str:
+    """The date of an instant, in the local time zone."""
+    return datetime.fromtimestamp(time).date().isoformat()
+
+
+_WRITERS: dict[Kind, Callable[[Any], str]] = {
+    Kind.TEXT: safe,
+    Kind.COUNT: lambda value: str(int(value)),
+    Kind.GPU_HOURS: lambda value: f"{value / 3600:.2f}",
+    Kind.SECONDS: duration,
+    Kind.INSTANT: instant,
+    Kind.DAY: day,
+    Kind.RATIO: lambda value: f"{value:.3f}",
+}
+
+
+def cell(value: Any, kind: Kind) -> str:
+    """One value as a person reads it; what is not known is a dash."""
+    return NOTHING if value is None or value == "" else _WRITERS[kind](value)
+
+
+def cells(report: Report) -> list[list[str]]:
+    """All values as a person reads them."""
+    return [[cell(row[column.key], column.kind) for column in report.columns] for row in report.rows]
+
+
+def table(report: Report, header: bool = True) -> str:
+    """Aligned columns under their titles, with the exact period above."""
+    body = cells(report)
+    titles = [column.title for column in report.columns]
+    widths = [max(map(len, texts)) for texts in zip(titles, *body, strict=True)]
+    rule = ["-" * width for width in widths]
+    lines = [titles, rule, *body] if header else body
+    aligned = ["  ".join(map(_align, line, widths, report.columns)) for line in lines]
+    banner = _banner(report) if header else []
+    return "".join(f"{line.rstrip()}\n" for line in [*banner, *aligned])
+
+
+def _align(text: str, width: int, column: Column) -> str:
+    return text.ljust(width) if column.kind in _LEFT else text.rjust(width)
+
+
+def _banner(report: Report) -> list[str]:
+    lines = [f"{report.title}, {_span(report.asked)}"]
+    if report.covered != report.asked:
+        lines.append(f"accounts cover {_span(report.covered)}")
+    if report.note:
+        lines.append(f"note: {safe(report.note)}")
+    return [*lines, ""]
+
+
+def _span(period: Period) -> str:
+    return f"{instant(period.start)} to {instant(period.end)} ({duration(period.seconds)})"
+
+
+def parsable(report: Report, header: bool = True) -> str:
+    """`|` between the values and none at the end, like sacct -P."""
+    titles = [[column.title for column in report.columns]] if header else []
+    lines = ["|".join(text.replace("|", "?") for text in line) for line in [*titles, *cells(report)]]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def as_csv(report: Report, header: bool = True) -> str:
+    """Plain numbers in the units that the column names say; times in local ISO form."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if header:
+        writer.writerow([column.key for column in report.columns])
+    writer.writerows(
+        [[_csv_cell(row[column.key], column.kind) for column in report.columns] for row in report.rows]
+    )
+    return out.getvalue()
+
+
+def _csv_cell(value: Any, kind: Kind) -> Any:
+    if value is None:
+        return ""
+    if kind is Kind.TEXT:
+        text = safe(value)
+        # A spreadsheet would run these as formulas.
+        return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return _WRITERS[kind](value) if kind in (Kind.INSTANT, Kind.DAY) else _plain(value)
+
+
+def as_json(report: Report) -> str:
+    """One document; times in epoch seconds, durations in seconds, null for what is not known."""
+    document = {
+        "report": report.name,
+        "period": {"start": report.asked.start, "end": report.asked.end},
+        "covered": {"start": report.covered.start, "end": report.covered.end},
+        "note": report.note,
+        "rows": [{column.key: _plain(row[column.key]) for column in report.columns} for row in report.rows],
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: a job that was owed nothing and had something has no rho there."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

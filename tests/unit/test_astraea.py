@@ -1,0 +1,298 @@
+"""Astraea: who is chosen, who gives way, and what is said of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot, Verdict
+from slurm_fair.policy import View
+from slurm_fair_plugins.astraea import Astraea
+from tests.accounts import Account, places, reasons, verdicts, view
+from tests.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
+
+NOW = 10_000.0
+GRANT, WAIT, RENEW, REVOKE, KEEP, LEAVE = (
+    Verdict.GRANT,
+    Verdict.WAIT,
+    Verdict.RENEW,
+    Verdict.REVOKE,
+    Verdict.KEEP,
+    Verdict.LEAVE,
+)
+
+
+def cluster(*jobs: JobSpec, gpus: int | dict[str, int | NodeSpec] = 8, **weights: float) -> Snapshot:
+    """One node, or those given."""
+    nodes: dict[str, int | NodeSpec] = {"n1": gpus} if isinstance(gpus, int) else gpus
+    return snapshot(time=NOW, nodes=nodes, jobs=jobs, weights=weights)
+
+
+def running(base: int, on: dict[str, int], **columns: Any) -> JobSpec:
+    """A job that runs there."""
+    return job(base, gpus=sum(on.values()), on=on, state=JobState.RUNNING, **columns)
+
+
+def over(*specs: JobSpec) -> Leases:
+    """Leases of these jobs, all of them over."""
+    return leases(*(lease(s.base, s.on or {}, end=NOW) for s in specs))
+
+
+def decided(seen: View, policy: Astraea | None = None) -> dict[str, Verdict]:
+    """Verdicts by label."""
+    return verdicts(seen.snapshot, (policy or Astraea()).plan(seen))
+
+
+def granted(seen: View, policy: Astraea | None = None) -> list[str]:
+    """Labels of the granted jobs, in order."""
+    return [label for label, verdict in decided(seen, policy).items() if verdict == GRANT]
+
+
+def test_the_neediest_tenant_goes_first() -> None:
+    seen = cluster(job(1, gpus=8, tenant="a"), job(2, gpus=8, tenant="b"))
+    needy = view(seen, tenants={"a": Account(20, 10), "b": Account(10, 10)})
+    assert granted(needy) == ["2"]
+
+
+def test_a_grant_is_charged_before_the_next_choice() -> None:
+    """a is behind by less than one lease of one GPU: it gets one, then b catches up."""
+    seen = cluster(*(job(i, tenant="a") for i in (1, 2)), *(job(i, tenant="b") for i in (3, 4)), gpus=3)
+    charged = view(seen, tenants={"a": Account(0, 9000), "b": Account(450, 9000)})
+    assert granted(charged) == ["1", "2", "3"]
+
+
+def test_the_heavier_tenant_gets_its_part_when_nobody_is_owed_anything_yet() -> None:
+    jobs = [job(i, tenant="a" if i <= 8 else "b") for i in range(1, 17)]
+    seen = view(cluster(*jobs, a=1.0, b=3.0))
+    assert granted(seen) == ["1", "2", "9", "10", "11", "12", "13", "14"]
+
+
+def test_a_tenant_whose_gang_does_not_fit_is_skipped_for_the_round() -> None:
+    seen = cluster(
+        job(1, gpus=8, tenant="a"), job(2, tenant="a", submit=5), job(3, gpus=4, tenant="b"), gpus=4
+    )
+    plan = Astraea().plan(view(seen, tenants={"a": Account(0, 10), "b": Account(90, 10)}))
+    assert verdicts(seen, plan) == {"1": WAIT, "2": WAIT, "3": GRANT}
+    assert reasons(seen, plan) == {
+        "1": "its gang does not fit what those ahead of it leave",
+        "2": "a job of its tenant that goes before it does not fit now",
+        "3": "it is among those owed most",
+    }
+
+
+def test_gpus_that_nobody_ahead_can_use_are_filled() -> None:
+    seen = cluster(
+        job(1, gpus=8, tenant="a"), job(2, tenant="a", submit=5), job(3, gpus=3, tenant="b"), gpus=4
+    )
+    plan = Astraea().plan(view(seen, tenants={"a": Account(0, 10), "b": Account(90, 10)}))
+    assert verdicts(seen, plan) == {"1": WAIT, "2": GRANT, "3": GRANT}
+    assert reasons(seen, plan)["2"] == "it fills GPUs that nobody ahead of it can use"
+
+
+LATE, NEVER_RAN = Account(9, 10), Account(1, 10, ran=0.0)
+ORDERS: list[tuple[str, Astraea, dict[str, Account], str]] = [
+    ("the smallest rho first", Astraea(), {"1": LATE, "2": Account(5, 10), "3": LATE}, "2"),
+    ("a job that never ran first", Astraea(), {"1": Account(0, 10), "2": NEVER_RAN, "3": LATE}, "2"),
+    ("not so when switched off", Astraea(new_jobs_first=False), {"1": Account(0, 10), "2": NEVER_RAN, "3": LATE}, "1"),
+    ("of equals the one submitted first", Astraea(), {}, "3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("policy", "accounts", "first"), [o[1:] for o in ORDERS], ids=[o[0] for o in ORDERS])
+def test_a_tenant_offers(policy: Astraea, accounts: dict[str, Account], first: str) -> None:
+    seen = cluster(*(job(i, gpus=8, submit=10 - i) for i in (1, 2, 3)))
+    assert granted(view(seen, jobs=accounts), policy) == [first]
+
+
+def test_an_expired_job_of_a_tenant_owed_less_gives_way() -> None:
+    one = running(1, {"n1": 8}, tenant="a")
+    seen = cluster(one, job(2, gpus=8, tenant="b"))
+    plan = Astraea().plan(view(seen, over(one), {"a": Account(20, 10), "b": Account(0, 10)}))
+    assert verdicts(seen, plan) == {"1": REVOKE, "2": GRANT}
+    assert places(seen, plan) == {"2": {"n1": 8}}
+    assert plan.rank.tolist() == [1, 0]
+
+
+def test_a_renewed_job_keeps_its_gpus_and_the_others_go_round_it() -> None:
+    one, two = running(1, {"n1": 4}, tenant="b"), running(2, {"n2": 4}, tenant="a")
+    seen = cluster(one, two, job(3, gpus=8, tenant="b", submit=1), gpus={"n1": 8, "n2": 8})
+    both = view(seen, over(one, two), {"a": Account(3e6, 1e6), "b": Account(0, 1e6)})
+    plan = Astraea().plan(both)
+    assert verdicts(seen, plan) == {"1": RENEW, "2": REVOKE, "3": GRANT}
+    assert places(seen, plan) == {"3": {"n2": 8}}
+
+
+def test_nobody_stops_when_nobody_takes_its_gpus() -> None:
+    one = running(1, {"n1": 6}, tenant="a")
+    seen = cluster(one, job(2, gpus=2, tenant="b"))
+    plan = Astraea().plan(view(seen, over(one), {"a": Account(90, 10), "b": Account(0, 10)}))
+    assert verdicts(seen, plan) == {"1": RENEW, "2": GRANT}
+
+
+def test_a_whole_node_is_made_where_it_harms_those_owed_least() -> None:
+    """By number b's gang costs jobs 4 and 2 their GPUs, but they lie on two nodes: 3 goes rather than 1."""
+    on = {1: ("n1", "c"), 2: ("n1", "f"), 3: ("n2", "d"), 4: ("n2", "e")}
+    small = [running(i, {name: 4}, tenant=tenant) for i, (name, tenant) in on.items()]
+    seen = cluster(*small, job(9, gpus=8, tenant="b"), gpus={"n1": 8, "n2": 8})
+    owed = {name: Account(1e6 * i, 1e6) for i, name in enumerate("bcdef")}
+    plan = Astraea().plan(view(seen, over(*small), owed))
+    assert verdicts(seen, plan) == {"1": RENEW, "2": RENEW, "3": REVOKE, "4": REVOKE, "9": GRANT}
+    assert plan.rank.tolist() == [1, 4, 2, 3, 0]
+    told = reasons(seen, plan)
+    assert (told["3"], told["4"]) == ("a job that is owed more needs its node", "others are owed more")
+    assert (told["1"], told["2"]) == (
+        "it is still among those owed most",
+        "nobody who is owed more can use its GPUs",
+    )
+
+
+def test_a_job_owed_more_is_never_evicted_for_one_owed_less() -> None:
+    one, two = running(1, {"n1": 4}, tenant="a"), running(2, {"n2": 4}, tenant="a")
+    seen = cluster(one, two, job(3, gpus=8, tenant="b"), gpus={"n1": 8, "n2": 8})
+    result = decided(view(seen, over(one, two), {"a": Account(0, 1e9), "b": Account(20, 10)}))
+    assert result == {"1": RENEW, "2": RENEW, "3": WAIT}
+
+
+def test_a_gang_that_cannot_start_does_not_cost_its_tenant_what_runs() -> None:
+    one = running(1, {"n1": 4}, tenant="a")
+    kept = running(2, {"n2": 8}, tenant="c")
+    seen = cluster(
+        one, kept, job(3, gpus=16, tenant="a"), job(4, gpus=4, tenant="b"), gpus={"n1": 4, "n2": 8}
+    )
+    held = leases(lease(1, {"n1": 4}, end=NOW), lease(2, {"n2": 8}, end=NOW + 1))
+    accounts = {"a": Account(0, 1e9), "b": Account(20, 10)}
+    assert decided(view(seen, held, accounts)) == {"1": RENEW, "2": KEEP, "3": WAIT, "4": WAIT}
+
+
+PINNED = [
+    ("a job without checkpoints", {"checkpoints": False}, "it would lose work if it were stopped now"),
+    (
+        "a job that Slurm would not requeue",
+        {"requeueable": False},
+        "it would lose work if it were stopped now",
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "reason"), [p[1:] for p in PINNED], ids=[p[0] for p in PINNED])
+def test_is_always_renewed(columns: dict[str, bool], reason: str) -> None:
+    one = running(1, {"n1": 8}, tenant="a", **columns)
+    seen = cluster(one, job(2, gpus=8, tenant="b"))
+    plan = Astraea().plan(view(seen, over(one), {"a": Account(90, 10), "b": Account(0, 10)}))
+    assert verdicts(seen, plan) == {"1": RENEW, "2": WAIT}
+    assert reasons(seen, plan)["1"] == reason
+
+
+def test_what_must_be_renewed_is_charged_first() -> None:
+    one = running(1, {"n1": 6}, tenant="a", checkpoints=False)
+    seen = cluster(one, job(2, gpus=2, tenant="a"), job(3, gpus=2, tenant="b"))
+    charged = view(seen, over(one), {"a": Account(0, 9000), "b": Account(900, 9000)})
+    assert granted(charged) == ["3"]
+
+
+def test_a_job_on_a_draining_node_goes_on() -> None:
+    one = running(1, {"n1": 8}, tenant="a")
+    nodes: dict[str, int | NodeSpec] = {"n1": node(8, usable=False), "n2": 8}
+    seen = cluster(one, job(2, gpus=8, tenant="b"), gpus=nodes)
+    plan = Astraea().plan(view(seen, over(one), {"a": Account(90, 10)}))
+    assert verdicts(seen, plan) == {"1": RENEW, "2": GRANT}
+    assert places(seen, plan) == {"2": {"n2": 8}}
+
+
+def test_long_renewed_leases_are_kept_when_asked() -> None:
+    one = running(1, {"n1": 8}, tenant="a")
+    seen = cluster(one, job(2, gpus=8, tenant="a"))
+    held = leases(lease(1, {"n1": 8}, end=NOW, renewals=5))
+    jobs = {"1": Account(9, 10), "2": Account(5, 10)}
+    assert decided(view(seen, held, jobs=jobs)) == {"1": REVOKE, "2": GRANT}
+    assert decided(view(seen, held, jobs=jobs), Astraea(keep_long_renewed=5)) == {"1": RENEW, "2": WAIT}
+
+
+def test_what_no_policy_decides() -> None:
+    jobs = [
+        running(1, {"n1": 1}),
+        job(2, on={"n1": 1}, state=JobState.ENDING),
+        job(3, on={"n1": 1}, state=JobState.SUSPENDED),
+        job(4, state=JobState.DONE),
+        running(5, {"n1": 1}),
+        running(6, {"n1": 1}),
+        job(7),
+        *(job(10 + blocked, blocked=blocked) for blocked in Blocked if blocked),
+    ]
+    held = leases(
+        lease(1, {"n1": 1}, end=NOW + 1),
+        *(lease(i, {"n1": 1}, end=NOW) for i in (2, 3)),
+        lease(6, {"n1": 1}, end=NOW, phase=LeasePhase.REVOKING),
+        lease(7, {"n1": 1}, end=NOW, phase=LeasePhase.GRANTED),
+    )
+    seen = cluster(*jobs)
+    plan = Astraea().plan(view(seen, held))
+    said, told = verdicts(seen, plan), reasons(seen, plan)
+    assert {label: said[label] for label in "1234567"} == {
+        "1": KEEP, "2": LEAVE, "3": LEAVE, "4": LEAVE, "5": LEAVE, "6": LEAVE, "7": KEEP,
+    }  # fmt: skip
+    assert told["7"] == "its GPUs are promised: it starts when they are free"
+    assert {said[str(10 + blocked)] for blocked in Blocked if blocked} == {LEAVE}
+    assert len({told[str(10 + blocked)] for blocked in Blocked if blocked}) == len(Blocked) - 1
+    assert (plan.rank == -1).all()
+
+
+def test_promised_gpus_are_not_given_twice() -> None:
+    """The lease's table numbers nodes in its own way; the snapshot's way is another."""
+    seen = cluster(job(1, gpus=4), job(2, gpus=6), gpus={"n1": 8, "n2": 8})
+    plan = Astraea().plan(view(seen, leases(lease(1, {"n2": 4}, end=NOW + 900, phase=LeasePhase.GRANTED))))
+    assert places(seen, plan) == {"2": {"n1": 6}}
+
+
+def test_whose_gpus_were_promised_away_gives_way() -> None:
+    one = running(1, {"n1": 8}, tenant="a")
+    seen = cluster(one, job(2, gpus=8, tenant="b"))
+    held = leases(lease(1, {"n1": 8}, end=NOW), lease(2, {"n1": 8}, phase=LeasePhase.GRANTED, end=NOW + 900))
+    plan = Astraea().plan(view(seen, held, {"a": Account(0, 10), "b": Account(90, 10)}))
+    assert verdicts(seen, plan) == {"1": REVOKE, "2": KEEP}
+
+
+def test_an_arrays_own_limit_holds() -> None:
+    tasks = [job(5, task=i, array_limit=2) for i in range(1, 5)]
+    first = job(5, task=0, array_limit=2, state=JobState.RUNNING, on={"n1": 1})
+    seen = cluster(first, *tasks)
+    plan = Astraea().plan(view(seen, leases(lease(5, {"n1": 1}, task=0, end=NOW + 1))))
+    assert verdicts(seen, plan) == {"5_0": KEEP, "5_1": GRANT, "5_2": WAIT, "5_3": WAIT, "5_4": WAIT}
+    assert reasons(seen, plan)["5_2"] == "its array's own limit is reached"
+
+
+def test_a_gang_that_no_node_takes_does_not_hold_up_its_tenant() -> None:
+    seen = cluster(job(1, gpus=18, gpus_per_node=9), job(2))
+    plan = Astraea().plan(view(seen))
+    assert verdicts(seen, plan) == {"1": WAIT, "2": GRANT}
+    assert reasons(seen, plan)["1"] == "no node of its partition can take its gang"
+
+
+def test_partitions_have_their_own_nodes() -> None:
+    nodes: dict[str, int | NodeSpec] = {
+        "n1": node(8, partitions=("p", "q")),
+        "n2": node(8, partitions=("q",)),
+    }
+    jobs = (
+        job(1, gpus=8, partition="q"),
+        job(2, gpus=8, partition="p", submit=1),
+        job(3, partition="p", submit=2),
+    )
+    seen = cluster(*jobs, gpus=nodes)
+    result = places(seen, Astraea().plan(view(seen)))
+    assert set(result) == {"1", "2"} or result == {"1": {"n1": 8}}
+
+
+def test_scores_are_the_jobs_rho() -> None:
+    one = running(1, {"n1": 4})
+    seen = cluster(one, job(2), job(3, blocked=Blocked.USER_HOLD))
+    plan = Astraea().plan(view(seen, over(one), jobs={"1": Account(5, 10)}))
+    assert plan.score[:2].tolist() == [0.5, 0.0]
+    assert np.isnan(plan.score[2])
+
+
+def test_an_empty_cluster_and_an_empty_queue() -> None:
+    assert decided(view(cluster())) == {}
+    assert decided(view(cluster(job(1), gpus={"n1": node(8, usable=False)}))) == {"1": WAIT}
