@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError, NotTheOwner, SlurmFairError
@@ -121,8 +122,10 @@ class Daemon:
 
     def run(self) -> None:
         """Until a signal, a fence or fail-open."""
+        notify.ready()
         self.catch_up()
         while not self.stopping:
+            notify.alive(self.rules.terms.interval)
             if self.places.fail_open.exists():
                 self.fail_open()
                 return
@@ -133,6 +136,7 @@ class Daemon:
             self.last_tick_seconds = self.clock.now() - began
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
+        notify.stopping()
 
     def once(self) -> Done:
         """One tick; what goes wrong in it is logged and the next one looks again."""
@@ -203,6 +207,7 @@ class Daemon:
         if self.places.paused.exists() or self.places.fail_open.exists():
             raise Paused("paused")
         self.beat()
+        notify.alive(self.rules.terms.interval)
 
     def beat(self) -> None:
         """Tell the dead-man that we live."""

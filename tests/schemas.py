@@ -28,14 +28,17 @@ def faults(value: Any, schema: dict[str, Any], where: str = "$") -> list[str]:
 def _type(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:
     names = [rule] if isinstance(rule, str) else rule
     fits = any(
-        isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool)) for name in names
+        isinstance(value, _TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+        for name in names
     )
     return [] if fits else [f"{where}: {value!r} is no {' or '.join(names)}"]
 
 
 def _properties(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:
     known = value if isinstance(value, dict) else {}
-    return [fault for key in rule if key in known for fault in faults(known[key], rule[key], f"{where}.{key}")]
+    return [
+        fault for key in rule if key in known for fault in faults(known[key], rule[key], f"{where}.{key}")
+    ]
 
 
 def _required(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:

@@ -31,7 +31,10 @@ def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
         first.setdefault(event.key, event)
     # The nodes of a lease renewed in the period stand in its grant, which may lie before it.
     begun = [key for key, event in first.items() if event.kind != "submitted"]
-    grants = {event.key: event for event in source.events(end=period.start, kinds=("granted",), keys=begun)}
+    grants = {
+        event.key: event
+        for event in source.events(end=period.start, kinds=("granted", "started"), keys=begun)
+    }
     open_keys = [story.key for story in tell(within) if story.leases and story.leases[-1].end is None]
     after = source.events(period.end, keys=open_keys)
     before = sorted(grants.values(), key=lambda event: event.time)

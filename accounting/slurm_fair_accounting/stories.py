@@ -32,6 +32,7 @@ class Story:
     submit: float | None = None
     runs: list[tuple[float, float | None]] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
+    nodes: tuple[str, ...] = ()  # of its last run
     revoked: int = 0
     restarts: int = 0
     finished: Mapping[str, Any] | None = None
@@ -50,11 +51,12 @@ class Story:
 
     def _started(self, event: Event) -> None:
         self.runs.append((event.time, None))
+        self.nodes = _nodes(event)
         self.restarts = int(event.detail.get("restarts", self.restarts))
         lease = self._open_lease()
         if lease and lease.start is None:
             lease.start = event.time
-            lease.nodes = lease.nodes or _nodes(event)
+            lease.nodes = lease.nodes or self.nodes
 
     def _stopped(self, event: Event) -> None:
         self._end_run(event.time, event.detail.get("start"))
@@ -73,12 +75,12 @@ class Story:
 
     def _adopted(self, event: Event) -> None:
         start = float(event.detail.get("start", event.time))
-        self.leases.append(Lease(_number(event, 1), _nodes(event), event.time, start))
+        self.leases.append(Lease(_number(event, 1), _nodes(event) or self.nodes, event.time, start))
 
     def _renewed(self, event: Event) -> None:
         before = self.leases[-1] if self.leases else None
         self._end_lease(event.time, "renewed")
-        number, nodes = (before.number, before.nodes) if before else (0, ())
+        number, nodes = (before.number, before.nodes) if before else (0, self.nodes)
         self.leases.append(Lease(_number(event, number + 1), nodes, event.time, event.time))
 
     def _revoked(self, event: Event) -> None:

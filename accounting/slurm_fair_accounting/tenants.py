@@ -87,19 +87,16 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
 
 
 def _covered(source: JournalReader, standing: Standing | None, period: Period) -> Period | None:
-    """The known instants nearest to the ends of the period."""
-    if standing is None:
-        return None
-    ledger = standing.ledger
-    start = _nearest(source, period.start, ledger.began)
-    end = _nearest(source, period.end, ledger.time)
-    return Period(start, end) if start < end else None
+    """The known instants nearest to the ends of the period; the ledger knows its beginning and its last look."""
+    ledger = standing.ledger if standing else None
+    start = _nearest(source, period.start, ledger.began if ledger else None)
+    end = _nearest(source, period.end, ledger.time if ledger else None)
+    return None if start is None or end is None or start >= end else Period(start, end)
 
 
-def _nearest(source: JournalReader, wanted: float, other: float) -> float:
-    found = source.moment_time(wanted)
-    known = [other] if found is None else [found, other]
-    return min(known, key=lambda time: abs(time - wanted))
+def _nearest(source: JournalReader, wanted: float, other: float | None) -> float | None:
+    known = [time for time in (source.moment_time(wanted), other) if time is not None]
+    return min(known, key=lambda time: abs(time - wanted), default=None)
 
 
 def _between(source: JournalReader, standing: Standing | None, covered: Period) -> Accounts:

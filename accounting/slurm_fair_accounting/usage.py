@@ -20,6 +20,7 @@ COLUMNS = (
     Column("jobs", "Jobs", Kind.COUNT),
     Column("gpu_seconds", "Used(GPUh)", Kind.GPU_HOURS),
 )
+_FAR_FUTURE = 1e18
 _KINDS = ("submitted", "started", "stopped", "finished")
 
 
@@ -56,7 +57,7 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     events = list(source.events(period.start, kinds=_KINDS, tenant=choice.tenant))
     begun = {event.key for event in events if event.kind in ("stopped", "finished")}
     earlier = source.events(end=period.start, kinds=("submitted", "started"), keys=begun)
-    newest = standing.ledger.time if standing else max((event.time for event in events), default=period.end)
+    newest = standing.ledger.time if standing else _newest(source, period.start)
     told = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
     seen = {event.key for event in events}
     silent = [
@@ -68,6 +69,12 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
         if choice.takes(story.tenant, story.user):
             for start, end in story.runs:
                 yield story, start, newest if end is None else end
+
+
+def _newest(source: JournalReader, start: float) -> float:
+    """The last instant that a source without a ledger knows of."""
+    account = source.moment_time(_FAR_FUTURE)
+    return max([start if account is None else account, *(event.time for event in source.events(start))])
 
 
 def _last_starts(earlier: Iterator[Event]) -> list[Event]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -78,7 +80,7 @@ class Pools:
             size=nodes.gpus,
             region=region,
             nodes=usable,
-            regions=tuple(tuple(np.unique(region[mask]).tolist()) for mask in usable),
+            regions=_regions_of_pools(region, usable),
             biggest=np.where(inside_all, nodes.gpus, 0).max(axis=1, initial=0),
             types=types,
             choices=choices,
@@ -112,6 +114,13 @@ def _regions(snapshot: Snapshot) -> Ints:
     region = np.empty(len(nodes), dtype=np.int64)
     region[order] = np.cumsum(changes)
     return np.where(nodes.usable, region, NOWHERE)
+
+
+def _regions_of_pools(region: Ints, nodes: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
+    """Of each pool; those that few pools share come first, so that the others stay free for the others."""
+    regions: list[list[int]] = [np.unique(region[mask]).tolist() for mask in nodes]
+    shared = Counter(chain.from_iterable(regions))
+    return tuple(tuple(sorted(of_pool, key=lambda each: (shared[each], each))) for of_pool in regions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from slurm_fair.slurm.command import Commands
 
 
 def read_weights(commands: Commands) -> dict[str, float] | str:
-    """Weight per account, summing to 1 over the leaves, or why the answer is not valid."""
+    """Weight per account (each level shares out its parent's), or why the answer is not valid."""
     answer = commands.run("sshare", "-a", "-P", "-n", "-o", "Account,User,RawShares")
     if not answer.whole:
         return answer.complaint
@@ -25,10 +27,10 @@ def weights_from(lines: list[str]) -> dict[str, float]:
 
 
 def _shares(text: str) -> float:
-    try:
-        return float(text.split("|")[0])
-    except ValueError:
+    plain = text.split("|")[0]
+    if not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", plain):
         return 1.0  # the root has none; "parent" takes the parent's whole part
+    return float(plain)
 
 
 def _down_the_tree(accounts: list[tuple[int, str, float]]) -> dict[str, float]:

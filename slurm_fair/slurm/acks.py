@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
 _MOST_BYTES = 64 * 1024
+_CLOCKS_DIFFER_SECONDS = 2.0
+_TOKEN = re.compile(
+    r"(?:^|(?<=\s))slurm_fair_ack:restart=([0-9]{1,9}),saved=([01]),time=([0-9]{1,11}(?:\.[0-9]{1,9})?)"
+    r"(?:,step=[0-9]{1,18})?(?=\s|$)"
+)
 SAVED, NOT_SAVED, NO_ANSWER = 1, 2, 0
 
 
@@ -20,13 +26,29 @@ def job_directory(work_dir: str, label: str) -> Path:
 
 def read_acknowledgement(directory: Path, user: str, restarts: int, asked: float) -> int:
     """The answer of this run to our request: SAVED, NOT_SAVED or NO_ANSWER."""
-    document = read_document(directory / "ack.json", user)
-    if document is None or document.get("restart") != restarts:
+    # A job without a known directory would be looked for under our own.
+    document = read_document(directory / "ack.json", user) if directory.is_absolute() else None
+    if document is None:
         return NO_ANSWER
-    when = document.get("time")
-    if not isinstance(when, int | float) or when < asked - 2.0:
-        return NO_ANSWER  # it answers an earlier request of this run
-    return SAVED if document.get("saved") is True else NOT_SAVED
+    when, run = document.get("time"), document.get("restart")
+    if isinstance(run, bool) or not isinstance(when, int | float):
+        return NO_ANSWER
+    return _answer(run == restarts, when, document.get("saved") is True, asked)
+
+
+def _answer(this_run: bool, when: float, saved: bool, asked: float) -> int:
+    if not this_run or not when >= asked - _CLOCKS_DIFFER_SECONDS:
+        return NO_ANSWER  # of an earlier run, or to an earlier request of this one
+    return SAVED if saved else NOT_SAVED
+
+
+def read_comment(comment: str, restarts: int, asked: float) -> int:
+    """The same answer out of the job's own Comment, for sites where we do not see its files."""
+    answers = [
+        _answer(int(run) == restarts, float(when), saved == "1", asked)
+        for run, saved, when in _TOKEN.findall(comment)
+    ]
+    return next((answer for answer in reversed(answers) if answer != NO_ANSWER), NO_ANSWER)
 
 
 def read_document(path: Path, user: str) -> dict[str, Any] | None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from slurm_fair.model import Action, JobState, Outcome, Result, Verb
 from slurm_fair.model.mark import Mark
+from slurm_fair.errors import SlurmTextError
 from slurm_fair.ports import IntentLog
-from slurm_fair.slurm import gates
+from slurm_fair.slurm import gates, priority
 from slurm_fair.slurm.command import Answer, Commands
 from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.fresh import Row, Rows, look
+from slurm_fair.slurm.fresh import Row, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.refusals import Class, classify
+from slurm_fair.slurm.verdict import refused_or_unknown, signalled
 
 _AT_ONCE = 400
 _SLACK_SECONDS = 1.5
@@ -36,7 +36,7 @@ class Actuator:
     gate: str = "begin"
     requeue_delay: float = 121.0
     fence: Callable[[], None] = lambda: None
-    errors: list[str] = field(default_factory=list)
+    _fixed: frozenset[int] = frozenset()  # records whose priority an admin has fixed, of this batch
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
@@ -60,6 +60,7 @@ class Actuator:
         before = self._look(actions)
         if isinstance(before, str):
             return dict.fromkeys(actions, (Result.REFUSED, f"not tried: {before}"))
+        self._fixed = self._fixed_priorities(actions, before)
         done = {action: (Result.REFUSED, why) for action in actions if (why := self._hinders(action, before))}
         going = [action for action in actions if action not in done]
         self.marks.set(self._marks_ahead(going, before))
@@ -67,16 +68,26 @@ class Actuator:
         done |= self._send([action for action in going if action.verb is not Verb.ASK], before)
         return done
 
+    def _fixed_priorities(self, actions: Sequence[Action], rows: Rows) -> frozenset[int]:
+        """Jobs that a hold would cost the priority that an admin gave them."""
+        closing = (rows.get(_which(action)) for action in actions if action.verb is Verb.CLOSE)
+        records = sorted({row.record for row in closing if row and row.priority > 0})
+        return priority.fixed(self.commands, records) if records and self.gate == "hold" else frozenset()
+
     def _look(self, actions: Iterable[Action]) -> Rows | str:
-        return look(self.queue, {(action.key, action.whole_record) for action in actions})
+        return look(self.queue, {_which(action) for action in actions})
 
     def _hinders(self, action: Action, rows: Rows) -> str:
         """Why the act no longer applies; empty when it does."""
-        row = rows.get((action.key, action.whole_record))
+        row = rows.get(_which(action))
         if row is None:
             return "it is no longer listed"
         if row.submit != action.submit or row.restarts != action.restarts:
             return "it was requeued or replaced since it was looked at"
+        try:
+            self._lines(action, row)
+        except SlurmTextError as wrong:
+            return str(wrong)
         if action.verb in _KEEPS_WAITING:
             return self._hinders_waiting(action, row)
         return "" if row.state == JobState.RUNNING else f"it is {row.state.name.lower()}"
@@ -84,34 +95,43 @@ class Actuator:
     def _hinders_waiting(self, action: Action, row: Row) -> str:
         if row.state != JobState.WAITING:
             return f"it is {row.state.name.lower()}"
-        if row.priority == 0 and not self._our_hold(action, row):
-            return (
-                f"it is held ({row.reason})"
-                if action.verb is not Verb.CLOSE or self._holds(action, row)
-                else ""
-            )
-        if action.verb is not Verb.OPEN:
-            return ""
+        foreign = row.priority == 0 and not self._our_hold(action, row)
+        if foreign and (action.verb is Verb.OPEN or (action.verb is Verb.CLOSE and self._holds(action, row))):
+            return f"it is held ({row.reason})"
+        return self._hinders_opening(action, row) if action.verb is Verb.OPEN else ""
+
+    def _hinders_opening(self, action: Action, row: Row) -> str:
+        if not action.nodes or action.whole_record:
+            return "no nodes are named for it"
         if row.dependency:
             return "it waits for another job"
-        moved = row.eligible > self.now() + 1 and abs(row.eligible - action.until) > _SLACK_SECONDS
-        return "its begin time was moved by somebody" if moved and math.isfinite(action.until) else ""
+        if row.eligible <= self.now() + 1 or self._delayed(row):
+            return ""
+        # A held job keeps the begin time of its user; a gated one has the gate that it was looked at with.
+        ours = math.isfinite(action.until) and abs(row.eligible - action.until) <= _SLACK_SECONDS
+        return "" if ours else "its begin time was moved by somebody"
+
+    def _delayed(self, row: Row) -> bool:
+        """Whether Slurm itself keeps the job back after a requeue."""
+        return row.restarts > 0 and 0 <= row.eligible - row.submit <= self.requeue_delay + 5
+
+    def _mark_on(self, action: Action) -> Mark | None:
+        return self.marks.covering(action.key, action.whole_record, action.submit, action.restarts)
 
     def _stamp_gate(self, action: Action) -> str:
-        stamp = self.details.of(action.record, action.restarts).stamp
-        return stamp.gate if stamp else ""
+        return self.details.of(action.record, action.restarts).gate_stamp.gate
 
     def _holds(self, action: Action, row: Row) -> bool:
         """Whether this job's gate is a hold: only jobs stamped at submission are ever held."""
-        if self.gate != "hold":
+        if self.gate != "hold" or row.record in self._fixed:
             return False
-        mark = self.marks.get(action.key, action.whole_record)
+        mark = self._mark_on(action)
         return bool(self._stamp_gate(action)) or bool(mark and mark.gate_until == math.inf)
 
     def _our_hold(self, action: Action, row: Row) -> bool:
-        mark = self.marks.get(action.key, action.whole_record)
-        if mark and mark.gate_until == math.inf:
-            return True
+        mark = self._mark_on(action)
+        if mark:
+            return mark.gate_until == math.inf
         return self._stamp_gate(action) == "hold" and row.restarts == 0 and row.reason == "JobHeldUser"
 
     # -- signals ------------------------------------------------------------------------------------------
@@ -125,7 +145,7 @@ class Actuator:
         for signal, group in by_signal.items():
             ids = [gates.job_id(action.key) for action in group]
             answer = self.commands.run("scancel", "--batch", f"--signal={signal}", *ids)
-            done |= {action: _signalled(answer, gates.job_id(action.key)) for action in group}
+            done |= {action: signalled(answer, _ids(action)) for action in group}
         return done
 
     # -- scontrol -----------------------------------------------------------------------------------------
@@ -133,7 +153,7 @@ class Actuator:
     def _send(self, actions: list[Action], before: Rows) -> dict[Action, tuple[Result, str]]:
         if not actions:
             return {}
-        lines = {action: self._lines(action, before[action.key, action.whole_record]) for action in actions}
+        lines = {action: self._lines(action, before[_which(action)]) for action in actions}
         done: dict[Action, tuple[Result, str]] = {}
         pins = [action for action in actions if lines[action].pin]
         if pins:
@@ -146,16 +166,34 @@ class Actuator:
         return done
 
     def _lines(self, action: Action, row: Row) -> gates.Lines:
-        mark = self.marks.get(action.key, action.whole_record)
+        """What to send; SlurmTextError when something in it is not what it should be."""
+        job = self._job(action, row)
+        mark = self._mark_on(action)
         clear = mark.user_nodes if mark and mark.pinned else None
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
-            return gates.close_lines(action.key, action.until, clear, self._holds(action, row))
+            return gates.close_lines(job, action.until, clear, self._holds(action, row))
         if action.verb is Verb.OPEN:
-            return gates.open_lines(action.key, ",".join(action.nodes), soon, row.priority == 0)
+            return gates.open_lines(job, action.nodes, soon, row.priority == 0)
         if action.verb is Verb.REQUEUE:
-            return gates.requeue_lines(action.key, self._holds(action, row))
-        return gates.free_lines(action.key, clear, row.priority == 0, soon)
+            return gates.requeue_lines(job, self._holds(action, row))
+        if action.verb is Verb.ASK:
+            return gates.Lines()
+        held = row.priority == 0 and self._our_hold(action, row)
+        return gates.free_lines(job, clear, self._gated_by_us(action, row), held, soon)
+
+    def _job(self, action: Action, row: Row) -> str:
+        """The id to act on; of an unsplit array just its waiting tasks."""
+        if action.whole_record and row.tasks:
+            return gates.tasks_id(action.key, row.tasks)
+        return gates.job_id(action.key)
+
+    def _gated_by_us(self, action: Action, row: Row) -> bool:
+        """Whether the begin time that keeps the job waiting is ours, or Slurm's after a requeue of ours."""
+        mark = self._mark_on(action)
+        ours = bool(mark) and abs(mark.gate_until - row.eligible) <= _SLACK_SECONDS if mark else False
+        stamp = self.details.of(action.record, action.restarts).gate_stamp
+        return ours or self._delayed(row) or stamp.is_gate(row.eligible, row.submit)
 
     def _pin(
         self, actions: list[Action], lines: dict[Action, gates.Lines]
@@ -169,18 +207,19 @@ class Actuator:
         for action in actions:
             row = after.get((action.key, False))
             if row is None or row.nodes != frozenset(action.nodes):
-                failed[action] = _refused_or_unknown(
-                    answer, gates.job_id(action.key), "the node list did not take"
-                )
+                failed[action] = refused_or_unknown(answer, _ids(action), "the node list did not take")
         return failed
 
     def _scontrol(self, lines: list[str]) -> Answer:
+        """One scontrol for all; an act that needs nothing to be sent needs no scontrol."""
+        if not lines:
+            return Answer(("scontrol",), 0, "", "", 0.0)
         return self.commands.run("scontrol", stdin="\n".join([*lines, "exit", ""]))
 
     def _judge(self, action: Action, answer: Answer, after: Rows | str) -> tuple[Result, str]:
         if isinstance(after, str):
             return Result.UNKNOWN, after
-        row = after.get((action.key, action.whole_record))
+        row = after.get(_which(action))
         if row is None:
             return Result.UNKNOWN, "it is no longer listed"
         if self._took_effect(action, row):
@@ -190,7 +229,7 @@ class Actuator:
         if action.verb is Verb.CLOSE and row.state != JobState.WAITING:
             self._undo_late_hold(action, row)
             return Result.REFUSED, "it started first"
-        return _refused_or_unknown(answer, gates.job_id(action.key), "no effect was seen")
+        return refused_or_unknown(answer, _ids(action), "no effect was seen")
 
     def _took_effect(self, action: Action, row: Row) -> bool:
         if action.verb is Verb.REQUEUE:
@@ -199,13 +238,18 @@ class Actuator:
             held = row.priority == 0 and self._holds(action, row)
             gated = abs(row.eligible - int(action.until)) <= _SLACK_SECONDS
             return row.state == JobState.WAITING and (held or gated)
+        if action.verb is Verb.FREE:
+            kept = self._gated_by_us(action, row) and row.eligible > self.now() + 2
+            return row.state != JobState.WAITING or not (
+                kept or (row.priority == 0 and self._our_hold(action, row))
+            )
         open_now = row.eligible <= self.now() + 2 and row.priority > 0
         return row.state != JobState.WAITING or open_now
 
     def _undo_late_hold(self, action: Action, row: Row) -> None:
         """A hold that met a running job would keep it for ever if its node failed later (F2)."""
         if row.priority == 0 and row.state == JobState.RUNNING and self._holds(action, row):
-            self._scontrol([f"release {gates.job_id(action.key)}"])
+            self._scontrol([f"release {self._job(action, row)}"])
 
     # -- memory -------------------------------------------------------------------------------------------
 
@@ -213,8 +257,8 @@ class Actuator:
         """Marks of what is about to be imposed, durable before it is: a crash in between is then undone too."""
         ahead = []
         for action in actions:
-            row = rows[action.key, action.whole_record]
-            old = self.marks.get(action.key, action.whole_record)
+            row = rows[_which(action)]
+            old = self._mark_on(action)
             pinned = bool(old and old.pinned)
             own_nodes = old.user_nodes if old and old.pinned else row.node_text
             if action.verb is Verb.CLOSE:
@@ -244,7 +288,7 @@ class Actuator:
             if mark is None:
                 continue
             if outcome.result is not Result.DONE:
-                keep += [replace(mark, set_at=0.0)] if action.verb is Verb.CLOSE else []
+                keep += self._after_failure(outcome, mark)
                 continue
             if action.verb is Verb.CLOSE:
                 keep.append(self._mark(action, mark.gate_until, False, ""))
@@ -255,28 +299,18 @@ class Actuator:
         self.marks.set(keep)
         self.marks.drop(drop)
 
-
-def _line_about(text: str, job: str) -> str:
-    """The error line that names this job, or the first one when none names any."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if re.search(rf"(?<![\d_]){re.escape(job)}(?![\d_])", line)]
-    return (named or lines or [""])[0]
-
-
-def _refused_or_unknown(answer: Answer, job: str, otherwise: str) -> tuple[Result, str]:
-    if answer.timed_out:
-        return Result.UNKNOWN, answer.complaint
-    line = _line_about(answer.err, job)
-    known = classify(line) if line else Class.UNKNOWN
-    return (Result.UNKNOWN if known is Class.UNKNOWN else Result.REFUSED), line[:200] or otherwise
+    def _after_failure(self, outcome: Outcome, mark: Mark) -> list[Mark]:
+        """A gate that was not set is not remembered as set, and a job that was not requeued not as held."""
+        if outcome.action.verb is Verb.CLOSE:
+            return [replace(mark, set_at=0.0)]
+        refused = outcome.action.verb is Verb.REQUEUE and outcome.result is Result.REFUSED
+        return [replace(mark, gate_until=0.0)] if refused and mark.gate_until == math.inf else []
 
 
-def _signalled(answer: Answer, job: str) -> tuple[Result, str]:
-    if answer.code == 0 and not answer.timed_out:
-        return Result.DONE, ""
-    named = [
-        line for line in answer.err.splitlines() if re.search(rf"(?<![\d_]){re.escape(job)}(?![\d_])", line)
-    ]
-    if answer.err.strip() and not named and not answer.timed_out and answer.code == 1:
-        return Result.DONE, ""  # others were refused, this one was not named
-    return _refused_or_unknown(answer, job, "the signal may not have arrived")
+def _which(action: Action) -> Which:
+    return action.key, action.whole_record
+
+
+def _ids(action: Action) -> tuple[str, str]:
+    """What Slurm may call the job in an error: the id that we gave, or its record's number."""
+    return gates.job_id(action.key), str(action.record)

@@ -91,7 +91,7 @@ class Commands:
                 full,
                 input=stdin if stdin is not None else "",
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 timeout=limit,
                 env=self.environment(),
@@ -99,6 +99,8 @@ class Commands:
             )
         except subprocess.TimeoutExpired:
             return Answer(full, -1, "", "", time.monotonic() - began, timed_out=True)
+        except OSError as problem:  # no memory or process to spare, or Slurm is being replaced under us
+            return Answer(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
         return Answer(full, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
 
 

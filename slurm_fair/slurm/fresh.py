@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
-from slurm_fair.slurm import hostlist
+from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.queue import UNSPLIT, Queue
 
 Which: TypeAlias = tuple[int, bool]  # key, and whether the unsplit array is meant
@@ -29,6 +31,8 @@ class Row:
     nodes: frozenset[str]
     node_text: str
     dependency: bool
+    record: int
+    tasks: str = ""  # of an unsplit array, as Slurm writes them
 
 
 Rows: TypeAlias = dict[Which, Row]
@@ -40,6 +44,13 @@ def look(queue: Queue, wanted: Iterable[Which]) -> Rows | str:
     rows = queue.read(sorted({str(key >> TASK_BITS) for key, _ in wanted}))
     if isinstance(rows, str):
         return rows
+    try:
+        return _by_job(rows, queue, wanted)
+    except SlurmTextError as wrong:
+        return f"squeue: {wrong}"
+
+
+def _by_job(rows: NDArray[np.void], queue: Queue, wanted: set[Which]) -> Rows:
     found: Rows = {}
     for raw in rows:
         base, task, row = int(raw["base"]), int(raw["task"]), _row(raw, queue)
@@ -63,6 +74,7 @@ def _tasks_of(base: int, wanted: set[Which]) -> dict[int, int]:
 
 def _row(raw: np.void, queue: Queue) -> Row:
     text = queue.node_lists.texts[int(raw["req_nodes"])]
+    tasks = words.task_list(queue.task_lists[int(raw["tasks"])]) if raw["task"] == UNSPLIT else ""
     return Row(
         JobState(int(raw["state"])),
         float(raw["submit"]),
@@ -73,4 +85,6 @@ def _row(raw: np.void, queue: Queue) -> Row:
         frozenset(hostlist.expand(text)),
         text,
         bool(raw["dependency"]),
+        int(raw["record"]),
+        tasks,
     )

@@ -7,27 +7,36 @@ strict patterns get in.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import label
 from slurm_fair.slurm import hostlist
 
-_ID = re.compile(r"[1-9]\d{0,9}(?:_\d{1,7})?")
-_TIME = re.compile(r"uts\d{9,11}|now(?:\+[1-9]\d?)?")
+_ID = re.compile(r"[1-9][0-9]{0,9}(?:_(?:[0-9]{1,7}|\[[0-9,-]{1,1000}\]))?")
+_TIME = re.compile(r"uts[0-9]{9,11}|now(?:\+[1-9][0-9]?)?")
 
 
 def job_id(key: int) -> str:
     """The id of a job or array task for a command line."""
-    text = label(key)
+    return _checked(label(key))
+
+
+def tasks_id(key: int, tasks: str) -> str:
+    """The id of an array's waiting tasks. Its plain id would mean the running tasks too, and hold them."""
+    return _checked(f"{label(key)}_[{tasks}]")
+
+
+def _checked(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise SlurmTextError(f"'{text}' is no job id")
+        raise SlurmTextError(f"'{text[:60]}' is no job id")
     return text
 
 
-def update(key: int, *, start: str = "", eligible: str = "", nodes: str | None = None) -> str:
+def update(job: str, *, start: str = "", eligible: str = "", nodes: str | None = None) -> str:
     """One update line; `nodes` = "" takes the list away."""
-    parts = [f"update jobid={job_id(key)}"]
+    parts = [f"update jobid={_checked(job)}"]
     if nodes is not None:
         parts.append(f"reqnodelist={hostlist.join(hostlist.expand(nodes))}")
     for name, value in (("starttime", start), ("eligibletime", eligible)):
@@ -50,30 +59,30 @@ class Lines:
     then: tuple[str, ...] = ()
 
 
-def close_lines(key: int, until: float, clear_nodes: str | None, hold: bool) -> Lines:
+def close_lines(job: str, until: float, clear_nodes: str | None, hold: bool) -> Lines:
     """Keep a job waiting."""
     if hold:
-        clear = (update(key, nodes=clear_nodes),) if clear_nodes is not None else ()
-        return Lines(then=(*clear, f"hold {job_id(key)}"))
-    return Lines(then=(update(key, start=uts(until), nodes=clear_nodes),))
+        clear = (update(job, nodes=clear_nodes),) if clear_nodes is not None else ()
+        return Lines(then=(*clear, f"hold {_checked(job)}"))
+    return Lines(then=(update(job, start=uts(until), nodes=clear_nodes),))
 
 
-def open_lines(key: int, nodes: str, next_second: bool, held: bool) -> Lines:
+def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> Lines:
     """Let a job start on these nodes; in the next second when it left a node in this one (fact 1)."""
     when = "now+1" if next_second else "now"
-    pin = (update(key, nodes=nodes),)
+    pin = (update(job, nodes=hostlist.join(nodes)),)
     if held:
-        return Lines(pin, (update(key, eligible="now+1"), f"release {job_id(key)}"))
-    return Lines(pin, (update(key, start=when),))
+        return Lines(pin, (update(job, eligible="now+1"), f"release {_checked(job)}"))
+    return Lines(pin, (update(job, start=when),))
 
 
-def requeue_lines(key: int, hold: bool) -> Lines:
+def requeue_lines(job: str, hold: bool) -> Lines:
     """Take a running job off its GPUs; `incomplete` leaves a job that has ended as it is."""
-    return Lines(then=(f"{'requeuehold' if hold else 'requeue'} incomplete {job_id(key)}",))
+    return Lines(then=(f"{'requeuehold' if hold else 'requeue'} incomplete {_checked(job)}",))
 
 
-def free_lines(key: int, clear_nodes: str | None, held: bool, next_second: bool) -> Lines:
-    """Undo everything of ours."""
-    when = "now+1" if next_second else "now"
-    lines = (update(key, start=when, nodes=clear_nodes),)
-    return Lines(then=(*lines, f"release {job_id(key)}") if held else lines)
+def free_lines(job: str, clear_nodes: str | None, gated: bool, held: bool, next_second: bool) -> Lines:
+    """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours."""
+    when = ("now+1" if next_second else "now") if gated or held else ""
+    update_line = (update(job, start=when, nodes=clear_nodes),) if when or clear_nodes is not None else ()
+    return Lines(then=(*update_line, f"release {_checked(job)}") if held else update_line)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from slurm_fair.errors import SlurmTextError
 
-_PART = re.compile(r"[^,\[\]]*(?:\[[^\[\]]*\][^,\[\]]*)*")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _MOST = 200_000
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -20,9 +20,13 @@ def expand(text: str) -> tuple[str, ...]:
     names: list[str] = []
     for part in _split(text):
         names.extend(_expand_part(part))
-        if len(names) > _MOST:
-            raise SlurmTextError(f"node list '{text[:60]}' names more than {_MOST} nodes")
+        _check_count(len(names), text)
     return tuple(names)
+
+
+def _check_count(count: int, text: str) -> None:
+    if count > _MOST:
+        raise SlurmTextError(f"node list '{text[:60]}' names more than {_MOST} nodes")
 
 
 def _split(text: str) -> list[str]:
@@ -38,24 +42,29 @@ def _split(text: str) -> list[str]:
 
 
 def _expand_part(part: str) -> list[str]:
-    head, bracket, rest = part.partition("[")
-    if not bracket:
-        return [head]
-    inside, _, tail = rest.partition("]")
-    tails = _expand_part(tail) if tail else [""]
-    numbers = [number for piece in inside.split(",") for number in _numbers(piece, part)]
-    return [f"{head}{number}{end}" for number in numbers for end in tails]
+    """One name or one bracketed expression, which may have several brackets."""
+    names = [""]
+    for piece in re.split(r"(\[[^\[\]]*\])", part):
+        ends = _numbers(piece[1:-1], part) if piece.startswith("[") and piece.endswith("]") else [piece]
+        _check_count(len(names) * len(ends), part)
+        names = [f"{name}{end}" for name in names for end in ends]
+    if not all(names) or any(letter in name for name in (names[0], names[-1]) for letter in "[]"):
+        raise SlurmTextError(f"node list '{part[:60]}' cannot be read")
+    return names
 
 
-def _numbers(piece: str, part: str) -> list[str]:
-    first, dash, last = piece.partition("-")
-    if not first.isdigit() or (dash and not last.isdigit()):
-        raise SlurmTextError(f"node list '{part[:60]}': '{piece}' is no number or range")
-    if not dash:
-        return [first]
-    if int(last) - int(first) > _MOST:
-        raise SlurmTextError(f"node list '{part[:60]}' is too long")
-    return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+def _numbers(inside: str, part: str) -> list[str]:
+    numbers: list[str] = []
+    for piece in inside.split(","):
+        match = _RANGE.fullmatch(piece)
+        if match is None:
+            raise SlurmTextError(f"node list '{part[:60]}': '{piece[:20]}' is no number or range")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise SlurmTextError(f"node list '{part[:60]}': '{piece[:20]}' runs backwards")
+        _check_count(len(numbers) + last - first + 1, part)
+        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return numbers
 
 
 def join(names: Iterable[str]) -> str:

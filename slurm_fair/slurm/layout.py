@@ -35,7 +35,9 @@ class LayoutBook:
         answer = self._commands.run("scontrol", "-d", "-o", "show", "job", str(record))
         if not answer.whole:
             return None
-        return read_layout(answer.out, nodes, gpus)
+        # The id of an array's first record lists the whole array.
+        mine = [line for line in answer.out.splitlines() if line.startswith(f"JobId={record} ")]
+        return read_layout(mine[0], nodes, gpus) if mine else None
 
 
 def read_layout(text: str, nodes: Iterable[str], gpus: int) -> Layout | None:

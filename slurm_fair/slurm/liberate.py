@@ -16,7 +16,7 @@ from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.actuator import Actuator
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
 from slurm_fair.slurm.queue import UNSPLIT, Queue
 
 
@@ -53,7 +53,9 @@ def liberate(
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
     waiting = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
-    details.learn(dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True)))
+    complaint = details.learn(dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True)))
+    if complaint and stamped_too:
+        raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
     known = {(mark.key, mark.whole_record): mark for mark in marks}
     if stamped_too:
         known |= _stamped(waiting, details, known)
@@ -75,8 +77,9 @@ def liberate(
 def _mark_of(row: np.void, known: dict[tuple[int, bool], Mark]) -> Mark | None:
     whole = row["task"] == UNSPLIT
     base, task = int(row["base"]), NO_TASK if whole else int(row["task"])
-    own = known.get((pack(base, task), bool(whole)))
-    return own or known.get((pack(base), True))
+    either = (known.get((pack(base, task), bool(whole))), known.get((pack(base), True)))
+    submit, restarts = float(row["submit"]), int(row["restarts"])
+    return next((mark for mark in either if mark and is_of(mark, submit, restarts)), None)
 
 
 def _free(row: np.void) -> Action:

@@ -8,11 +8,20 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 
-_ROW = np.dtype([("gate_until", "f8"), ("pinned", "?"), ("set_at", "f8")])
+_ROW = np.dtype(
+    [("gate_until", "f8"), ("pinned", "?"), ("set_at", "f8"), ("known", "?"), ("submit", "f8"), ("restarts", "i8")]
+)  # fmt: skip
 _NONE = np.zeros(1, _ROW)
+
+
+def is_of(mark: Mark, submit: float, restarts: int) -> bool:
+    """Whether a mark was set on this job: a requeue moves the submission and adds a restart, a reused id does
+    not add one."""
+    return restarts > mark.restarts or (restarts == mark.restarts and submit == mark.submit)
 
 
 class MarkSink(Protocol):
@@ -60,6 +69,11 @@ class MarkBook:
         """The mark of one job or unsplit array."""
         return self._marks.get((key, whole_record))
 
+    def covering(self, key: int, whole_record: bool, submit: float, restarts: int) -> Mark | None:
+        """The mark that speaks for a job: its own, or for an array task without one its array's."""
+        either = (self.get(key, whole_record), self.get(pack(key >> TASK_BITS), True))
+        return next((mark for mark in either if mark and is_of(mark, submit, restarts)), None)
+
     def all(self) -> list[Mark]:
         """Every mark in force."""
         return list(self._marks.values())
@@ -83,18 +97,20 @@ class MarkBook:
             self._marks.pop((mark.key, mark.whole_record), None)
         self._tables.clear()
 
-    def join(self, keys: Ints, whole_record: bool) -> NDArray[np.void]:
-        """The mark of each key as (gate_until, pinned, set_at); zeros where there is none."""
+    def join(self, keys: Ints, whole_record: bool, submit: Floats, restarts: Ints) -> NDArray[np.void]:
+        """The mark of each key as a row; zeros where there is none, or one of another job under the id."""
         sorted_keys, table = self._table(whole_record)
         at = find(sorted_keys, keys)
         joined: NDArray[np.void] = np.concatenate([table, _NONE])[at]
+        same_run = (restarts == joined["restarts"]) & (submit == joined["submit"])
+        joined[~(same_run | (restarts > joined["restarts"]))] = _NONE[0]
         return joined
 
     def _table(self, whole_record: bool) -> tuple[Ints, NDArray[np.void]]:
         if whole_record not in self._tables:
             marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
-            rows = np.array([(m.gate_until, m.pinned, m.set_at) for m in marks], dtype=_ROW)
+            rows = np.array([(m.gate_until, m.pinned, m.set_at, True, m.submit, m.restarts) for m in marks], dtype=_ROW)
             self._tables[whole_record] = keys, rows
         return self._tables[whole_record]
 

@@ -29,6 +29,7 @@ _USABLE = frozenset(
         "powered_down",
         "powering_up",
         "reserved",
+        "dynamic_norm",
     )
 )
 
@@ -92,14 +93,16 @@ def _node(row: list[str]) -> RawNode:
         raise SlurmTextError(f"'{name[:60]}' is no node name")
     gpus, kind = words.gres_gpus("" if words.is_nothing(gres) else gres)
     busy, _ = words.gres_gpus("" if words.is_nothing(used) else used)
-    taken, _, _, total = (words.number(part) for part in cpus.split("/"))
+    counts = [words.number(part) for part in cpus.split("/")]
+    if len(counts) != 4:
+        raise SlurmTextError(f"'{cpus[:40]}' is no CPU count of node {name}")
     return RawNode(
         name,
         gpus,
         kind,
         busy,
-        total,
-        taken,
+        counts[3],
+        counts[0],
         words.megabytes(memory),
         words.megabytes(allocated),
         state.lower(),
@@ -134,7 +137,7 @@ def read_reservations(commands: Commands) -> tuple[Reservation, ...] | str:
 
 def _reservations(lines: Iterable[str]) -> Iterable[Reservation]:
     for line in lines:
-        pairs = dict(_PAIR.findall(line))
+        pairs = dict(reversed(_PAIR.findall(line)))  # a comment at the end may repeat a key: the first counts
         if "ReservationName" not in pairs:
             continue
         yield Reservation(

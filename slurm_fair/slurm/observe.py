@@ -212,9 +212,9 @@ def _why(seen: Sighting, name: str) -> str:
 
 def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
     """Whose gate keeps each waiting row back: ours by marks or stamp, Slurm's requeue delay, the user's."""
-    by_job = seen.marks.join(key, whole_record=False)
-    by_array = seen.marks.join(pack_keys(raw["base"], np.full(len(raw), -1)), whole_record=True)
-    mark = np.where(raw["task"] == UNSPLIT, by_array, by_job)
+    by_job, by_array = _marks(raw, key, seen)
+    # A task split off an array has its array's mark until it gets its own.
+    mark = np.where(by_job["known"], by_job, by_array)
     waiting = raw["state"] == JobState.WAITING
     ahead = waiting & (raw["eligible"] > seen.time + _OPENING_SECONDS)
     # Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
@@ -224,12 +224,18 @@ def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
     ours = ahead & (marked | requeued)
     stamped = _by_stamp(raw, ahead & ~ours, seen)
     held = waiting & (raw["priority"] == 0)
-    held_by_us = held & ((mark["gate_until"] == np.inf) | _stamped_holds(raw, held, seen))
+    held_by_us = held & ((mark["gate_until"] == np.inf) | _stamped_holds(raw, held & ~mark["known"], seen))
     ours |= stamped
     until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
-    own_begin = ahead & ~ours & ~held_by_us
+    own_begin = ahead & ~ours
     pinned, set_at = mark["pinned"].copy(), np.maximum(by_job["set_at"], by_array["set_at"])
     return Gates(ours | held_by_us, until, held_by_us, own_begin, pinned, set_at)
+
+
+def _marks(raw: NDArray[np.void], key: Ints, seen: Sighting) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    arrays = pack_keys(raw["base"], np.full(len(raw), -1))
+    by_job = seen.marks.join(key, False, raw["submit"], raw["restarts"])
+    return by_job, seen.marks.join(arrays, True, raw["submit"], raw["restarts"])
 
 
 def _same_time(mark: NDArray[np.void], raw: NDArray[np.void]) -> Bools:
@@ -249,7 +255,7 @@ def _by_stamp(raw: NDArray[np.void], candidates: Bools, seen: Sighting) -> Bools
 
 
 def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Sighting) -> Bools:
-    """User holds that are the gate of a job submitted so; one that its user set later has no restart count 0."""
+    """User holds that are the gate of a job submitted so. Once we have touched it, a user's hold is the user's."""
     result = np.zeros(len(raw), dtype=bool)
     if seen.config.slurm.gate != "hold":
         return result

@@ -26,7 +26,11 @@ FIELDS = (
 )  # fmt: skip
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
 
+# Else squeue folds the waiting tasks of an array into one row, whatever their restarts, nodes and begin times.
+_SPLIT = "--array-unique"
+
 NO_TASK, UNSPLIT = -1, -2
+_MANY_NAMES = 20_000
 
 # What holds its GPUs is RUNNING, ENDING or SUSPENDED; a word that we do not know is never guessed at.
 STATES = {
@@ -96,7 +100,7 @@ class Queue:
     def read(self, ids: Sequence[str] = ()) -> NDArray[np.void] | str:
         """Every listed job (or some ids) as RAW rows, or why the answer is not valid."""
         only = ("-j", only_ids(ids)) if ids else ()
-        answer = self.commands.run("squeue", "-h", "-a", "-t", "all", *only, "-O", _FORMAT)
+        answer = self.commands.run("squeue", "-h", "-a", "-t", "all", _SPLIT, *only, "-O", _FORMAT)
         if ids and not answer.whole and "Invalid job id" in answer.err:
             return np.zeros(0, RAW)  # the only id asked for is gone from memory
         if not answer.whole:
@@ -111,6 +115,8 @@ class Queue:
         if lines.pop().strip():
             raise SlurmTextError("the last row is cut off")
         lines = [line.lstrip("\n") for line in lines]
+        if remember:
+            self._forget_if_grown(len(lines))
         fresh = [line for line in lines if line not in self._lines]
         parsed = np.array([self._parse(line) for line in fresh], dtype=RAW)
         table = np.concatenate([self._parsed, parsed])
@@ -119,6 +125,14 @@ class Queue:
         if remember:
             self._parsed, self._lines = rows, {line: row for row, line in enumerate(lines)}
         return rows
+
+    def _forget_if_grown(self, rows: int) -> None:
+        """Node lists, reasons and task lists are new for ever: begin anew before they fill the memory."""
+        known = len(self.node_lists.texts) + len(self.reasons.texts) + len(self.task_lists)
+        if known < _MANY_NAMES + 4 * rows:
+            return
+        self.node_lists, self.reasons, self.task_lists = Names(), Names(), []
+        self._task_texts, self._lines, self._parsed = {}, {}, np.zeros(0, RAW)
 
     def _parse(self, line: str) -> tuple[Any, ...]:
         columns = line.split(BETWEEN)
@@ -154,8 +168,8 @@ class Queue:
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
         if words.is_nothing(task):
             return record, NO_TASK, -1, 0
-        if task.isdigit():
-            return words.number(base), int(task), -1, 0
+        if task.isascii() and task.isdigit():
+            return words.number(base), words.number(task), -1, 0
         if task not in self._task_texts:
             numbers, limit = words.task_numbers(task)
             self.task_lists.append(numbers)

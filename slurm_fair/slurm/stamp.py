@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_TOKEN = re.compile(r"(?:^|\s)slurm_fair:v(\d)((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
+_TOKEN = re.compile(r"(?:^|\s)slurm_fair:v([0-9])((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
 SIGNALS = ("USR1", "USR2", "TERM")
 _SLACK_SECONDS = 3.0  # `now+600` is computed by sbatch, before Slurm notes the submission
 
@@ -40,6 +40,6 @@ def read_stamp(comment: str) -> Stamp | None:
         return None
     keys = dict(pair.split("=", 1) for pair in match[2].split(",") if pair)
     signal, grace, gate = keys.get("signal", "USR2"), keys.get("grace", "0"), keys.get("gate", "")
-    if signal not in SIGNALS or not grace.isdigit() or not re.fullmatch(r"|uts\d+|\+\d+|hold", gate):
+    if signal not in SIGNALS or not re.fullmatch(r"[0-9]{1,6}", grace) or not re.fullmatch(r"|uts[0-9]{1,12}|\+[0-9]{1,9}|hold", gate):
         return None
     return Stamp(min(int(match[1]), 1), signal, float(grace), gate)

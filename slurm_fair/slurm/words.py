@@ -11,10 +11,13 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model.columns import Ints
 
 _NOTHING = frozenset({"", "N/A", "NONE", "(null)", "None", "Unknown", "n/a"})
-_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)[cn]?")
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DURATION = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,9})(?:\.[0-9]+)?")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)[cn]?")
 _MEGABYTES = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-_TASKS = re.compile(r"\[?([0-9,:\-]+)(?:%(\d+))?\]?")
+_TASKS = re.compile(r"\[?([0-9,:\-]+)(?:%([0-9]{1,9}))?\]?")
+_SPAN = re.compile(r"([0-9]{1,8})(?:-([0-9]{1,8}))?(?::([0-9]{1,8}))?")
+_MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
 
 
 def is_nothing(text: str) -> bool:
@@ -26,20 +29,19 @@ def epoch(text: str) -> float:
     """Epoch seconds; 0 for an unset time."""
     if text in _NOTHING:
         return 0.0
-    try:
-        return float(int(text))
-    except ValueError:
-        raise SlurmTextError(f"'{text[:40]}' is no time in epoch seconds") from None
+    if not _WHOLE.fullmatch(text):
+        raise SlurmTextError(f"'{text[:40]}' is no time in epoch seconds")
+    return float(int(text))
 
 
 def number(text: str) -> int:
-    """A whole number; 0 for an empty field. Slurm abbreviates node counts as 1K only when unasked."""
+    """A whole number, the lower end of a range; 0 for an empty field."""
     if text in _NOTHING:
         return 0
-    try:
-        return int(text.split("-")[0])
-    except ValueError:
-        raise SlurmTextError(f"'{text[:40]}' is no whole number") from None
+    first = re.sub(r"(?<=[0-9])-[0-9]{1,18}\Z", "", text)
+    if not _WHOLE.fullmatch(first):
+        raise SlurmTextError(f"'{text[:40]}' is no whole number")
+    return int(first)
 
 
 def duration_seconds(text: str) -> float:
@@ -73,8 +75,8 @@ def tres(text: str) -> dict[str, str]:
 
 def tres_gpus(counts: dict[str, str]) -> tuple[int, str]:
     """GPUs and their type ("" = any, "+" = several) in a TRES mapping."""
-    typed = {name.split(":", 1)[1]: int(n) for name, n in counts.items() if name.startswith("gres/gpu:")}
-    plain = int(counts.get("gres/gpu", 0))
+    typed = {name.split(":", 1)[1]: number(n) for name, n in counts.items() if name.startswith("gres/gpu:")}
+    plain = number(counts.get("gres/gpu", "0"))
     named = [name for name, n in typed.items() if n]
     kind = named[0] if len(named) == 1 else ("+" if named else "")
     return max(plain, sum(typed.values())), kind
@@ -88,8 +90,8 @@ def gres_gpus(text: str) -> tuple[int, str]:
         pieces = name.split(":") if "=" not in name else name.replace("=", ":").split(":")
         if pieces[0] != "gpu":
             continue
-        count = int(pieces[-1]) if len(pieces) > 1 and pieces[-1].isdigit() else 1
-        kind = pieces[1] if len(pieces) > 1 and not pieces[1].isdigit() else ""
+        count = number(pieces[-1]) if len(pieces) > 1 and _WHOLE.fullmatch(pieces[-1]) else 1
+        kind = pieces[1] if len(pieces) > 1 and not _WHOLE.fullmatch(pieces[1]) else ""
         total += count
         kinds |= {kind} if kind and count else set()
     return total, kinds.pop() if len(kinds) == 1 else ("+" if kinds else "")
@@ -98,11 +100,17 @@ def gres_gpus(text: str) -> tuple[int, str]:
 def task_numbers(text: str) -> tuple[Ints, int]:
     """Tasks and %limit of an unsplit array: `0-5,9,10-20:2%3`."""
     match = _TASKS.fullmatch(text)
-    if match is None:
-        raise SlurmTextError(f"'{text[:60]}' is no list of array tasks")
+    spans = [_SPAN.fullmatch(piece) for piece in match[1].split(",")] if match else [None]
     numbers: list[Ints] = []
-    for piece in match[1].split(","):
-        span, _, step = piece.partition(":")
-        first, dash, last = span.partition("-")
-        numbers.append(np.arange(int(first), int(last if dash else first) + 1, int(step or 1)))
-    return np.concatenate(numbers).astype(np.int64), int(match[2] or 0)
+    for span in spans:
+        if span is None or int(span[2] or span[1]) >= _MOST_TASKS or int(span[3] or 1) == 0:
+            raise SlurmTextError(f"'{text[:60]}' is no list of array tasks")
+        numbers.append(np.arange(int(span[1]), int(span[2] or span[1]) + 1, int(span[3] or 1)))
+    return np.concatenate(numbers).astype(np.int64), int((match and match[2]) or 0)
+
+
+def task_list(numbers: Ints) -> str:
+    """Task numbers as Slurm writes them: `0-5,9`."""
+    ordered = np.unique(numbers)
+    parts = np.split(ordered, np.flatnonzero(np.diff(ordered) > 1) + 1)
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in parts if len(run))

@@ -1,0 +1,138 @@
+"""The configuration in words: one line per key, from which the commented file and docs/configuration.md are made.
+
+`python -m slurm_fair.config_words` prints docs/configuration.md anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from slurm_fair.config import CHOICES, DEFAULT_PATH, Config
+
+SECTIONS = {
+    "scope": "Which jobs are managed. Jobs without GPUs, srun and salloc, heterogeneous jobs and jobs in "
+    "reservations are left to plain Slurm in any case.",
+    "lease": "The lease rules. All lengths are seconds.",
+    "policy": "Who gets the next lease. A policy's own settings go into a section [policy.<name>].",
+    "tenants": "A tenant is a Slurm account.",
+    "slurm": "How to talk to Slurm.",
+    "storage": "The journal: what was seen, decided and done.",
+    "guard": "Limits on what one tick may do; what exceeds them waits for the next tick.",
+    "log": "The daemon's log, on standard error.",
+}
+KEYS = {
+    "scope.partitions": "managed partitions; empty: every partition that has GPUs",
+    "scope.accounts": "managed accounts (tenants); empty: all",
+    "scope.qos": "managed QOS; empty: all",
+    "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
+    "lease.interval": "how often the cluster is looked at; at most a third of the term is sensible",
+    "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
+    "lease.min_runtime": "a job that was started is not asked before it ran so long",
+    "lease.align": "aligned: leases end together, so that large jobs find room; rolling: each a term after its start",
+    "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
+    "lease.publish_dir": "folder on a shared file system for lease ends and the queue, which users may read; "
+    "empty: none",
+    "policy.name": "the policy in force",
+    "policy.settings": "settings of a policy, in a section of its name",
+    "tenants.weights": "weight by account, such as { vision = 2 }; without one Slurm's shares hold",
+    "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
+    "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
+    "hold: a hold that only the controller or its dead-man lifts",
+    "slurm.transport": "cli: Slurm's commands; pyslurm: only with it; auto: pyslurm where it fits this Slurm",
+    "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; none: not at all",
+    "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
+    "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
+    "slurm.timeout": "seconds after which a Slurm command is given up",
+    "slurm.client_timeout": "MessageTimeout of our own calls, so that a dead controller costs seconds",
+    "slurm.requeue_delay": "seconds that Slurm keeps a requeued job back by itself (`slurm-fair check` tells)",
+    "storage.dir": "folder of the journal, on a local disk, for the daemon's account alone",
+    "storage.keep_days": "how long whole ticks are kept; what reports are made of is kept longer",
+    "storage.max_mb": "size above which old ticks go earlier",
+    "guard.max_revokes": "jobs asked or requeued in one tick, at most",
+    "guard.max_opens": "gates opened in one tick, at most",
+    "guard.max_closes": "gates closed or renewed in one tick, at most",
+    "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; more is believed only when seen again",
+    "log.level": "how much is said",
+    "log.json": "one JSON object a line instead of text",
+}
+_HEAD = f"""\
+# The configuration of slurm_fair. The usual place is {DEFAULT_PATH}; $SLURM_FAIR_CONFIG or --config name another.
+# Every key is optional; what stands here behind a # is the default. `slurm-fair check` looks whether it fits
+# this cluster, and `systemctl reload slurm-fair` (SIGHUP) takes a changed file over; a bad one is refused.
+"""
+
+
+def keys() -> Iterator[tuple[str, str, Any]]:
+    """Section, key and default of everything that can be set, in order."""
+    default = Config()
+    for section in fields(Config):
+        part = getattr(default, section.name)
+        if is_dataclass(part):
+            for key in fields(part):
+                yield section.name, key.name, getattr(part, key.name)
+
+
+def toml(value: Any) -> str:
+    """A default as TOML writes it."""
+    if isinstance(value, Mapping):
+        return "{}"
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
+
+
+def commented_file(given: Mapping[str, Any], partitions: tuple[str, ...] = ()) -> str:
+    """The configuration file with every key; only the keys `given` are in force."""
+    lines, now = [_HEAD.rstrip()], ""
+    for section, key, default in keys():
+        if section != now:
+            lines += ["", f"# {SECTIONS[section]}", f"[{section}]"]
+            now = section
+        name = f"{section}.{key}"
+        if name == "policy.settings":
+            lines += ["", f"# {KEYS[name]}", "#[policy.astraea]"]
+            continue
+        lines += ["", f"# {KEYS[name]}{_choice(name)}"]
+        if name == "scope.partitions" and partitions:
+            lines.append(f"# with GPUs in this cluster: {toml(partitions)}")
+        lines.append(f"{key} = {toml(given[name])}" if name in given else f"#{key} = {toml(default)}")
+    return "\n".join(lines) + "\n"
+
+
+def _choice(name: str) -> str:
+    return f" ({' | '.join(CHOICES[name])})" if name in CHOICES else ""
+
+
+def page() -> str:
+    """docs/configuration.md."""
+    lines = [_PAGE_HEAD.rstrip()]
+    now = ""
+    for section, key, default in keys():
+        if section != now:
+            lines += ["", f"## [{section}]", "", SECTIONS[section], "", "| key | default | meaning |"]
+            lines.append("| --- | --- | --- |")
+            now = section
+        name = f"{section}.{key}"
+        choice = f" One of {', '.join(f'`{word}`' for word in CHOICES[name])}." if name in CHOICES else ""
+        shown = "`[policy.<name>]`" if name == "policy.settings" else f"`{key}`"
+        lines.append(f"| {shown} | `{toml(default)}` | {_cell(KEYS[name])}.{choice} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    sentence = text[0].upper() + text[1:]
+    return sentence.replace("|", "\\|")
+
+
+_PAGE_HEAD = f"""\
+# Configuration
+
+One TOML file: `{DEFAULT_PATH}`, or the one that `$SLURM_FAIR_CONFIG` or `--config` names. Every key is optional.
+An unknown key or a value of the wrong kind is refused with one line that names the nearest known key, and nothing starts (exit code 2).
+`slurm-fair init` writes this file with comments, `slurm-fair check` says whether it fits the cluster.
+`systemctl reload slurm-fair` (SIGHUP) takes changes over; a bad file is refused and the old configuration stays. `[storage]` and `slurm.conf` need a restart.
+"""
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,140 @@
+"""The demo's cluster, tenants and jobs, as plain values; lengths are counted in leases so that all of it scales."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from slurm_fair.errors import InputError
+
+STEP_SECONDS = 0.2
+SHORTEST_LEASE_SECONDS = 3.0
+FLOOD, SECOND, THIRD = "vision", "nlp", "speech"
+WEIGHTS: Mapping[str, int] = MappingProxyType({FLOOD: 1, SECOND: 1, THIRD: 2})
+
+
+@dataclass(frozen=True, slots=True)
+class DemoJob:
+    """One submission: a counter that runs for so many steps on its gang."""
+
+    name: str
+    tenant: str
+    nodes: int
+    gpus_per_node: int
+    at_seconds: float
+    steps: int
+
+    @property
+    def gpus(self) -> int:
+        """The gang."""
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def work_seconds(self) -> float:
+        """How long it runs when nobody interrupts it."""
+        return self.steps * STEP_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that both acts of the demo have in common."""
+
+    nodes: int
+    gpus_per_node: int
+    lease_seconds: float
+    grace_seconds: float
+    jobs: tuple[DemoJob, ...]
+    weights: Mapping[str, int]
+    interval_seconds: float = 1.0
+
+    @property
+    def total_gpus(self) -> int:
+        """All GPUs of the cluster."""
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def work_gpu_seconds(self) -> float:
+        """What the jobs need in all."""
+        return sum(job.gpus * job.work_seconds for job in self.jobs)
+
+    @property
+    def limit_seconds(self) -> float:
+        """When an act that is not over has gone wrong: four times what a full cluster would need."""
+        return 30.0 + 4 * self.work_gpu_seconds / self.total_gpus
+
+
+@dataclass(frozen=True, slots=True)
+class _Wave:
+    """One tenant's submissions: gangs in this order, over and over until they want so many clusters."""
+
+    tenant: str
+    gangs: Sequence[int]
+    clusters: float
+    at_leases: float
+    apart_leases: float
+    work_leases: float
+
+
+def full(nodes: int = 4, gpus_per_node: int = 8, lease_seconds: float = 8.0) -> Scenario:
+    """About 30 jobs: one tenant floods, the others come half a lease later, one job wants the whole cluster."""
+    _check(nodes, gpus_per_node, lease_seconds)
+    node, half, quarter = gpus_per_node, max(1, gpus_per_node // 2), max(1, gpus_per_node // 4)
+    pair = min(2, nodes) * node
+    waves = (
+        _Wave(FLOOD, (half, node, quarter, quarter, half, quarter, quarter), 1.5, 0.0, 0.0, 2.25),
+        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.5, 0.05, 1.9),
+        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.05, 1.75),
+    )
+    return _scenario(nodes, gpus_per_node, lease_seconds, waves, whole_cluster_leases=2.0)
+
+
+def quick(lease_seconds: float = 5.0) -> Scenario:
+    """The same in small: two nodes with four GPUs each, about ten jobs, half a minute."""
+    _check(2, 4, lease_seconds)
+    waves = (
+        _Wave(FLOOD, (2, 4, 2, 2, 2), 1.5, 0.0, 0.0, 1.4),
+        _Wave(SECOND, (1, 2, 1, 2), 0.7, 0.4, 0.05, 1.4),
+        _Wave(THIRD, (4, 2, 2), 0.9, 0.5, 0.05, 1.4),
+    )
+    return _scenario(2, 4, lease_seconds, waves, whole_cluster_leases=0.8)
+
+
+def _scenario(
+    nodes: int, gpus_per_node: int, lease_seconds: float, waves: Sequence[_Wave], whole_cluster_leases: float
+) -> Scenario:
+    last = max(wave.at_leases for wave in waves)
+    long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.3) * lease_seconds,
+                whole_cluster_leases * lease_seconds)  # fmt: skip
+    jobs = [job for wave in waves for job in _jobs(wave, nodes, gpus_per_node, lease_seconds)]
+    ordered = sorted([*jobs, long], key=lambda job: job.at_seconds)
+    grace = min(5.0, max(2.0, lease_seconds / 2))
+    return Scenario(nodes, gpus_per_node, lease_seconds, grace, tuple(ordered), WEIGHTS)
+
+
+def _jobs(wave: _Wave, nodes: int, gpus_per_node: int, lease_seconds: float) -> Iterator[DemoJob]:
+    wanted = 0
+    for number, gang in enumerate(itertools.cycle(wave.gangs)):
+        if wanted >= wave.clusters * nodes * gpus_per_node:
+            return
+        wanted += gang
+        across = -(-gang // gpus_per_node)
+        at = (wave.at_leases + number * wave.apart_leases) * lease_seconds
+        # Not all of one length, so that they do not end together.
+        work = wave.work_leases * lease_seconds * (0.85 + 0.1 * (number % 4))
+        yield _job(f"{wave.tenant}-{number + 1:02}", wave.tenant, across, gang // across, at, work)
+
+
+def _job(name: str, tenant: str, nodes: int, gpus: int, at_seconds: float, work_seconds: float) -> DemoJob:
+    return DemoJob(name, tenant, nodes, gpus, round(at_seconds, 2), max(1, round(work_seconds / STEP_SECONDS)))
+
+
+def _check(nodes: int, gpus_per_node: int, lease_seconds: float) -> None:
+    if nodes < 1 or gpus_per_node < 1:
+        raise InputError("the demo needs at least one node with one GPU: see --nodes and --gpus-per-node")
+    if lease_seconds < SHORTEST_LEASE_SECONDS:
+        raise InputError(
+            f"--lease {lease_seconds:g}: starting a job takes about a second, so give {SHORTEST_LEASE_SECONDS:g} "
+            "or more"
+        )

@@ -1,0 +1,19 @@
+"""What all tests share: long proofs run only when asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The one switch of `make prove`."""
+    parser.addoption("--prove", action="store_true", help="also run the long proofs (marker: prove)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip long proofs, and say so, unless they are asked for."""
+    if config.getoption("--prove"):
+        return
+    for item in items:
+        if item.get_closest_marker("prove"):
+            item.add_marker(pytest.mark.skip(reason="a long proof: run it with --prove"))

@@ -1,0 +1,297 @@
+"""What every policy keeps to, whatever it decides: each registered one passes before it has a test of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Verdict
+from slurm_fair.policy import View, load, names
+from tests.accounts import Account, view
+from tests.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
+
+NOW = 10_000.0
+PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")
+# GPUs, least number of nodes, GPUs per node
+SHAPES = [(n, 1, 0) for n in (1, 1, 1, 1, 2, 3, 4, 8, 12)] + [
+    (2, 1, 1),
+    (4, 2, 2),
+    (3, 2, 0),
+    (4, 2, 0),
+    (5, 2, 0),
+]
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+accounts = st.builds(
+    Account, st.sampled_from([0.0, 900.0, 5e4]), st.sampled_from([0.0, 1e3, 1e5]), st.sampled_from([0.0, 1.0])
+)
+node_specs = st.builds(
+    NodeSpec,
+    gpus=st.sampled_from([1, 2, 4, 4, 8]),
+    gpus_others=st.sampled_from([0, 0, 0, 1]),
+    gpu_type=st.sampled_from(TYPES),
+    cpus=st.just(16),
+    cpus_others=st.sampled_from([0, 0, 14]),
+    memory_mb=st.just(16),
+    usable=st.sampled_from([True, True, True, False]),
+    partitions=st.sampled_from([("p",), ("q",), ("p", "q")]),
+)
+
+
+@st.composite
+def views(draw: Draw) -> View:
+    """A small cluster in any state that can be, with promises that are covered."""
+    nodes = {f"n{i}": spec for i, spec in enumerate(draw(st.lists(node_specs, min_size=1, max_size=5)))}
+    free = {name: spec.gpus - spec.gpus_others for name, spec in nodes.items()}
+    jobs: list[JobSpec] = []
+    held: list[LeaseSpec] = []
+    for base in range(1, 1 + draw(st.integers(0, 6))):
+        on = _some_free(draw, free)
+        if on:
+            _holder(draw, base, on, jobs, held)
+    jobs += [_waiting(draw, base, list(nodes)) for base in range(20, 20 + draw(st.integers(0, 8)))]
+    jobs += _array(draw)
+    weights = {name: draw(st.sampled_from([0.0, 1.0, 3.0])) for name in TENANTS}
+    seen = snapshot(time=NOW, nodes=nodes, jobs=jobs, weights=weights)
+    labels = [str(j.base) if j.task < 0 else f"{j.base}_{j.task}" for j in jobs]
+    return view(
+        seen,
+        leases(*held),
+        {name: draw(accounts) for name in TENANTS},
+        {label: draw(accounts) for label in labels if draw(st.booleans())},
+    )
+
+
+def _some_free(draw: Draw, free: dict[str, int]) -> dict[str, int]:
+    on: dict[str, int] = {}
+    for name in draw(st.lists(st.sampled_from(sorted(free)), min_size=1, max_size=2, unique=True)):
+        if free[name] > 0:
+            on[name] = draw(st.integers(1, free[name]))
+            free[name] -= on[name]
+    return on
+
+
+def _holder(draw: Draw, base: int, on: dict[str, int], jobs: list[JobSpec], held: list[LeaseSpec]) -> None:
+    """A job that holds GPUs, or one that was promised them."""
+    kind = draw(st.sampled_from(["over", "over", "over", "runs", "revoking", "promised", "unleased"]))
+    common = {"gpus": sum(on.values()), "tenant": draw(st.sampled_from(TENANTS)), "partition": "p"}
+    common |= {"cpus": draw(st.integers(0, 3)), "checkpoints": draw(st.sampled_from([True, True, False]))}
+    if kind == "promised":
+        jobs.append(job(base, **common))
+    else:
+        states = st.sampled_from([JobState.RUNNING, JobState.RUNNING, *HOLDING])
+        jobs.append(job(base, on=on, state=draw(states), **common))
+    phase = {"revoking": LeasePhase.REVOKING, "promised": LeasePhase.GRANTED}.get(kind, LeasePhase.RUNNING)
+    if kind != "unleased":
+        end = NOW - 1 if kind == "over" else NOW + 1
+        held.append(lease(base, on, phase=phase, end=end, renewals=draw(st.integers(0, 4))))
+
+
+def _waiting(draw: Draw, base: int, nodes: list[str]) -> JobSpec:
+    named = st.lists(st.sampled_from(nodes), max_size=1)
+    gpus, nodes_asked, per_node = draw(st.sampled_from(SHAPES))
+    return job(
+        base,
+        gpus=gpus,
+        nodes=nodes_asked,
+        gpus_per_node=per_node,
+        gpu_type=draw(st.sampled_from(["", "", *TYPES])),
+        cpus=draw(st.sampled_from([1, 1, 8])),
+        partition=draw(st.sampled_from(PARTITIONS)),
+        tenant=draw(st.sampled_from(TENANTS)),
+        submit=float(draw(st.integers(0, 3))),
+        blocked=draw(st.sampled_from([Blocked.NOT_BLOCKED] * 5 + [Blocked.USER_HOLD])),
+        wanted=tuple(draw(named)) if draw(st.integers(0, 4)) == 0 else (),
+        barred=tuple(draw(named)) if draw(st.integers(0, 4)) == 0 else (),
+    )
+
+
+def _array(draw: Draw) -> Iterator[JobSpec]:
+    limit = draw(st.integers(1, 3))
+    for task in range(draw(st.integers(0, 4))):
+        yield job(50, task=task, array_limit=limit, partition="p", tenant="c")
+
+
+every_policy = pytest.mark.parametrize("name", names())
+some = settings(max_examples=150, deadline=None)
+
+
+def planned(name: str, seen: View) -> tuple[Snapshot, Plan]:
+    """The plan of the policy with its default settings."""
+    return seen.snapshot, load(name, {}).plan(seen)
+
+
+def sites_of(plan: Plan, row: int) -> dict[int, int]:
+    """GPUs by node of one granted row."""
+    mine = plan.places.row == row
+    return dict(zip(plan.places.node[mine].tolist(), plan.places.gpus[mine].tolist(), strict=True))
+
+
+def rows_of(plan: Plan, verdict: Verdict) -> list[int]:
+    """Rows with this verdict."""
+    return [int(row) for row in np.flatnonzero(plan.verdict == verdict)]
+
+
+def free_after(seen: View, plan: Plan, what: str) -> list[int]:
+    """GPUs, CPUs or memory of each node that nobody has when the plan is carried out."""
+    nodes, jobs = seen.snapshot.nodes, seen.snapshot.jobs
+    others = {"gpus": nodes.gpus_others, "cpus": nodes.cpus_others, "memory_mb": nodes.memory_others_mb}[what]
+    free: list[int] = (getattr(nodes, what) - others).tolist()
+    stays = [(*each, True) for each in _held_or_promised(seen) if plan.verdict[each[0]] != Verdict.REVOKE]
+    placed = zip(plan.places.row.tolist(), plan.places.node.tolist(), plan.places.gpus.tolist(), strict=True)
+    parts = Counter(row for row, *_ in stays) + Counter(plan.places.row.tolist())
+    for row, node, gpus, *_ in [*stays, *placed]:
+        free[node] -= gpus if what == "gpus" else -(-int(getattr(jobs, what)[row]) // parts[row])
+    return free
+
+
+def _held_or_promised(seen: View) -> Iterator[tuple[int, int, int]]:
+    held = seen.snapshot.held
+    yield from zip(held.row.tolist(), held.node.tolist(), held.gpus.tolist(), strict=True)
+    row_of = {key: row for row, key in enumerate(seen.snapshot.jobs.key.tolist())}
+    node_of = {name: node for node, name in enumerate(seen.snapshot.nodes.names)}
+    table = seen.leases
+    for row, node, gpus in zip(table.places.row, table.places.node, table.places.gpus, strict=True):
+        if table.phase[row] == LeasePhase.GRANTED:
+            yield row_of[int(table.key[row])], node_of[table.node_names[int(node)]], int(gpus)
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_no_node_is_given_more_than_it_has(name: str, seen: View) -> None:
+    _, plan = planned(name, seen)
+    used = set(plan.places.node.tolist())
+    for what in ("gpus", "cpus", "memory_mb"):
+        free = free_after(seen, plan, what)
+        assert all(free[node] >= 0 for node in used), what
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_gangs_are_whole_and_lie_as_they_asked(name: str, seen: View) -> None:
+    snap, plan = planned(name, seen)
+    assert sorted(set(plan.places.row.tolist())) == rows_of(plan, Verdict.GRANT)
+    for row in rows_of(plan, Verdict.GRANT):
+        sites = sites_of(plan, row)
+        each = snap.jobs.gpus_per_node[row]
+        assert sum(sites.values()) == snap.jobs.gpus[row]
+        assert len(sites) >= snap.jobs.nodes[row] or each
+        assert not each or set(sites.values()) == {each}
+        assert len({int(snap.nodes.gpu_type[node]) for node in sites}) == 1
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_only_nodes_that_the_job_may_use(name: str, seen: View) -> None:
+    snap, plan = planned(name, seen)
+    for row in rows_of(plan, Verdict.GRANT):
+        nodes = list(sites_of(plan, row))
+        assert snap.nodes.usable[nodes].all()
+        assert snap.partitions.members[snap.jobs.partition[row], nodes].all()
+        assert snap.jobs.gpu_type[row] in (-1, *snap.nodes.gpu_type[nodes])
+        assert set(snap.wanted.nodes_of(row).tolist()) <= set(nodes)
+        assert not set(snap.barred.nodes_of(row).tolist()) & set(nodes)
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_every_job_has_the_verdict_that_its_state_allows(name: str, seen: View) -> None:
+    snap, plan = planned(name, seen)
+    ends = {int(key): (int(p), float(e)) for key, p, e in zip(*_lease_columns(seen), strict=True)}
+    assert len(plan.verdict) == len(snap.jobs)
+    for row in range(len(snap.jobs)):
+        state, blocked = JobState(snap.jobs.state[row]), Blocked(snap.jobs.blocked[row])
+        allowed = _allowed(state, blocked, ends.get(int(snap.jobs.key[row])))
+        assert Verdict(plan.verdict[row]) in allowed, (state, blocked)
+        stops = snap.jobs.checkpoints[row] and snap.jobs.requeueable[row]
+        assert stops or plan.verdict[row] != Verdict.REVOKE
+        assert plan.reasons[plan.reason[row]]
+
+
+def _lease_columns(seen: View) -> tuple[list[int], list[int], list[float]]:
+    return seen.leases.key.tolist(), seen.leases.phase.tolist(), seen.leases.end.tolist()
+
+
+def _allowed(state: JobState, blocked: Blocked, held: tuple[int, float] | None) -> set[Verdict]:
+    if held is None:
+        return (
+            {Verdict.GRANT, Verdict.WAIT}
+            if (state, blocked) == (JobState.WAITING, Blocked.NOT_BLOCKED)
+            else {Verdict.LEAVE}
+        )
+    phase, end = held
+    if phase == LeasePhase.REVOKING or state not in (JobState.RUNNING, JobState.WAITING):
+        return {Verdict.LEAVE}
+    over = phase == LeasePhase.RUNNING and end <= NOW
+    return {Verdict.RENEW, Verdict.REVOKE} if over else {Verdict.KEEP}
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_the_same_view_gives_the_same_plan(name: str, seen: View) -> None:
+    _, one = planned(name, seen)
+    again = View(seen.snapshot, seen.ledger, seen.leases, seen.terms, seen.now)
+    _, two = planned(name, again)
+    for column in ("verdict", "reason", "rank", "score"):
+        np.testing.assert_array_equal(getattr(one, column), getattr(two, column))
+    for column in ("row", "node", "gpus"):
+        np.testing.assert_array_equal(getattr(one.places, column), getattr(two.places, column))
+    assert one.reasons == two.reasons
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_no_gpu_is_idle_while_a_job_waits_that_could_use_it(name: str, seen: View) -> None:
+    snap, plan = planned(name, seen)
+    jobs, nodes = snap.jobs, snap.nodes
+    free = [free_after(seen, plan, what) for what in ("gpus", "cpus", "memory_mb")]
+    # What is left of nodes that a gang takes whole is not to be had: Slurm may lay the gang over it.
+    whole = set(plan.places.node[np.isin(plan.places.row, np.flatnonzero(jobs.gpus > 2))].tolist())
+    named = {*snap.wanted.row.tolist(), *snap.barred.row.tolist()}
+    for row in rows_of(plan, Verdict.WAIT):
+        if jobs.gpus[row] > 1 or jobs.array_limit[row] or row in named:
+            continue
+        for node in set(np.flatnonzero(snap.partitions.members[jobs.partition[row]] & nodes.usable)) - whole:
+            fits = free[0][node] >= 1 and free[1][node] >= jobs.cpus[row] and free[2][node] >= 1
+            assert not fits or jobs.gpu_type[row] not in (-1, nodes.gpu_type[node])
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_nobody_stops_when_nobody_takes_its_gpus(name: str, seen: View) -> None:
+    snap, plan = planned(name, seen)
+    given_away = set(plan.places.node.tolist()) | {
+        node for row, node, _ in _held_or_promised(seen) if plan.verdict[row] == Verdict.KEEP
+    }
+    for row in rows_of(plan, Verdict.REVOKE):
+        assert set(snap.held.nodes_of(row).tolist()) & given_away
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_an_arrays_own_limit_holds(name: str, seen: View) -> None:
+    snap, plan = planned(name, seen)
+    tasks = [row for row in rows_of(plan, Verdict.GRANT) if snap.jobs.array_limit[row]]
+    assert len(tasks) <= snap.jobs.array_limit.max(initial=0)
+
+
+@every_policy
+@given(seen=views())
+@some
+def test_ranks_are_places_in_one_order(name: str, seen: View) -> None:
+    _, plan = planned(name, seen)
+    ranks = sorted(plan.rank[plan.rank >= 0].tolist())
+    assert ranks == list(range(len(ranks)))

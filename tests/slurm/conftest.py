@@ -1,0 +1,48 @@
+"""The lab that the scenario tests of one module share, and a site per test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from slurm_fair.lab import Lab, LabSpec, available
+from tests.slurm.harness import Site
+
+# n3 is shared with a partition that is not managed, n4 is only there.
+SCENARIO_SPEC = LabSpec(
+    nodes=4,
+    gpus_per_node=8,
+    partitions={"gpu": ("n1", "n2", "n3"), "other": ("n3", "n4")},
+    tenants={"vision": 1, "nlp": 1, "speech": 2},
+    users={"games": ("vision", "nlp"), "news": ("speech",)},
+    operators=("daemon",),
+)
+
+
+@pytest.fixture(scope="module")
+def scenario_lab() -> Iterator[Lab]:
+    """Three managed nodes with eight GPUs each, one of them shared, and one beyond our scope."""
+    if (reason := available()) is not None:
+        pytest.skip(reason)
+    with Lab(spec=SCENARIO_SPEC) as lab:
+        yield lab
+
+
+@pytest.fixture
+def new_site(scenario_lab: Lab) -> Iterator[Callable[..., Site]]:
+    """Makes sites, and ends them: what must always hold is looked at before and nothing of them is left."""
+    sites: list[Site] = []
+
+    def make(*args: object, **options: object) -> Site:
+        site = Site(scenario_lab, *args, **options)  # type: ignore[arg-type]
+        sites.append(site)
+        return site
+
+    yield make
+    try:
+        for site in sites:
+            site.assert_clean()
+    finally:
+        for site in sites:
+            site.close()
