@@ -136,6 +136,9 @@ _POSITIVE = (
     "storage.max_mb", "guard.max_revokes", "guard.max_opens", "guard.max_closes", "tenants.memory_days",
     "slurm.client_timeout",
 )  # fmt: skip
+_NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
+_PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
+_MOST = 1e12
 
 
 def load(path: Path) -> Config:
@@ -146,8 +149,10 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: {problem.strerror}; write one with `slurm-fair init`") from None
     try:
         tree = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except ValueError as problem:  # not TOML, not UTF-8, or a number of thousands of digits
         raise ConfigError(f"{path}: not TOML: {problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply: no key takes more than a table in a table") from None
     return from_tree(tree, str(path))
 
 
@@ -167,7 +172,7 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
 
 
 def _policy(tree: Mapping[str, Any], source: str) -> Policy:
-    settings = {name: value for name, value in tree.items() if isinstance(value, dict)}
+    settings = {name: value for name, value in tree.items() if isinstance(value, dict) and name != "name"}
     plain = {name: value for name, value in tree.items() if name not in settings}
     for name in plain:
         if name != "name":
@@ -203,12 +208,12 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return _names(value, where)
     if origin is not None and issubclass(origin, Mapping):
         return _weights(value, where)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
         return float(value)
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
     wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-    raise ConfigError(f"{where} must be {wanted.get(hint, hint)}, not {value!r}")
+    raise ConfigError(f"{where} must be {wanted.get(hint, hint)}, not {repr(value)[:60]}")
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -221,7 +226,7 @@ def _weights(value: Any, where: str) -> dict[str, float]:
     if not isinstance(value, dict):
         raise ConfigError(f"{where} must be a table of account = weight")
     for name, weight in value.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < 1e12:
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < _MOST:
             raise ConfigError(f"{where}.{name} must be a weight above 0, not {weight!r}")
     return {name: float(weight) for name, weight in value.items()}
 
@@ -240,17 +245,28 @@ def _check(config: Config) -> None:
                 f"{where}: {dotted} must be one of {', '.join(allowed)}, not {setting(config, dotted)!r}"
             )
     for dotted in _POSITIVE:
-        if not 0 < setting(config, dotted) < 1e12:
+        if not 0 < setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be above 0, not {setting(config, dotted)}")
+    for dotted in _NOT_NEGATIVE:
+        if not 0 <= setting(config, dotted) < _MOST:
+            raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
+    _check_paths(config)
     lease = config.lease
-    if lease.min_runtime < 0:
-        raise ConfigError(f"{where}: lease.min_runtime must not be negative")
     if lease.interval > lease.term:
         raise ConfigError(
             f"{where}: lease.interval ({lease.interval:g} s) must not exceed lease.term ({lease.term:g} s)"
         )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
+
+
+def _check_paths(config: Config) -> None:
+    """The daemon, its dead-man and the commands run in different folders: a relative path would mean many."""
+    for dotted in _PATHS:
+        path = setting(config, dotted)
+        unset = path == "" and dotted != "storage.dir"
+        if not unset and (not path.startswith("/") or not path.isprintable()):
+            raise ConfigError(f"{config.source}: {dotted} must be an absolute path, not {path!r}")
 
 
 def as_tree(config: Config) -> dict[str, dict[str, Any]]:

@@ -31,7 +31,8 @@ KEYS = {
     "lease.interval": "how often the cluster is looked at; at most a third of the term is sensible",
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
-    "lease.align": "aligned: leases end together, so that large jobs find room; rolling: each a term after its start",
+    "lease.align": "aligned: leases end together, so that large jobs find room; "
+    "rolling: each a term after its start",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
     "lease.publish_dir": "folder on a shared file system for lease ends and the queue, which users may read; "
     "empty: none",
@@ -42,7 +43,8 @@ KEYS = {
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold that only the controller or its dead-man lifts",
     "slurm.transport": "cli: Slurm's commands; pyslurm: only with it; auto: pyslurm where it fits this Slurm",
-    "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; none: not at all",
+    "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; "
+    "none: not at all",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
     "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
     "slurm.timeout": "seconds after which a Slurm command is given up",
@@ -54,7 +56,8 @@ KEYS = {
     "guard.max_revokes": "jobs asked or requeued in one tick, at most",
     "guard.max_opens": "gates opened in one tick, at most",
     "guard.max_closes": "gates closed or renewed in one tick, at most",
-    "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; more is believed only when seen again",
+    "guard.shrink_alarm": "fraction of the queue that may vanish between two looks; "
+    "more is believed only when seen again",
     "log.level": "how much is said",
     "log.json": "one JSON object a line instead of text",
 }
@@ -129,9 +132,11 @@ _PAGE_HEAD = f"""\
 # Configuration
 
 One TOML file: `{DEFAULT_PATH}`, or the one that `$SLURM_FAIR_CONFIG` or `--config` names. Every key is optional.
-An unknown key or a value of the wrong kind is refused with one line that names the nearest known key, and nothing starts (exit code 2).
+An unknown key or a value of the wrong kind is refused with one line that names the nearest known key; then nothing
+starts (exit code 2).
 `slurm-fair init` writes this file with comments, `slurm-fair check` says whether it fits the cluster.
-`systemctl reload slurm-fair` (SIGHUP) takes changes over; a bad file is refused and the old configuration stays. `[storage]` and `slurm.conf` need a restart.
+`systemctl reload slurm-fair` (SIGHUP) takes changes over; a bad file is refused and the old configuration stays.
+`[storage]` and `slurm.conf` need a restart.
 """
 
 if __name__ == "__main__":

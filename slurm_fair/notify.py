@@ -13,7 +13,7 @@ def ready() -> None:
 
 
 def alive(next_seconds: float) -> None:
-    """The daemon lives, and speaks again within about `next_seconds`; a watchdog shorter than that is stretched."""
+    """The daemon lives and speaks again in about `next_seconds`; a watchdog that is shorter is stretched."""
     wanted = 2 * next_seconds + 60.0
     given = os.environ.get("WATCHDOG_USEC", "")
     stretch = f"\nWATCHDOG_USEC={wanted * 1e6:.0f}" if given.isdigit() and int(given) < wanted * 1e6 else ""

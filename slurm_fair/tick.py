@@ -149,7 +149,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         amended=False,
     )
     view = View(
-        snapshot,
+        _overlaid(snapshot, standing),  # again: a start that failed just now rests from now on
         ledger,
         leases,
         rules.terms,
@@ -158,7 +158,18 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         now + rules.plan_limit_seconds,
         standing.memory,
     )
-    return Prepared(standing, snapshot, view, (*happened, *followed))
+    return Prepared(standing, snapshot, view, (*_with_users(happened, snapshot), *followed))
+
+
+def _with_users(events: Iterable[Event], snapshot: Snapshot) -> list[Event]:
+    """Submissions with the name of the user, which the ledger has no use for and reports do."""
+    jobs = snapshot.jobs
+    named = []
+    for event in events:
+        row = int(find(jobs.key, np.array([event.key]))[0]) if event.kind == "submitted" else -1
+        user = {"user": snapshot.users[jobs.user[row]]} if row >= 0 else {}
+        named.append(replace(event, detail={**event.detail, **user}) if user else event)
+    return named
 
 
 def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:

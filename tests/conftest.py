@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A shared machine makes single examples slow; the suite has its own time limit.
+settings.register_profile("slurm_fair", deadline=None)
+settings.load_profile("slurm_fair")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,6 +10,8 @@ from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Story, tell
 
+KINDS = ("submitted", "started", "stopped", "finished", "granted", "adopted", "renewed", "takenback")
+
 
 @dataclass(frozen=True, slots=True)
 class Live:
@@ -39,7 +41,7 @@ def history_of(source: JournalReader, period: Period) -> History:
     """Read it; the ledger first, so that a job that ends meanwhile is told as ended."""
     standing = source.latest()
     live = live_of(standing, period)
-    events = list(source.events(period.start, period.end))
+    events = list(source.events(period.start, period.end, kinds=KINDS))
     ended = {event.key: _submit(event) for event in events if event.kind == "finished"}
     earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
     stories = tell([*earlier, *events])
@@ -65,7 +67,7 @@ def live_of(standing: Standing | None, period: Period) -> dict[int, Live]:
 def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]) -> Iterable[Event]:
     """What happened to these jobs before the period began."""
     early = {key: submit for key, submit in submits.items() if submit < period.start}
-    return source.events(min(early.values()), period.start, keys=early) if early else ()
+    return source.events(min(early.values()), period.start, kinds=KINDS, keys=early) if early else ()
 
 
 def _submit(finished: Event) -> float:

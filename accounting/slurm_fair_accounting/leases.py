@@ -21,22 +21,24 @@ COLUMNS = (
     Column("ended_by", "EndedBy", Kind.TEXT),
     Column("start_delay_seconds", "StartDelay", Kind.SECONDS),
 )
+_ENDS = ("stopped", "finished", "returned", "takenback")
+_KINDS = ("submitted", "started", "granted", "adopted", "renewed", "revoked", *_ENDS)
 
 
 def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
     """Leases granted or renewed in the period, in the order of their grants."""
-    within = list(source.events(period.start, period.end, tenant=choice.tenant))
+    within = list(source.events(period.start, period.end, kinds=_KINDS, tenant=choice.tenant))
     first: dict[int, Event] = {}
     for event in within:
         first.setdefault(event.key, event)
+    last = {event.key: event.kind for event in within}
     # The nodes of a lease renewed in the period stand in its grant, which may lie before it.
     begun = [key for key, event in first.items() if event.kind != "submitted"]
     grants = {
         event.key: event
         for event in source.events(end=period.start, kinds=("granted", "started"), keys=begun)
     }
-    open_keys = [story.key for story in tell(within) if story.leases and story.leases[-1].end is None]
-    after = source.events(period.end, keys=open_keys)
+    after = source.events(period.end, kinds=_KINDS, keys=[key for key in last if last[key] not in _ENDS])
     before = sorted(grants.values(), key=lambda event: event.time)
     rows = [
         _row(story, lease)

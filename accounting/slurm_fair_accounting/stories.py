@@ -140,7 +140,7 @@ def tell(events: Iterable[Event]) -> list[Story]:
 
 
 def _nodes(event: Event) -> tuple[str, ...]:
-    return tuple(str(node) for node in event.detail.get("nodes", ()))
+    return tuple(map(str, event.detail.get("nodes", ())))
 
 
 def _number(event: Event, otherwise: int) -> int:

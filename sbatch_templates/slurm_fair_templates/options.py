@@ -9,6 +9,7 @@ from slurm_fair.errors import TemplateError
 from slurm_fair_templates.stamp import SIGNALS, Stamp
 
 GATES = ("begin", "hold", "none")
+REPORTS = ("file", "comment", "none")
 PASS_ON = ("local", "steps", "none")
 LR_RULE = re.compile(r"^(fixed|linear|sqrt|\d+=[0-9.eE+-]+(,\d+=[0-9.eE+-]+)*)$")
 
@@ -19,6 +20,7 @@ class Options:
 
     pass_on: to whom the request signal goes: processes of the batch node that catch it (local), these and
     every srun step (steps), nobody (none: the program watches the request file, as lease.py does anyway).
+    reports: how the answer travels: the controller reads our file, or we put it into the job's comment.
     exits_when_saved: the program answers the request by saving and exiting; the runtime answers for it.
     """
 
@@ -36,12 +38,14 @@ class Options:
     exits_when_saved: bool = False
     lease_py: str = ""
     publish_dir: str = ""
+    reports: str = "file"
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, in one line."""
         _one_of("signal", self.signal, SIGNALS)
         _one_of("gate", self.gate, GATES)
         _one_of("pass-on", self.pass_on, PASS_ON)
+        _one_of("reports", self.reports, REPORTS)
         _check(
             re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.template),
             "template",

@@ -97,6 +97,7 @@ def _fill(
         "checkpoint_command": options.checkpoint_command,
         "pass_on": options.pass_on,
         "exits_when_saved": options.exits_when_saved or options.signal == "TERM",
+        "reports": options.reports,
     }
     folders = search_path(os.environ) if search is None else search
     try:

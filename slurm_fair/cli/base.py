@@ -107,7 +107,8 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
         return one_line(problem)
     except click.UsageError as problem:
         words = " ".join(problem.format_message().split())
-        click.echo(f"slurm-fair: {words}", err=True)
+        program = problem.ctx.find_root().info_name if problem.ctx else "slurm-fair"
+        click.echo(f"{program}: {words}", err=True)
         return 2
     except click.ClickException as problem:
         click.echo(f"slurm-fair: {problem.format_message()}", err=True)

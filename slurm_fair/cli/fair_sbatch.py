@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 import slurm_fair_templates as templates
+from slurm_fair.cli.base import open_site
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
@@ -28,11 +29,23 @@ class Gate:
 
     kind: str = "begin"
     seconds: int = 1800
+    publish_dir: str = ""
+    reports: str = "file"
+
+
+def site_gate() -> Gate:
+    """As the site's configuration says, where a user can read one; a broken one is its admin's to mend."""
+    try:
+        config = open_site(None).config
+    except SlurmFairError:
+        return Gate()
+    seconds = max(int(2 * config.lease.term), 1)
+    return Gate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports)
 
 
 def gate_from(environ: Mapping[str, str], site: Gate) -> Gate:
     """The site's gate, unless the environment names another."""
-    return Gate(environ.get("SLURM_FAIR_GATE", site.kind), site.seconds)
+    return replace(site, kind=environ.get("SLURM_FAIR_GATE", site.kind))
 
 
 class PassThrough(click.Command):
@@ -100,7 +113,7 @@ def fair_sbatch(context: click.Context, /, **given: Any) -> None:
     """Submit a batch script that can be asked to save and to give its GPUs back."""
     line: templates.CommandLine = context.obj
     try:
-        sys.exit(submit(line, given, os.environ, Gate()))
+        sys.exit(submit(line, given, os.environ, site_gate()))
     except SlurmFairError as error:
         click.echo(f"fair-sbatch: {error}", err=True)
         sys.exit(error.exit_code)
@@ -126,6 +139,8 @@ def submit(
         pass_on=given["pass_on"],
         exits_when_saved=given["saves_and_exits"],
         lease_py=lease_file(),
+        publish_dir=gate.publish_dir,
+        reports=gate.reports,
     )
     wrapped = templates.wrap(script, line.arguments, options, templates.search_path(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)

@@ -1,4 +1,4 @@
-"""The demo's cluster, tenants and jobs, as plain values; lengths are counted in leases so that all of it scales."""
+"""The demo's cluster, tenants and jobs, as plain values; lengths are in leases, so that all of it scales."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from slurm_fair.errors import InputError
 
 STEP_SECONDS = 0.2
 SHORTEST_LEASE_SECONDS = 3.0
+_LENGTHS = (1.0, 0.6, 1.3, 0.8, 1.2)  # of the jobs of one tenant, so that they do not end together
 FLOOD, SECOND, THIRD = "vision", "nlp", "speech"
 WEIGHTS: Mapping[str, int] = MappingProxyType({FLOOD: 1, SECOND: 1, THIRD: 2})
 
@@ -83,9 +84,9 @@ def full(nodes: int = 4, gpus_per_node: int = 8, lease_seconds: float = 8.0) -> 
     node, half, quarter = gpus_per_node, max(1, gpus_per_node // 2), max(1, gpus_per_node // 4)
     pair = min(2, nodes) * node
     waves = (
-        _Wave(FLOOD, (half, node, quarter, quarter, half, quarter, quarter), 1.5, 0.0, 0.0, 2.25),
-        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.5, 0.05, 1.9),
-        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.05, 1.75),
+        _Wave(FLOOD, (half, node, quarter, quarter, half, quarter, quarter), 1.5, 0.0, 0.0, 3.0),
+        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.5, 0.05, 1.3),
+        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.05, 1.2),
     )
     return _scenario(nodes, gpus_per_node, lease_seconds, waves, whole_cluster_leases=2.0)
 
@@ -121,13 +122,14 @@ def _jobs(wave: _Wave, nodes: int, gpus_per_node: int, lease_seconds: float) -> 
         wanted += gang
         across = -(-gang // gpus_per_node)
         at = (wave.at_leases + number * wave.apart_leases) * lease_seconds
-        # Not all of one length, so that they do not end together.
-        work = wave.work_leases * lease_seconds * (0.85 + 0.1 * (number % 4))
+        work = wave.work_leases * lease_seconds * _LENGTHS[number % len(_LENGTHS)]
         yield _job(f"{wave.tenant}-{number + 1:02}", wave.tenant, across, gang // across, at, work)
 
 
 def _job(name: str, tenant: str, nodes: int, gpus: int, at_seconds: float, work_seconds: float) -> DemoJob:
-    return DemoJob(name, tenant, nodes, gpus, round(at_seconds, 2), max(1, round(work_seconds / STEP_SECONDS)))
+    return DemoJob(
+        name, tenant, nodes, gpus, round(at_seconds, 2), max(1, round(work_seconds / STEP_SECONDS))
+    )
 
 
 def _check(nodes: int, gpus_per_node: int, lease_seconds: float) -> None:

@@ -6,7 +6,7 @@ it is evicted only when its GPUs are taken, so nobody stops for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from slurm_fair.policy.placement import Placer
 from slurm_fair.policy.room import Amounts, Loss, Room
 from slurm_fair.policy.view import View
 
+Stake: TypeAlias = tuple[int, Amounts]
+
 
 class Contest:
-    """Three rooms over the same nodes, each with all that the one before it has.
+    """Three rooms over the same nodes, each with all that the one before it has (one room where nothing is added).
 
-    free: nobody has it. losers: and what contested jobs hold that are not expected to be renewed.
+    free: nobody has it. likely: and what contested jobs hold that are not expected to be renewed.
     all: and what every contested job holds that has not been renewed yet.
     """
 
@@ -41,13 +43,14 @@ class Contest:
         self._rooms = [self.free]
         if loser.any():
             self._rooms.append(self._room(pools, loser))
-        self._loser_room = self._rooms[-1]
+        self.likely = self._rooms[-1]
         if not loser.all():
             everyone = np.ones(len(rows), dtype=bool)
-            loss = Loss(self._loser_room.gpus, self._stakes.least_per_node(rank, len(pools.size)))
+            loss = Loss(self.likely.gpus, self._stakes.least_per_node(rank, len(pools.size)))
             self._rooms.append(self._room(pools, everyone, loss))
+        self.all = self._rooms[-1]
         usable = pools.region >= 0
-        self.left = int(np.maximum(self._rooms[-1].gpus[usable], 0).sum())
+        self.left = int(np.maximum(self.all.gpus[usable], 0).sum())
 
     def _room(self, pools: Pools, of: Bools, loss: Loss | None = None) -> Room:
         held = self._stakes.per_node(of, len(pools.size))
@@ -72,7 +75,7 @@ class Contest:
         self._open[contested] = False
         for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
             for room in self._rooms[1:]:
-                if room is not self._loser_room or self._loser[contested]:
+                if room is not self.likely or self._loser[contested]:
                     room.add(node, -gpus, -cpus, -memory_mb)
             self.left -= gpus
 
@@ -103,9 +106,18 @@ class Contest:
     def _make_way(self, node: int, need: Amounts) -> None:
         """Evict likely losers and then those owed least, and none that is not needed."""
         free = self.free.amounts(node)
-        missing = (need[0] - free[0], need[1] - free[1], need[2] - free[2])
-        still_open = [stake for stake in self._stakes.on(node) if self._open[stake[0]]]
-        for contested in _needed(still_open, missing):
+        gpus, cpus, memory_mb = need[0] - free[0], need[1] - free[1], need[2] - free[2]
+        victims = []
+        for stake in self._stakes.on(node):
+            if self._open[stake[0]]:
+                victims.append(stake)
+                held = stake[1]
+                gpus, cpus, memory_mb = gpus - held[0], cpus - held[1], memory_mb - held[2]
+                if gpus <= 0 and cpus <= 0 and memory_mb <= 0:
+                    break
+        if len(victims) > 1:
+            victims = _needed(victims, (-gpus, -cpus, -memory_mb))
+        for contested, _ in victims:
             self._evict(contested)
 
     def _evict(self, contested: int) -> None:
@@ -113,24 +125,21 @@ class Contest:
         self.evicted.append(contested)
         for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
             self.free.add(node, gpus, cpus, memory_mb)
-            if self._loser_room is not self.free and not self._loser[contested]:
-                self._loser_room.add(node, gpus, cpus, memory_mb)
+            if self.likely is not self.free and not self._loser[contested]:
+                self.likely.add(node, gpus, cpus, memory_mb)
 
 
-def _needed(stakes: list[tuple[int, Amounts]], missing: Amounts) -> Iterator[int]:
-    """The first that together have what is missing, without those that later ones make needless."""
-    taken, lacks = [], missing
-    for contested, held in stakes:
-        if max(lacks) <= 0:
-            break
-        taken.append((contested, held))
-        lacks = (lacks[0] - held[0], lacks[1] - held[1], lacks[2] - held[2])
-    for contested, held in reversed(taken):
-        without = (lacks[0] + held[0], lacks[1] + held[1], lacks[2] + held[2])
-        if max(without) <= 0:
-            lacks = without
+def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:
+    """Those without whom too little would be left; the later ones, who would stop last, are let off first."""
+    needed = []
+    gpus, cpus, memory_mb = to_spare
+    for stake in reversed(stakes):
+        held = stake[1]
+        if gpus >= held[0] and cpus >= held[1] and memory_mb >= held[2]:
+            gpus, cpus, memory_mb = gpus - held[0], cpus - held[1], memory_mb - held[2]
         else:
-            yield contested
+            needed.append(stake)
+    return needed
 
 
 class _Stakes:
@@ -156,14 +165,14 @@ class _Stakes:
         on_node = (
             (job, amounts[at]) for job, at in zip(held.row[by_node].tolist(), by_node.tolist(), strict=True)
         )
-        self._on_node: list[tuple[int, Amounts]] = list(on_node)
+        self._on_node: list[Stake] = list(on_node)
         self._node_first = _first(held.node[by_node], len(pools.size))
 
-    def of(self, contested: int) -> list[tuple[int, Amounts]]:
+    def of(self, contested: int) -> list[Stake]:
         """(node, what of it) of one job."""
         return self._of_job[self._job_first[contested] : self._job_first[contested + 1]]
 
-    def on(self, node: int) -> list[tuple[int, Amounts]]:
+    def on(self, node: int) -> list[Stake]:
         """(job, what it has) on one node."""
         return self._on_node[self._node_first[node] : self._node_first[node + 1]]
 

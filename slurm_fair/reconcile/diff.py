@@ -31,7 +31,7 @@ def actions_for(
     """Everything that is to be done now, most urgent first."""
     revoking = _revocations(leases, snapshot, terms, now)
     opening = _openings(leases, snapshot)
-    closing = _closings(leases, snapshot, terms, now, {action.key >> TASK_BITS for action in opening})
+    closing = _closings(leases, snapshot, terms, now, {action.key for action in opening})
     return tuple(a for a in (*revoking, *opening, *closing) if a.key not in unsettled)
 
 
@@ -96,11 +96,13 @@ def _closings(
     due = _due(leases, snapshot, terms, now)
     rows = np.flatnonzero(due)
     opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
-    busy = opening | set((opened >> TASK_BITS).tolist())
+    busy = {key >> TASK_BITS for key in opening} | set((opened >> TASK_BITS).tolist())
     shared = _shared_records(jobs.record, jobs.state == JobState.WAITING)
     until = float(math.ceil(now + 2 * terms.term))
     actions, done = [], set()
     for row in rows[np.argsort(jobs.gate_until[rows], kind="stable")].tolist():
+        if int(jobs.key[row]) in opening:
+            continue  # one act per job at a time
         mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
         if not shared[row]:
             actions.append(_action(Verb.CLOSE, row, snapshot, until=mine, why="waits for its lease"))

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Action, JobState, Outcome, Result, Verb
 from slurm_fair.model.mark import Mark
-from slurm_fair.errors import SlurmTextError
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm import gates, priority
 from slurm_fair.slurm.command import Answer, Commands
@@ -20,6 +20,7 @@ from slurm_fair.slurm.verdict import refused_or_unknown, signalled
 
 _AT_ONCE = 400
 _SLACK_SECONDS = 1.5
+_SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
 
 
@@ -123,7 +124,7 @@ class Actuator:
 
     def _holds(self, action: Action, row: Row) -> bool:
         """Whether this job's gate is a hold: only jobs stamped at submission are ever held."""
-        if self.gate != "hold" or row.record in self._fixed:
+        if self.gate != "hold" or row.record in self._fixed or len(row.tasks) > gates.MOST_TASK_TEXT:
             return False
         mark = self._mark_on(action)
         return bool(self._stamp_gate(action)) or bool(mark and mark.gate_until == math.inf)
@@ -143,10 +144,31 @@ class Actuator:
             by_signal.setdefault(signal, []).append(action)
         done: dict[Action, tuple[Result, str]] = {}
         for signal, group in by_signal.items():
-            ids = [gates.job_id(action.key) for action in group]
-            answer = self.commands.run("scancel", "--batch", f"--signal={signal}", *ids)
+            answer = self._signal(signal, group)
             done |= {action: signalled(answer, _ids(action)) for action in group}
+            if answer.timed_out:
+                done |= self._signal_the_rest(signal, group)
         return done
+
+    def _signal(self, signal: str, actions: list[Action]) -> Answer:
+        ids = [gates.job_id(action.key) for action in actions]
+        return self.commands.run(
+            "scancel", "--batch", f"--signal={signal}", *ids, timeout_seconds=_SIGNAL_SECONDS
+        )
+
+    def _signal_the_rest(self, signal: str, actions: list[Action]) -> dict[Action, tuple[Result, str]]:
+        """A job that was requeued meanwhile keeps scancel trying for a minute and a half, and no later job of
+        the list gets its signal: once more without it."""
+        after = self._look(actions)
+        if isinstance(after, str):
+            return {}
+        rows = {action: after.get(_which(action)) for action in actions}
+        rest = [action for action, row in rows.items() if row and row.state == JobState.RUNNING]
+        if not rest or len(rest) == len(actions):
+            return {}
+        answer = self._signal(signal, rest)
+        left = {a: (Result.REFUSED, "it stopped running first") for a in actions if a not in rest}
+        return left | {action: signalled(answer, _ids(action)) for action in rest}
 
     # -- scontrol -----------------------------------------------------------------------------------------
 
@@ -184,14 +206,14 @@ class Actuator:
 
     def _job(self, action: Action, row: Row) -> str:
         """The id to act on; of an unsplit array just its waiting tasks."""
-        if action.whole_record and row.tasks:
+        if action.whole_record and 0 < len(row.tasks) <= gates.MOST_TASK_TEXT:
             return gates.tasks_id(action.key, row.tasks)
         return gates.job_id(action.key)
 
     def _gated_by_us(self, action: Action, row: Row) -> bool:
         """Whether the begin time that keeps the job waiting is ours, or Slurm's after a requeue of ours."""
         mark = self._mark_on(action)
-        ours = bool(mark) and abs(mark.gate_until - row.eligible) <= _SLACK_SECONDS if mark else False
+        ours = mark is not None and abs(mark.gate_until - row.eligible) <= _SLACK_SECONDS
         stamp = self.details.of(action.record, action.restarts).gate_stamp
         return ours or self._delayed(row) or stamp.is_gate(row.eligible, row.submit)
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.config import Config
+from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, label
 from slurm_fair.model.columns import find
-from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.ports import Cluster, IntentLog
 from slurm_fair.slurm import acks
 from slurm_fair.slurm.accounts import read_weights
@@ -24,6 +24,8 @@ from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.observe import Sighting, build_snapshot
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.tidy import Absences
+from slurm_fair.slurm.user_text import ask_text
 
 _WEIGHTS_EVERY_SECONDS = 60.0
 _RESERVATIONS_EVERY_SECONDS = 10.0
@@ -46,6 +48,7 @@ class SlurmCluster:
         self._queue = Queue(commands)
         self._details = DetailsBook(commands)
         self._layouts = LayoutBook(commands)
+        self._absences = Absences()
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="ack")
         self._weights: tuple[float, Mapping[str, float]] = (-np.inf, {})
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
@@ -70,9 +73,16 @@ class SlurmCluster:
         self._config = config
         self._actuator.gate = config.slurm.gate
         self._actuator.requeue_delay = config.slurm.requeue_delay
+        self._actuator.requeue_delay = config.slurm.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
+        try:
+            return self._observe(asked)
+        except (SlurmTextError, SlurmError) as wrong:
+            return Blind(self._now(), str(wrong))
+
+    def _observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         machines = read_machines(self._commands)
         if isinstance(machines, str):
             return Blind(self._now(), machines)
@@ -104,7 +114,7 @@ class SlurmCluster:
             config=self._config,
         )
         snapshot = build_snapshot(sighting)
-        self._tidy(snapshot)
+        self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
 
     def _learn(self, rows: NDArray[np.void]) -> str:
@@ -135,40 +145,30 @@ class SlurmCluster:
             self._cluster_name = next((v.strip() for k, _, v in lines if k.strip() == "ClusterName"), "")
         return self._cluster_name
 
-    def _tidy(self, snapshot: Snapshot) -> None:
-        """Drop marks of jobs that are over or belonged to another job under the same id."""
-        jobs = snapshot.jobs
-        rows = find(jobs.key, np.array([mark.key for mark in self.marks.all()], dtype=np.int64))
-        arrays = set((jobs.key[jobs.state == JobState.WAITING] >> TASK_BITS).tolist())
-        over = [
-            mark
-            for mark, row in zip(self.marks.all(), rows.tolist(), strict=True)
-            if (
-                mark.key >> TASK_BITS not in arrays
-                if mark.whole_record
-                else _is_over(mark.restarts, row, snapshot)
-            )
-        ]
-        self.marks.drop(over)
-
     def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:
         """The acknowledgements of jobs that were asked; a hung file system costs 2 s, not the tick."""
-        if not asked or self._config.slurm.reports != "file":
-            return snapshot
-        jobs = snapshot.jobs
-        keys = np.array(sorted(asked), dtype=np.int64)
-        rows = find(jobs.key, keys)
-        reads = {
-            int(row): self._readers.submit(self._answer, snapshot, int(row), asked[int(key)])
-            for key, row in zip(keys, rows, strict=True)
+        reports = self._config.slurm.reports
+        rows = {
+            int(row): asked[key]
+            for key, row in zip(
+                asked, find(snapshot.jobs.key, np.array(list(asked), dtype=np.int64)), strict=True
+            )
             if row >= 0
         }
+        if not rows or reports == "none":
+            return snapshot
+        found = self._in_files(snapshot, rows) if reports == "file" else self._in_comments(snapshot, rows)
+        answers = snapshot.jobs.acknowledged.copy()
+        for row, answer in found.items():
+            answers[row] = answer
+        return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
+
+    def _in_files(self, snapshot: Snapshot, rows: Mapping[int, float]) -> dict[int, int]:
+        """Answers by row out of the jobs' own directories."""
+        reads = {row: self._readers.submit(self._answer, snapshot, row, asked) for row, asked in rows.items()}
         wait(reads.values(), timeout=_ACK_LIMIT_SECONDS)
-        answers = jobs.acknowledged.copy()
-        for row, read in reads.items():
-            if read.done() and not read.exception():
-                answers[row] = read.result()
-        return _replace_jobs(snapshot, answers)
+        done = {row: read for row, read in reads.items() if not read.cancel() and read.done()}
+        return {row: read.result() for row, read in done.items() if not read.exception()}
 
     def _answer(self, snapshot: Snapshot, row: int, asked: float) -> int:
         jobs = snapshot.jobs
@@ -177,15 +177,17 @@ class SlurmCluster:
         directory = acks.job_directory(work_dir, label(int(jobs.key[row])))
         return acks.read_acknowledgement(directory, snapshot.users[jobs.user[row]], restarts, asked)
 
-
-def _is_over(restarts: int, row: int, snapshot: Snapshot) -> bool:
-    if row < 0:
-        return True
-    return bool(snapshot.jobs.state[row] == JobState.DONE or snapshot.jobs.restarts[row] < restarts)
-
-
-def _replace_jobs(snapshot: Snapshot, answers: NDArray[np.int8]) -> Snapshot:
-    return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
+    def _in_comments(self, snapshot: Snapshot, rows: Mapping[int, float]) -> dict[int, int]:
+        """Answers by row out of the jobs' comments; none where Slurm does not answer: asked again next time."""
+        jobs = snapshot.jobs
+        comments = ask_text(self._commands, sorted({int(jobs.record[row]) for row in rows}), "k")
+        if isinstance(comments, str):
+            return {}
+        return {
+            row: acks.read_comment(comments[int(jobs.record[row])][0], int(jobs.restarts[row]), asked)
+            for row, asked in rows.items()
+            if int(jobs.record[row]) in comments
+        }
 
 
 class DryRun:

@@ -14,6 +14,7 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import label
 from slurm_fair.slurm import hostlist
 
+MOST_TASK_TEXT = 1000  # scontrol's line has an end
 _ID = re.compile(r"[1-9][0-9]{0,9}(?:_(?:[0-9]{1,7}|\[[0-9,-]{1,1000}\]))?")
 _TIME = re.compile(r"uts[0-9]{9,11}|now(?:\+[1-9][0-9]?)?")
 
@@ -83,6 +84,6 @@ def requeue_lines(job: str, hold: bool) -> Lines:
 
 def free_lines(job: str, clear_nodes: str | None, gated: bool, held: bool, next_second: bool) -> Lines:
     """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours."""
-    when = ("now+1" if next_second else "now") if gated or held else ""
+    when = ("now+1" if next_second else "now") if gated else ""
     update_line = (update(job, start=when, nodes=clear_nodes),) if when or clear_nodes is not None else ()
     return Lines(then=(*update_line, f"release {_checked(job)}") if held else update_line)

@@ -53,7 +53,9 @@ def liberate(
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
     waiting = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
-    complaint = details.learn(dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True)))
+    complaint = details.learn(
+        dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True))
+    )
     if complaint and stamped_too:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
     known = {(mark.key, mark.whole_record): mark for mark in marks}

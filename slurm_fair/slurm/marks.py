@@ -110,7 +110,9 @@ class MarkBook:
         if whole_record not in self._tables:
             marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
-            rows = np.array([(m.gate_until, m.pinned, m.set_at, True, m.submit, m.restarts) for m in marks], dtype=_ROW)
+            rows = np.array(
+                [(m.gate_until, m.pinned, m.set_at, True, m.submit, m.restarts) for m in marks], dtype=_ROW
+            )
             self._tables[whole_record] = keys, rows
         return self._tables[whole_record]
 

@@ -28,7 +28,7 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.nodes import Machines, Reservation
-from slurm_fair.slurm.queue import UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.queue import Queue, spread_tasks
 from slurm_fair.slurm.scope import (
     REQUEUE_HOLD,
     USER_HOLD,
@@ -216,7 +216,8 @@ def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
     # A task split off an array has its array's mark until it gets its own.
     mark = np.where(by_job["known"], by_job, by_array)
     waiting = raw["state"] == JobState.WAITING
-    ahead = waiting & (raw["eligible"] > seen.time + _OPENING_SECONDS)
+    opening = np.where(mark["pinned"], _OPENING_SECONDS, 0.0)
+    ahead = waiting & (raw["eligible"] > seen.time + opening)
     # Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
     marked = _same_time(by_job, raw) | _same_time(by_array, raw)
     delay = raw["eligible"] - raw["submit"]

@@ -40,6 +40,10 @@ def read_stamp(comment: str) -> Stamp | None:
         return None
     keys = dict(pair.split("=", 1) for pair in match[2].split(",") if pair)
     signal, grace, gate = keys.get("signal", "USR2"), keys.get("grace", "0"), keys.get("gate", "")
-    if signal not in SIGNALS or not re.fullmatch(r"[0-9]{1,6}", grace) or not re.fullmatch(r"|uts[0-9]{1,12}|\+[0-9]{1,9}|hold", gate):
+    if (
+        signal not in SIGNALS
+        or not re.fullmatch(r"[0-9]{1,6}", grace)
+        or not re.fullmatch(r"|uts[0-9]{1,12}|\+[0-9]{1,9}|hold", gate)
+    ):
         return None
     return Stamp(min(int(match[1]), 1), signal, float(grace), gate)

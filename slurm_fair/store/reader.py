@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 from sqlite_utils import Database
@@ -33,6 +33,8 @@ from slurm_fair.store.rows import (
     proved,
     seal,
 )
+
+_Made = TypeVar("_Made")
 
 _CHUNK = 10_000
 _MOST_PARAMETERS = 500  # SQLite's oldest limit is 999
@@ -136,7 +138,7 @@ class Reader:
             f"WHERE {where} ORDER BY id",
             values,
         )
-        return tuple(self._proved(self._intent, row) for row in rows)
+        return tuple(self._made(self._intent, rows))
 
     @staticmethod
     def _intent(row: Row) -> Intent:
@@ -151,7 +153,7 @@ class Reader:
     def marks(self) -> tuple[Mark, ...]:
         """What we have imposed on Slurm and not taken back, by key."""
         rows = self._all(f"SELECT {MARK_COLUMNS}, seal FROM marks ORDER BY key, whole_record")
-        return tuple(self._proved(lambda row: mark_of(proved(row, "marks")), row) for row in rows)
+        return tuple(self._made(lambda row: mark_of(proved(row, "marks")), rows))
 
     # What the reports are made of
 
@@ -165,32 +167,32 @@ class Reader:
         keys: Collection[int] | None = None,
     ) -> Iterator[Event]:
         """Events in [start, end), oldest first; no kinds = all of them."""
-        where: list[str] = ["time >= ?", "time < ?"]
-        values: list[Any] = [start, end]
+        where: list[str] = ["time < ?"]
+        values: list[Any] = [end]
         if tenant is not None:
             where, values = [*where, "tenant = ?"], [*values, tenant]
         if kinds:
             where, values = [*where, f"kind IN ({_places(kinds)})"], [*values, *kinds]
         if keys is None:
-            yield from self._events(where, values)
+            yield from self._events(start, where, values)
             return
         wanted = sorted(int(key) for key in keys)
         parts = [wanted[at : at + _MOST_PARAMETERS] for at in range(0, len(wanted), _MOST_PARAMETERS)]
         found = [
             event for part in parts
-            for event in self._events([*where, f"key IN ({_places(part)})"], [*values, *part])
+            for event in self._events(start, [*where, f"key IN ({_places(part)})"], [*values, *part])
         ]  # fmt: skip
         yield from sorted(found, key=lambda event: event.time)
 
-    def _events(self, where: Sequence[str], values: Sequence[Any]) -> Iterator[Event]:
-        time, number = float("-inf"), -1
+    def _events(self, start: float, where: Sequence[str], values: Sequence[Any]) -> Iterator[Event]:
+        time, number = start, -1
+        # The first condition lets each chunk begin where the one before ended, in the index.
         sql = (
-            f"SELECT id, {EVENT_COLUMNS}, seal FROM events WHERE {' AND '.join(where)} "
-            f"AND (time, id) > (?, ?) ORDER BY time, id LIMIT {_CHUNK}"
+            f"SELECT id, {EVENT_COLUMNS}, seal FROM events WHERE time >= ? AND (time, id) > (?, ?) "
+            f"AND {' AND '.join(where)} ORDER BY time, id LIMIT {_CHUNK}"
         )
-        while rows := self._all(sql, (*values, time, number)):
-            for row in rows:
-                yield self._proved(lambda row: event_of(proved(row[1:], "events")), row)
+        while rows := self._all(sql, (time, time, number, *values)):
+            yield from self._made(lambda row: event_of(proved(row[1:], "events")), rows)
             number, time = rows[-1][0], rows[-1][1]
 
     def moments(self, start: float, end: float, tenant: str | None = None) -> Iterator[TenantMoment]:
@@ -201,8 +203,7 @@ class Reader:
             "ORDER BY time, id",
             (start, end, *values),
         )
-        for row in rows:
-            yield self._proved(lambda row: moment_of(proved(row, "tenants_time")), row)
+        yield from self._made(lambda row: moment_of(proved(row, "tenants_time")), rows)
 
     def moment_time(self, near: float) -> float | None:
         """The instant nearest to one at which the tenants' accounts were written down."""
@@ -226,9 +227,9 @@ class Reader:
             rows: list[Row] = self._db.execute(sql, values).fetchall()
             return rows
 
-    def _proved(self, make: Callable[[Row], Any], row: Row) -> Any:
+    def _made(self, make: Callable[[Row], _Made], rows: list[Row]) -> list[_Made]:
         try:
-            return make(row)
+            return [make(row) for row in rows]
         except (ValueError, TypeError, KeyError, msgspec.MsgspecError) as error:
             raise StoreError(
                 f"{self.path}: the journal is damaged: a row cannot be read ({error})"

@@ -42,14 +42,21 @@ def seal(*values: object) -> int:
     """A checksum over a row's values, as SQLite gives them back."""
     if any(value != value for value in values):
         raise StoreError(f"the journal keeps no row that is not a number throughout: {values}")
-    return zlib.crc32(msgspec.msgpack.encode(values))
+    return _checksum(values)
+
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def _checksum(values: Row) -> int:
+    return zlib.crc32(_pack(values))
 
 
 def proved(row: Row, table: str) -> Row:
     """The row without its seal, its last value; StoreError when the two do not fit."""
     values, kept = row[:-1], row[-1]
     try:
-        fits = seal(*values) == kept
+        fits = _checksum(values) == kept
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
@@ -71,7 +78,19 @@ def event_row(event: Event) -> Row:
 def event_of(row: Row) -> Event:
     """The event of an unsealed row."""
     time, kind, key, tenant, gpus, detail = row
-    return Event(time, kind, key, tenant, gpus, json.loads(detail))
+    return Event(time, kind, key, tenant, gpus, _detail(detail))
+
+
+_plain_json = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _detail(text: str) -> dict[str, Any]:
+    """Four times as fast as Python's reader, which is left for what only that one reads: inf."""
+    try:
+        return _plain_json(text)
+    except msgspec.MsgspecError:
+        content: dict[str, Any] = json.loads(text)
+        return content
 
 
 def intent_row(action: Action, epoch: int, now: float) -> Row:

@@ -19,13 +19,8 @@ from tests.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, le
 NOW = 10_000.0
 PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")
 # GPUs, least number of nodes, GPUs per node
-SHAPES = [(n, 1, 0) for n in (1, 1, 1, 1, 2, 3, 4, 8, 12)] + [
-    (2, 1, 1),
-    (4, 2, 2),
-    (3, 2, 0),
-    (4, 2, 0),
-    (5, 2, 0),
-]
+ONE_NODE = [(gpus, 1, 0) for gpus in (1, 1, 1, 1, 2, 3, 4, 8, 12)]
+SHAPES = [*ONE_NODE, (2, 1, 1), (4, 2, 2), (3, 2, 0), (4, 2, 0), (5, 2, 0)]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 accounts = st.builds(
     Account, st.sampled_from([0.0, 900.0, 5e4]), st.sampled_from([0.0, 1e3, 1e5]), st.sampled_from([0.0, 1.0])
@@ -257,7 +252,9 @@ def test_no_gpu_is_idle_while_a_job_waits_that_could_use_it(name: str, seen: Vie
     jobs, nodes = snap.jobs, snap.nodes
     free = [free_after(seen, plan, what) for what in ("gpus", "cpus", "memory_mb")]
     # What is left of nodes that a gang takes whole is not to be had: Slurm may lay the gang over it.
-    whole = set(plan.places.node[np.isin(plan.places.row, np.flatnonzero(jobs.gpus > 2))].tolist())
+    parts = np.bincount(plan.places.row, minlength=len(jobs))
+    spread = (parts > jobs.nodes) & (jobs.gpus_per_node == 0)
+    whole = set(plan.places.node[spread[plan.places.row]].tolist())
     named = {*snap.wanted.row.tolist(), *snap.barred.row.tolist()}
     for row in rows_of(plan, Verdict.WAIT):
         if jobs.gpus[row] > 1 or jobs.array_limit[row] or row in named:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+# `deaf` never answers a request; `leave` answers and then ends by itself at about the moment of its requeue.
 # No process of its own per step: read(1) from a pipe that nobody writes to is the pause.
 SCRIPT = r"""#!/bin/bash
-steps=${1:-1000000} pause=${2:-0.2} code=${3:-0}
+steps=${1:-1000000} pause=${2:-0.2} code=${3:-0} manner=${4:-}
 name=$SLURM_JOB_ID
 [ -n "$SLURM_ARRAY_JOB_ID" ] && name=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 restart=${SLURM_RESTART_COUNT:-0} step=0 hash=7 request=0
@@ -16,12 +17,14 @@ exec 9<> <(:)
 echo "$restart $EPOCHREALTIME $SLURM_JOB_NODELIST $step" >> "$name.starts"
 save() { echo "$step $hash" > "$name.state.$restart" && mv "$name.state.$restart" "$name.state"; }
 answer() {
+    [ "$manner" = deaf ] && return
     save
     request=$((request + 1))
     mkdir -p ".slurm-fair/$name"
     printf '{"v": 1, "restart": %d, "request": %d, "saved": true, "step": %d, "save_s": 0, "time": %s}' \
         "$restart" "$request" "$step" "$EPOCHREALTIME" > ".slurm-fair/$name/ack.new"
     mv ".slurm-fair/$name/ack.new" ".slurm-fair/$name/ack.json"
+    [ "$manner" = leave ] && { read -rt "0.$((RANDOM % 6))" -u 9; exit "$code"; }
     local until=$((SECONDS + 6))
     while [ "$SECONDS" -lt "$until" ]; do read -rt 0.1 -u 9; done
 }

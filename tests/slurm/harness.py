@@ -347,6 +347,7 @@ class Site:
         stamped: bool = True,
         user: str | None = None,
         code: int = 0,
+        manner: str = "",
     ) -> Job:
         """A counting job as the templates submit one; `gpus` may be the option itself (--gres=...)."""
         wanted = f"--gpus={gpus}" if isinstance(gpus, int) else gpus
@@ -354,7 +355,7 @@ class Site:
         gate, stamp = self._gate() if gated and stamped else ((), "")
         comment = (f"--comment=slurm_fair:v1,signal=USR2{stamp}",) if stamped else ()
         asked = [*([wanted] if wanted else []), *gate, *comment, *options]
-        lasts = [str(steps or 1_000_000), str(pause), str(code)] if stamped else []
+        lasts = [str(steps or 1_000_000), str(pause), str(code), manner] if stamped else []
         words = ["-A", tenant, *asked, str(self.folder / script), *lasts]
         label = self.sbatch(*words, user=user)
         nice = next((int(o.removeprefix("--nice=")) for o in options if o.startswith("--nice=")), 0)

@@ -14,6 +14,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.slurm.acks import SAVED, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 
@@ -247,3 +248,21 @@ def test_a_rendered_script_is_submitted_with_plain_sbatch(lab: Lab, folder: Path
     job.open_gate()
     job.finishes()
     assert verify(job.result(), 20)
+
+
+def test_where_the_site_says_so_the_answer_travels_in_the_jobs_comment(lab: Lab, folder: Path) -> None:
+    (folder / "site.toml").write_text(f'[slurm]\nreports = "comment"\nconf = "{lab.conf}"\n')
+    words = f"{sys.executable} {COUNTER} --steps 100 --step-seconds 0.05 --directory out"
+    (folder / "count.sh").write_text(f"#!/bin/bash\n#SBATCH --gres=gpu:2\n{words}\n")
+    argv = [sys.executable, "-c", FAIR_SBATCH, "--parsable", "--comment=my own words", "count.sh"]
+    env = f"SLURM_FAIR_CONFIG={folder / 'site.toml'}"
+    job = Job(lab, folder, lab.run("env", env, *argv, cwd=folder).stdout.strip())
+    job.open_gate()
+    job.counts()
+    asked = time.time()
+    for _ in range(2):
+        job.ask()
+        until(lambda: read_comment(record(lab, job.job)["Comment"], 0, asked) == SAVED)
+    words = record(lab, job.job)["Comment"]
+    assert words.startswith("my own words slurm_fair:v1,")
+    assert words.count("slurm_fair_ack:") == 1

@@ -252,6 +252,7 @@ def test_whose_gpus_were_promised_away_gives_way() -> None:
     held = leases(lease(1, {"n1": 8}, end=NOW), lease(2, {"n1": 8}, phase=LeasePhase.GRANTED, end=NOW + 900))
     plan = Astraea().plan(view(seen, held, {"a": Account(0, 10), "b": Account(90, 10)}))
     assert verdicts(seen, plan) == {"1": REVOKE, "2": KEEP}
+    assert reasons(seen, plan)["1"] == "its GPUs were promised to a job that is owed more"
 
 
 def test_an_arrays_own_limit_holds() -> None:
@@ -282,6 +283,14 @@ def test_nodes_of_one_partition_alone_are_used_before_shared_ones() -> None:
     )
     seen = cluster(*jobs, gpus=nodes)
     assert places(seen, Astraea().plan(view(seen))) == {"1": {"n2": 8}, "2": {"n1": 8}}
+
+
+def test_what_a_gang_leaves_of_whole_nodes_is_given_to_nobody() -> None:
+    """Slurm splits such a gang over its nodes as it likes: the rest is known only when it runs."""
+    seen = cluster(job(1, gpus=12), job(2, submit=1), gpus={"n1": 8, "n2": 8})
+    plan = Astraea().plan(view(seen))
+    assert verdicts(seen, plan) == {"1": GRANT, "2": WAIT}
+    assert places(seen, plan) == {"1": {"n1": 8, "n2": 4}}
 
 
 def test_scores_are_the_jobs_rho() -> None:

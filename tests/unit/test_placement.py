@@ -55,6 +55,7 @@ CASES: list[tuple[str, JobSpec, Mapping[str, int | NodeSpec], dict[str, int] | N
     ("the last whole node need not be used up", job(1, gpus=12), {"n1": 8, "n2": 8}, {"n1": 8, "n2": 4}),
     ("whole nodes are never shared", job(1, gpus=12), {"n1": 8, "n2": taken(1)}, None),
     ("bigger nodes first: fewer", job(1, gpus=20), {"n1": 4, "n2": 16, "n3": 16}, {"n2": 16, "n3": 4}),
+    ("half a node is not whole", job(1, gpus=20), {"n1": taken(8, 16), "n2": 16, "n3": 8}, {"n2": 16, "n3": 4}),
     ("an unusable node is not there", job(1, gpus=8), {"n1": node(8, usable=False), "n2": taken(1)}, None),
     ("a node of another partition is not there", job(1, gpus=1), {"n1": node(8, partitions=("x",))}, None),
     ("a wanted node is part of the place", job(1, gpus=1, wanted=("n3",)), THREE, {"n3": 1}),

@@ -331,6 +331,13 @@ def test_a_damaged_row_is_refused(journal: SqliteJournal) -> None:
             read()
 
 
+def test_a_closed_journal_writes_nothing(path: Path) -> None:
+    journal = open_journal(path)
+    journal.close()
+    with pytest.raises(StoreError, match="the journal was closed"):
+        journal.set_marks([journals.mark()])
+
+
 def test_a_row_that_is_no_number_is_refused_before_it_is_kept() -> None:
     with pytest.raises(StoreError, match="not a number"):
         seal(1.0, math.nan)

@@ -24,6 +24,7 @@ export SLURM_FAIR_DIR=$PWD/.slurm-fair/$slurm_fair_job
 slurm_fair_checkpoint_command=''
 slurm_fair_pass_on=local
 slurm_fair_exits_when_saved=no
+slurm_fair_reports=file
 # ---- slurm_fair runtime, protocol version 1: between the controller's signal and the training program ----
 slurm_fair_restart=${SLURM_RESTART_COUNT:-0}
 slurm_fair_signal_number=$(kill -l "$SLURM_FAIR_SIGNAL")
@@ -90,9 +91,30 @@ slurm_fair_save() { # request, the saver before this one
     slurm_fair_acknowledge "$1" "$saved" $((SECONDS - began))
 }
 
+# Where the controller cannot see our files, the answer travels in the job's own comment.
+slurm_fair_tell_by_comment() { # request
+    local deadline=$((SECONDS + SLURM_FAIR_GRACE)) answer='' saved=0 word words=() kept=()
+    local mine="\"restart\": *$slurm_fair_restart,.*\"request\": *$1,"
+    until [[ $answer =~ $mine ]]; do
+        ((SECONDS < deadline)) || return
+        sleep 0.2
+        answer=$(cat "$SLURM_FAIR_DIR/ack.json" 2>/dev/null)
+    done
+    [[ $answer =~ \"saved\":\ *true ]] && saved=1
+    read -ra words <<<"$(squeue -h -j "$slurm_fair_job" -o %k)"
+    for word in "${words[@]}"; do
+        [[ $word == slurm_fair_ack:* || $word == "(null)" ]] || kept+=("$word")
+    done
+    kept+=("slurm_fair_ack:restart=$slurm_fair_restart,saved=$saved,time=$(slurm_fair_now)")
+    scontrol update "JobId=$slurm_fair_job" "Comment=${kept[*]}"
+}
+
 slurm_fair_ask_child() { # once for each request
     if ((slurm_fair_requests <= slurm_fair_asked)); then return; fi
     slurm_fair_asked=$slurm_fair_requests
+    if [[ $slurm_fair_reports == comment ]]; then
+        slurm_fair_background slurm_fair_tell_by_comment "$slurm_fair_requests"
+    fi
     slurm_fair_put request.json "\"request\": $slurm_fair_requests"
     if [[ -n $slurm_fair_checkpoint_command ]]; then
         slurm_fair_background slurm_fair_save "$slurm_fair_requests" "$slurm_fair_saver"

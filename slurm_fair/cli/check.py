@@ -1,0 +1,64 @@
+"""`slurm-fair check`: the doctor."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import click
+
+from slurm_fair.cli.base import site_of
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.table import clean
+from slurm_fair.doctor import Diagnosis, Finding, Level, examine
+from slurm_fair.errors import SlurmFairError
+
+_COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
+
+
+@click.command()
+@JSON
+@click.option("--problems", is_flag=True, help="Only what is not ok.")
+@click.pass_context
+def check(context: click.Context, as_json: bool, problems: bool) -> None:
+    """Look whether this site can give leases: Slurm, rights, settings, plugin, clock, storage; with cures.
+
+    Changes nothing. Exit code 0 when no error was found (warnings may be), 1 when one was.
+    Run it as the account that runs the daemon.
+    """
+    site = site_of(context)
+    diagnosis = examine(site.config, site.places, time.time())
+    shown = [(area, f) for area, f in diagnosis.findings if not (problems and f.level is Level.OK)]
+    if as_json:
+        click.echo(json.dumps(_document(diagnosis, shown)))
+    else:
+        _print(shown)
+        click.echo(f"\n{_summary(diagnosis)}")
+    if not diagnosis.sound:
+        raise SlurmFairError(f"errors were found ({diagnosis.count(Level.ERROR)}): mend these first")
+
+
+def _document(diagnosis: Diagnosis, shown: list[tuple[str, Finding]]) -> dict[str, object]:
+    return {
+        "sound": diagnosis.sound,
+        "counts": {level.value: diagnosis.count(level) for level in Level},
+        "findings": [
+            {"area": area, "level": f.level.value, "what": f.what, "cure": f.cure} for area, f in shown
+        ],
+    }
+
+
+def _summary(diagnosis: Diagnosis) -> str:
+    counts = (diagnosis.count(Level.OK), diagnosis.count(Level.WARNING), diagnosis.count(Level.ERROR))
+    return "{} ok, {} warnings, {} errors".format(*counts)
+
+
+def _print(shown: list[tuple[str, Finding]]) -> None:
+    colour = sys.stdout.isatty()
+    for area, finding in shown:
+        level = f"{finding.level.value:<8}"
+        head = click.style(level, fg=_COLOURS[finding.level]) if colour else level
+        click.echo(f"{head} {area:<10} {clean(finding.what)}")
+        if finding.cure:
+            click.echo(f"{'':19} cure: {clean(finding.cure)}")

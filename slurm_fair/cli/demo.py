@@ -1,0 +1,156 @@
+"""`slurm-fair demo`: the whole thing on a private Slurm, in a few minutes, with proof."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from slurm_fair.cli.table import Column, print_table
+from slurm_fair.demo import live, scenario, stage, verdict
+from slurm_fair.demo.measure import Measures, measure
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.lab import ensure_packages
+from slurm_fair.store import open_reader
+from slurm_fair_accounting import build_report_group
+
+_COMPLAINTS_SHOWN = 10
+
+
+@click.command()
+@click.option("--nodes", type=int, default=4, show_default=True, help="Nodes of the private Slurm.")
+@click.option("--gpus-per-node", type=int, default=8, show_default=True, help="Pretend GPUs of each.")
+@click.option("--lease", type=float, default=8.0, show_default=True, metavar="SECONDS", help="Lease term.")
+@click.option(
+    "--quick", is_flag=True, help="A small one: 2 nodes with 4 GPUs, leases of 5 s, under a minute."
+)
+@click.option("--keep", is_flag=True, help="Leave the folder with logs, journal and jobs.")
+@click.option("--no-fifo", is_flag=True, help="Without the comparison with plain Slurm.")
+@click.pass_context
+def demo(
+    context: click.Context,
+    nodes: int,
+    gpus_per_node: int,
+    lease: float,
+    quick: bool,
+    keep: bool,
+    no_fifo: bool,
+) -> None:
+    """Show it: three tenants, about 30 jobs with checkpoints, real Slurm, a proof and a comparison.
+
+    Starts a private Slurm on this machine (as root on Debian it installs the packages, saying so first), the
+    daemon with short leases, and beside it the same jobs under plain Slurm. Exit code 0 only if every proof holds.
+    """
+    began = time.monotonic()
+    plot = scenario.quick() if quick else scenario.full(nodes, gpus_per_node, lease)
+    ensure_packages(lambda words: click.echo(words, err=True))
+    with _folder(keep) as (folder, keep_it), _heeding_signals():
+        _introduce(plot, no_fifo)
+        played = stage.play(plot, folder, not no_fifo, functools.partial(live.show, Console()))
+        failed = _tell(plot, played)
+        if failed:
+            keep_it()
+            _say_what_failed(failed, played)
+    click.echo(f"All of it took {time.monotonic() - began:.0f} s.")
+    if failed:
+        context.exit(1)
+
+
+@contextmanager
+def _folder(keep: bool) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """Where the acts live: gone at the end, unless it is wanted or something went wrong."""
+    folder = Path(tempfile.mkdtemp(prefix="slurm-fair-demo-"))
+    folder.chmod(0o755)
+    wanted = [keep]
+    try:
+        yield folder, lambda: wanted.append(True)
+    except SlurmFairError:
+        wanted.append(True)
+        raise
+    finally:
+        if any(wanted):
+            click.echo(f"Logs, journal and jobs are in {folder}", err=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _heeding_signals() -> Iterator[None]:
+    """Every way of asking us to end is Ctrl-C, and once is enough."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)  # what we started is being ended, which takes a few seconds
+        click.echo("stopping the daemon and the private Slurm ...", err=True)
+        raise KeyboardInterrupt
+
+    before = {each: signal.signal(each, interrupt) for each in numbers}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _say_what_failed(failed: Sequence[verdict.Check], played: stage.Played) -> None:
+    for check in failed:
+        click.echo(f"slurm-fair: it does not hold that {check.title}: {check.found}", err=True)
+    for complaint in played.fair.complaints[-_COMPLAINTS_SHOWN:]:
+        click.echo(f"slurm-fair: the daemon's log: {complaint}", err=True)
+
+
+def _introduce(plot: scenario.Scenario, no_fifo: bool) -> None:
+    tenants = ", ".join(f"{name} (weight {weight})" for name, weight in plot.weights.items())
+    click.echo(
+        f"{plot.nodes} nodes with {plot.gpus_per_node} GPUs each; tenants {tenants}; {len(plot.jobs)} jobs that "
+        f"need {plot.work_gpu_seconds:.0f} GPU-seconds; leases of {plot.lease_seconds:g} s."
+    )
+    click.echo(
+        f"{scenario.FLOOD} submits all its jobs at once, the others a few seconds later; one job of "
+        f"{scenario.THIRD} wants the whole cluster."
+    )
+    if not no_fifo:
+        click.echo("A second private Slurm gets the same jobs at the same times, without slurm_fair.")
+
+
+def _tell(plot: scenario.Scenario, played: stage.Played) -> Sequence[verdict.Check]:
+    """Reports, comparison, proof; the checks that failed."""
+    _reports(played.journal)
+    fair = measure(played.fair.runs, plot.weights, plot.total_gpus)
+    fifo = measure(played.fifo.runs, plot.weights, plot.total_gpus) if played.fifo else None
+    _comparison(plot, fair, fifo)
+    click.echo(f"The daemon made {verdict.ticks(played.fair.tick_seconds)}.")
+    checks = list(verdict.prove(plot, played.fair, fair))
+    if played.fifo:
+        checks += verdict.prove_fifo(plot, played.fifo)
+    click.echo("\nProof")
+    for check in checks:
+        click.echo(f"  {'holds ' if check.holds else 'FAILED'}  {check.title}: {check.found}")
+    return [check for check in checks if not check.holds]
+
+
+def _reports(journal: Path) -> None:
+    """The product's own reports over the demo's journal."""
+    group = build_report_group(lambda _: open_reader(journal), time.time)
+    for name in ("tenants", "jobs"):
+        click.echo()
+        group.main([name], prog_name="slurm-fair report", standalone_mode=False)
+
+
+def _comparison(plot: scenario.Scenario, fair: Measures, fifo: Measures | None) -> None:
+    click.echo("\nThe same jobs (from sacct, by the same function)")
+    rows = [
+        {"what": row.what, "fair": row.fair, "fifo": row.fifo} for row in verdict.compare(plot, fair, fifo)
+    ]
+    columns = [Column("", "what"), Column("slurm_fair", "fair")]
+    print_table([*columns, Column("plain Slurm FIFO", "fifo")] if fifo else columns, rows)

@@ -1,0 +1,136 @@
+"""The real daemon, `slurm-fair run`, as a process of its own beside the lab: started, watched, ended for good."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_fair.demo.scenario import Scenario
+from slurm_fair.errors import LabError
+from slurm_fair.places import Places, last_beat
+
+_FIRST_BEAT_SECONDS = 30.0
+_END_SECONDS = 20.0
+_COMPLAINTS = (" ERROR ", " CRITICAL ", "Traceback")
+
+
+def configuration(scenario: Scenario, slurm_conf: Path, storage: Path, published: Path) -> str:
+    """slurm-fair.toml of the demo; tenants' weights are Slurm's own shares."""
+    return "\n".join(
+        [
+            "[lease]",
+            f"term = {scenario.lease_seconds:g}",
+            f"interval = {scenario.interval_seconds:g}",
+            f"grace = {scenario.grace_seconds:g}",
+            'align = "aligned"',
+            f'publish_dir = "{published}"',
+            "[slurm]",
+            f'conf = "{slurm_conf}"',
+            "[storage]",
+            f'dir = "{storage}"',
+            "",
+        ]
+    )
+
+
+@dataclass(slots=True)
+class Controller:
+    """One daemon and the dead-man that it starts."""
+
+    folder: Path
+    env: Mapping[str, str]
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def places(self) -> Places:
+        """Its journal and the files beside it."""
+        return Places(self.folder / "storage")
+
+    @property
+    def board(self) -> Path:
+        """What it publishes for users."""
+        return self.folder / "published" / "board.json"
+
+    @property
+    def log(self) -> Path:
+        """What it says."""
+        return self.folder / "daemon.log"
+
+    def start(self, scenario: Scenario, slurm_conf: Path) -> None:
+        """Write its configuration, start it, wait until it ticks."""
+        config = self.folder / "slurm-fair.toml"
+        for made in (self.places.directory, self.board.parent):
+            made.mkdir(mode=0o755, parents=True)
+        self.places.directory.chmod(0o750)
+        config.write_text(configuration(scenario, slurm_conf, self.places.directory, self.board.parent))
+        with self.log.open("ab") as said:
+            self._process = subprocess.Popen(
+                (sys.executable, "-m", "slurm_fair.cli", "--config", str(config), "run"),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env=dict(self.env),
+                start_new_session=True,  # Ctrl-C is for the demo, which then ends it in good order
+            )
+        self._await_first_tick()
+
+    def _await_first_tick(self) -> None:
+        deadline = time.monotonic() + _FIRST_BEAT_SECONDS
+        while not self.board.exists():
+            self.check()
+            if time.monotonic() > deadline:
+                raise LabError(f"the daemon made no tick within {_FIRST_BEAT_SECONDS:g} s (log: {self.log})")
+            time.sleep(0.05)
+
+    def check(self) -> None:
+        """LabError when it has ended by itself."""
+        if self._process is not None and self._process.poll() is not None:
+            last = (self.complaints() or self._lines() or ("it said nothing",))[-1]
+            raise LabError(
+                f"the daemon ended by itself with code {self._process.returncode}: {last} (log: {self.log})"
+            )
+
+    def stop(self) -> int:
+        """End the daemon and its dead-man; its exit code."""
+        code = 0
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                code = self._process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                code = self._process.wait()
+            self._process = None
+        if last_beat(self.places) is not None:
+            self.places.heartbeat.unlink(missing_ok=True)  # without a heartbeat the dead-man has no work
+            self._await_deadman()
+        return code
+
+    def _await_deadman(self) -> None:
+        """It holds this lock for as long as it lives, and looks for the heartbeat every second."""
+        deadline = time.monotonic() + _END_SECONDS
+        with contextlib.suppress(FileNotFoundError), self.places.deadman_lock.open("rb") as lock:
+            while time.monotonic() < deadline:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    time.sleep(0.05)
+            raise LabError(f"the dead-man does not end (its log: {self.places.deadman_log}, {os.getpid()=})")
+
+    def complaints(self) -> tuple[str, ...]:
+        """What its log says in anger."""
+        return tuple(line for line in self._lines() if any(word in line for word in _COMPLAINTS))
+
+    def _lines(self) -> tuple[str, ...]:
+        try:
+            return tuple(line for line in self.log.read_text(errors="replace").splitlines() if line.strip())
+        except OSError:
+            return ()

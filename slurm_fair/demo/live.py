@@ -1,0 +1,147 @@
+"""What a spectator sees: a live table on a terminal, a line every few seconds anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from slurm_fair.demo.scenario import Scenario
+
+if TYPE_CHECKING:
+    from slurm_fair.demo.stage import Picture, Stage
+
+FREE = "."
+_COLOURS = ("blue", "yellow", "green", "magenta", "cyan")
+_POLL_SECONDS = 0.25
+_LINE_SECONDS = 4.0
+TITLES = {True: "with slurm_fair", False: "plain Slurm, first in first out"}
+
+
+def strip(picture: Picture, scenario: Scenario) -> dict[str, str]:
+    """Each node's GPUs as letters: the initial of the tenant that holds one, a dot for a free one."""
+    letters: dict[str, str] = {f"n{number + 1}": "" for number in range(scenario.nodes)}
+    for seen in sorted(picture.seen, key=lambda seen: seen.job.tenant):
+        if seen.holds_gpus:
+            for node in seen.nodes:
+                letters[node] = letters.get(node, "") + seen.job.tenant[0].upper() * seen.job.gpus_per_node
+    return {node: held.ljust(scenario.gpus_per_node, FREE) for node, held in letters.items()}
+
+
+def gpus_now(picture: Picture, scenario: Scenario) -> dict[str, int]:
+    """What each tenant holds."""
+    held = dict.fromkeys(scenario.weights, 0)
+    for seen in picture.seen:
+        held[seen.job.tenant] += seen.job.gpus * seen.holds_gpus
+    return held
+
+
+def waiting(picture: Picture, scenario: Scenario) -> dict[str, int]:
+    """How many jobs of each tenant hold nothing."""
+    counts = dict.fromkeys(scenario.weights, 0)
+    for seen in picture.seen:
+        counts[seen.job.tenant] += not seen.holds_gpus
+    return counts
+
+
+def line(stage: Stage) -> str:
+    """One act in one line."""
+    picture, scenario = stage.picture, stage.scenario
+    title = "slurm_fair" if stage.fair else "plain FIFO"
+    if not picture.seen:
+        return f"{picture.seconds:4.0f} s  {title}: {picture.phase}"
+    held, rows = gpus_now(picture, scenario), _accounts(picture)
+    tenants = ", ".join(f"{name} {gpus}" + _rho(rows.get(name)) for name, gpus in held.items())
+    nodes = " ".join(strip(picture, scenario).values())
+    return f"{picture.seconds:4.0f} s  {title}: GPUs {tenants}; done {picture.done}  [{nodes}]"
+
+
+def _rho(row: Mapping[str, Any] | None) -> str:
+    return f" (rho {row['rho']:.2f})" if row else ""
+
+
+def _accounts(picture: Picture) -> dict[str, Mapping[str, Any]]:
+    board = picture.board
+    return {row["tenant"]: row for row in board.tenants} if board else {}
+
+
+def table(stages: Sequence[Stage]) -> Group:
+    """All acts beside each other: tenants, then the GPUs of every node."""
+    scenario = stages[0].scenario
+    tenants = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("Tenant", "Weight", "Quota"):
+        tenants.add_column(f"\n{title}", justify="left" if title == "Tenant" else "right")
+    for stage in stages:
+        more = ("had", "owed", "rho") if stage.fair else ()
+        head = "slurm_fair" if stage.fair else "FIFO"
+        for at, title in enumerate(("GPUs", "waiting", *more)):
+            tenants.add_column(f"{'' if at else head}\n{title}", justify="right")
+    total = sum(scenario.weights.values())
+    for at, (name, weight) in enumerate(scenario.weights.items()):
+        cells = [f"{weight}", f"{weight / total * scenario.total_gpus:g}"]
+        for stage in stages:
+            cells += _cells(stage, name)
+        tenants.add_row(Text(name, style=_colour(at)), *cells)
+    nodes = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+    nodes.add_column("\nNode")
+    for stage in stages:
+        nodes.add_column(f"{TITLES[stage.fair]}\n{_where(stage)}")
+    strips = [strip(stage.picture, scenario) for stage in stages]
+    for node in strips[0]:
+        nodes.add_row(node, *(_painted(letters.get(node, ""), scenario) for letters in strips))
+    return Group(tenants, Text(), nodes)
+
+
+def _cells(stage: Stage, tenant: str) -> Iterator[str]:
+    picture, scenario = stage.picture, stage.scenario
+    yield str(gpus_now(picture, scenario)[tenant])
+    yield str(waiting(picture, scenario)[tenant])
+    if stage.fair:
+        row = _accounts(picture).get(tenant)
+        yield f"{row['had_gpu_seconds']:.0f} s" if row else "-"
+        yield f"{row['owed_gpu_seconds']:.0f} s" if row else "-"
+        yield f"{row['rho']:.2f}" if row else "-"
+
+
+def _where(stage: Stage) -> str:
+    picture = stage.picture
+    if picture.phase != "playing":
+        return picture.phase
+    return f"{picture.seconds:.0f} s, {picture.done} of {len(stage.scenario.jobs)} jobs done"
+
+
+def _painted(letters: str, scenario: Scenario) -> Text:
+    colours = {name[0].upper(): _colour(at) for at, name in enumerate(scenario.weights)}
+    text = Text()
+    for letter in letters:
+        text.append(letter + " ", style=colours.get(letter, "dim"))
+    return text
+
+
+def _colour(at: int) -> str:
+    return _COLOURS[at % len(_COLOURS)]
+
+
+def show(console: Console, stages: Sequence[Stage], over: Callable[[], bool]) -> None:
+    """Until the acts are over; rich heeds NO_COLOR by itself."""
+    if console.is_terminal:
+        with Live(table(stages), console=console, refresh_per_second=4, transient=True) as live:
+            while not over():
+                time.sleep(_POLL_SECONDS)
+                live.update(table(stages))
+        return
+    said, next_line = [""] * len(stages), 0.0
+    while not over():
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + _LINE_SECONDS
+            for at, stage in enumerate(stages):
+                words = line(stage)
+                if words != said[at]:
+                    console.print(words, highlight=False, markup=False, soft_wrap=True)
+                said[at] = words
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,239 @@
+"""The proof that nothing was lost and nobody was wronged, and the comparison of the two acts."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slurm_fair.demo.measure import Measures
+from slurm_fair.demo.scenario import DemoJob, Scenario
+from slurm_fair.demo.stage import Facts
+from slurm_fair_templates.demo_counter import verify
+
+# What a tenant gets is quantised by gangs and leases, and each hand-over costs a second or two of leases that are
+# this short: so a band for how the GPU time was parted, and a lower bound for how much of it there was.
+SHARE_BAND = 0.3
+LEAST_RHO = 0.6
+_NAMED = 3  # offenders that a line names
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must hold, and what was found."""
+
+    title: str
+    holds: bool
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one job left in its folder."""
+
+    job: DemoJob
+    result: dict[str, Any]
+    steps: tuple[tuple[int, int], ...]  # (restart, step), as executed
+    starts: tuple[int, ...]  # restart counts, as started
+
+    @property
+    def right(self) -> bool:
+        """The hash is that of every step counted once."""
+        return verify(self.result, self.job.steps)
+
+    @property
+    def repeated(self) -> int:
+        """Steps executed more often than once: work that was lost."""
+        return len(self.steps) - len({step for _, step in self.steps})
+
+    @property
+    def started_twice(self) -> bool:
+        """Two runs under one restart count would be two at once."""
+        return max(Counter(self.starts).values(), default=0) > 1
+
+
+def evidence(job: DemoJob, folder: Path) -> Evidence:
+    """Read what the counter wrote; what is missing reads as nothing."""
+    own = folder / job.name
+    try:
+        result = json.loads((own / "result.json").read_text())
+    except (OSError, ValueError):
+        result = {}
+    steps = tuple((int(words[0]), int(words[1])) for words in _words(own / "steps.log"))
+    return Evidence(job, result, steps, tuple(int(words[0]) for words in _words(own / "starts.log")))
+
+
+def _words(path: Path) -> Iterator[list[str]]:
+    if path.exists():
+        yield from (line.split() for line in path.read_text().splitlines() if line)
+
+
+def prove(scenario: Scenario, facts: Facts, measures: Measures) -> tuple[Check, ...]:
+    """Everything that must hold of the act under slurm_fair."""
+    found = [evidence(job, facts.folder) for job in scenario.jobs]
+    return (
+        *_same_work(found),
+        _only_unanswered_lose(found, facts),
+        _books_agree(found, facts, measures),
+        Check("nothing of ours is left on any job", not facts.left, _some(facts.left) or "no job, no mark"),
+        *_parted_fairly(measures),
+        Check(
+            "the daemon ran to its end without an error",
+            facts.daemon_code == 0 and not facts.complaints,
+            f"exit code {facts.daemon_code}, {len(facts.complaints)} errors in its log"
+            + (f", the last: {facts.complaints[-1]}" if facts.complaints else ""),
+        ),
+    )
+
+
+def prove_fifo(scenario: Scenario, facts: Facts) -> tuple[Check, ...]:
+    """The other act has only to be the same work."""
+    found = [evidence(job, facts.folder) for job in scenario.jobs]
+    return tuple(Check(f"plain FIFO: {check.title}", check.holds, check.found) for check in _same_work(found))
+
+
+def _same_work(found: Sequence[Evidence]) -> tuple[Check, ...]:
+    wrong = [each.job.name for each in found if not each.right]
+    twice = [each.job.name for each in found if each.started_twice]
+    steps = sum(each.job.steps for each in found)
+    return (
+        Check(
+            "every job ended with the hash of all its steps, each counted once",
+            not wrong,
+            f"{len(found) - len(wrong)} of {len(found)} jobs, {steps} steps" + _named(wrong),
+        ),
+        Check(
+            "no job ran twice under one restart count",
+            not twice,
+            f"{sum(len(each.starts) for each in found)} starts" + _named(twice),
+        ),
+    )
+
+
+def _only_unanswered_lose(found: Sequence[Evidence], facts: Facts) -> Check:
+    """A pre-emption that the job answered with `saved` costs no step; one after the grace may."""
+    excused = {name for name, number in facts.ids.items() if number in facts.unanswered}
+    guilty = [each.job.name for each in found if each.repeated and each.job.name not in excused]
+    lost = sum(each.repeated for each in found)
+    late = f", {len(excused)} jobs let the grace pass" if excused else ""
+    return Check(
+        "no pre-emption that was answered lost a step",
+        not guilty,
+        f"{facts.requeued} pre-emptions{late}, {lost} steps run again" + _named(guilty),
+    )
+
+
+def _books_agree(found: Sequence[Evidence], facts: Facts, measures: Measures) -> Check:
+    """Jobs, journal and accounting counted the pre-emptions each for itself."""
+    restarts = sum(int(each.result.get("restarts", 0)) for each in found)
+    return Check(
+        "jobs, journal and accounting counted the same pre-emptions",
+        restarts == facts.requeued == measures.preemptions,
+        f"{restarts} counted by the jobs, {facts.requeued} in the journal, {measures.preemptions} in sacct",
+    )
+
+
+def _parted_fairly(measures: Measures) -> tuple[Check, ...]:
+    weights = sum(tenant.weight for tenant in measures.tenants)
+    off = {each.name: each.hungry_share * weights / each.weight for each in measures.tenants}
+    fair = all(abs(of_due - 1) <= SHARE_BAND for of_due in off.values())
+    rho = ", ".join(f"{tenant.name} {tenant.hungry_rho:.2f}" for tenant in measures.tenants)
+    over = f"over {measures.hungry_seconds:.0f} s"
+    return (
+        Check(
+            f"while everybody was hungry each tenant's part of the GPU time was its due, within {SHARE_BAND:.0%}",
+            measures.hungry_seconds > 0 and fair,
+            ", ".join(f"{name} {of_due:.0%} of its due" for name, of_due in off.items()) + f" {over}",
+        ),
+        Check(
+            f"while everybody was hungry no tenant's rho was below {LEAST_RHO:g}",
+            measures.hungry_seconds > 0 and measures.worst_rho >= LEAST_RHO,
+            f"rho {rho} {over}",
+        ),
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"; not so: {_some(names)}" if names else ""
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the comparison."""
+
+    what: str
+    fair: str
+    fifo: str
+
+
+_LINES: Sequence[tuple[str, Callable[[Measures], str]]] = (
+    ("everybody hungry for", lambda m: f"{m.hungry_seconds:.0f} s"),
+    ("Jain's index of rho, everybody hungry (1 = fair)", lambda m: f"{m.jain_hungry:.2f}"),
+    ("worst tenant's rho, everybody hungry", lambda m: f"{m.worst_rho:.2f}"),
+    ("worst tenant's rho, whole act", lambda m: f"{m.worst_rho_overall:.2f}"),
+    ("mean wait for the first start", lambda m: f"{m.first_wait_mean_seconds:.1f} s"),
+    ("longest wait for the first start", lambda m: f"{m.first_wait_max_seconds:.0f} s"),
+    ("mean time from submission to end", lambda m: f"{m.jct_mean_seconds:.1f} s"),
+    ("makespan", lambda m: f"{m.makespan_seconds:.0f} s"),
+    ("GPU time held", lambda m: f"{m.held_gpu_seconds:.0f} s"),
+    ("GPUs held while a job waits", lambda m: f"{m.held_while_waiting:.0%}"),
+    ("pre-emptions", lambda m: f"{m.preemptions}"),
+)
+
+
+def compare(scenario: Scenario, fair: Measures, fifo: Measures | None) -> tuple[Row, ...]:
+    """The two acts, metric by metric; all computed by one function from sacct."""
+    total = sum(scenario.weights.values())
+    rows = []
+    for name, weight in scenario.weights.items():
+        what = f"{name}'s part of the GPU time, everybody hungry (due {weight / total:.0%})"
+        rows.append(Row(what, _share(fair, name), _share(fifo, name)))
+    for name in scenario.weights:
+        rows.append(Row(f"{name}'s mean wait for the first start", _wait(fair, name), _wait(fifo, name)))
+    for name in scenario.weights:
+        rows.append(Row(f"{name}'s mean time from submission to end", _jct(fair, name), _jct(fifo, name)))
+    rows += [Row(what, text(fair), text(fifo) if fifo else "-") for what, text in _LINES]
+    work = scenario.work_gpu_seconds
+    rows.append(Row(f"GPU time held / needed ({work:.0f} s)", _ratio(fair, work), _ratio(fifo, work)))
+    return tuple(rows)
+
+
+def _share(measures: Measures | None, tenant: str) -> str:
+    found = [each.hungry_share for each in measures.tenants if each.name == tenant] if measures else []
+    return f"{found[0]:.0%}" if found else "-"
+
+
+def _wait(measures: Measures | None, tenant: str) -> str:
+    found = (
+        [each.first_wait_mean_seconds for each in measures.tenants if each.name == tenant] if measures else []
+    )
+    return f"{found[0]:.1f} s" if found else "-"
+
+
+def _jct(measures: Measures | None, tenant: str) -> str:
+    found = [each.jct_mean_seconds for each in measures.tenants if each.name == tenant] if measures else []
+    return f"{found[0]:.1f} s" if found else "-"
+
+
+def _ratio(measures: Measures | None, work: float) -> str:
+    return f"{measures.held_gpu_seconds / work:.2f}" if measures else "-"
+
+
+def ticks(seconds: Sequence[float]) -> str:
+    """How long the daemon's ticks took."""
+    if not seconds:
+        return "no ticks"
+    ordered = sorted(seconds)
+    return (
+        f"{len(ordered)} ticks, median {statistics.median(ordered):.2f} s, "
+        f"95 % below {ordered[int(0.95 * (len(ordered) - 1))]:.2f} s, longest {ordered[-1]:.2f} s"
+    )

@@ -1,0 +1,43 @@
+"""One thing that was looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found; whatever is not ok says how to mend it."""
+
+    level: Level
+    what: str
+    cure: str = ""
+
+    def __post_init__(self) -> None:
+        """A complaint without a cure helps nobody."""
+        if (self.level is Level.OK) == bool(self.cure):
+            raise ValueError(f"{self.level} and cure '{self.cure}' do not go together: {self.what}")
+
+
+def ok(what: str) -> Finding:
+    """As it should be."""
+    return Finding(Level.OK, what)
+
+
+def warning(what: str, cure: str) -> Finding:
+    """It works, but less well than it could."""
+    return Finding(Level.WARNING, what, cure)
+
+
+def error(what: str, cure: str) -> Finding:
+    """It cannot work like this."""
+    return Finding(Level.ERROR, what, cure)

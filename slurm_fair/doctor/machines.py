@@ -1,0 +1,87 @@
+"""The managed nodes and their GPUs, and the jobs that are left alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.finding import Finding, error, ok, warning
+from slurm_fair.model import Blocked, JobState, Snapshot
+from slurm_fair.slurm.nodes import Machines, RawNode
+from slurm_fair.slurm.scope import Territory
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    if not facts.reachable:
+        return
+    if isinstance(facts.machines, str):
+        yield error(
+            f"the nodes cannot be read: {facts.machines}", "look at what sinfo says; report it if it is sound"
+        )
+        return
+    yield from nodes(facts.machines, facts)
+    if isinstance(facts.snapshot, str):
+        yield error(
+            f"the cluster cannot be seen as a whole: {facts.snapshot}",
+            "mend what it names: until then no job is touched",
+        )
+    else:
+        yield from jobs(facts.snapshot)
+
+
+def nodes(machines: Machines, facts: Facts) -> Iterator[Finding]:
+    """How much there is to share."""
+    territory = Territory.of(machines, facts.config.scope)
+    managed = [machines.nodes[name] for name in territory.nodes]
+    if not managed:
+        yield error(
+            "no managed partition has a GPU", "name partitions with GPUs in [scope], or look at gres.conf"
+        )
+        return
+    listed = ", ".join(f"{count} {kind or 'untyped'}" for kind, count in sorted(_gpus(managed).items()))
+    yield ok(f"{len(managed)} nodes with GPUs in {', '.join(sorted(territory.partitions))}: {listed}")
+    mixed = [node.name for node in managed if node.gpu_type == "+"]
+    if mixed:
+        yield warning(
+            f"several GPU types on one node, so no new work is planned there: {_some(mixed)}",
+            "give such nodes a partition of their own, outside [scope]",
+        )
+    out = [f"{node.name} ({node.why_unusable})" for node in managed if node.why_unusable]
+    if out:
+        yield warning(f"{len(out)} of {len(managed)} nodes take no work: {_some(out)}", "look at `sinfo -R`")
+
+
+def _gpus(managed: list[RawNode]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for node in managed:
+        counts["of several types" if node.gpu_type == "+" else node.gpu_type] += node.gpus
+    return counts
+
+
+def _some(names: list[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def jobs(snapshot: Snapshot) -> Iterator[Finding]:
+    """What is managed, what is not and why."""
+    table = snapshot.jobs
+    waits, runs = (int((table.state == state).sum()) for state in (JobState.WAITING, JobState.RUNNING))
+    yield ok(f"{waits} managed jobs wait, {runs} run")
+    stuck = Counter(
+        Blocked(code).name.lower() for code in table.blocked.tolist() if code != Blocked.NOT_BLOCKED
+    )
+    if stuck:
+        listed = ", ".join(f"{count} {word}" for word, count in stuck.most_common())
+        yield ok(f"of these kept back by something else: {listed}")
+    reasons = Counter(alone.reason for alone in snapshot.left_alone)
+    for reason, count in reasons.most_common():
+        yield ok(f"{count} jobs of the managed partitions are left to plain Slurm: each {reason}")
+    holders = table.state == JobState.RUNNING
+    rigid = int((holders & ~table.requeueable).sum())
+    if rigid:
+        yield warning(
+            f"{rigid} running jobs cannot be requeued", "submit without --no-requeue (fair-sbatch does)"
+        )

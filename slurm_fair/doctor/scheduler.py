@@ -1,0 +1,157 @@
+"""Slurm's own settings, as far as leases meet them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.finding import Finding, error, ok, warning
+
+_SCHED_SECONDS, _BACKFILL_SECONDS, _BATCH_DELAY_SECONDS = 60, 30, 3  # Slurm's defaults
+_RECOMMENDED = "sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0,bf_continue"
+_HOOK_GATE = re.compile(r'^\s*gate\s*=\s*"(\w+)"', re.MULTILINE)
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    if not facts.reachable:
+        return
+    yield starts(facts)
+    yield requeues(facts)
+    yield from preemption(facts)
+    yield ages(facts)
+    yield from tres(facts)
+    yield from tenants(facts)
+    yield from memory(facts)
+    yield hook(facts)
+
+
+def starts(facts: Facts) -> Finding:
+    """How long Slurm may take to start a job whose gate was opened."""
+    words = facts.words_of("SchedulerParameters")
+    soon = _number(words.get("batch_sched_delay"), _BATCH_DELAY_SECONDS)
+    main = _number(words.get("sched_interval"), _SCHED_SECONDS)
+    backfill = _number(words.get("bf_interval"), _BACKFILL_SECONDS)
+    if facts.value("SchedulerType") != "sched/backfill":
+        backfill = main
+    late = backfill if main < 0 else min(main, backfill)
+    lease = facts.config.lease
+    told = f"Slurm starts a job about {max(soon, 1)} s after its gate opens, {late} s at worst"
+    cure = f"SchedulerParameters={_RECOMMENDED} starts jobs within about a second"
+    if late >= lease.term:
+        return error(f"{told}: longer than a lease ({lease.term:g} s)", cure)
+    if late > lease.start_timeout:
+        return warning(
+            f"{told}: later than [lease] start_timeout ({lease.start_timeout:g} s) waits",
+            f"{cure}; or raise start_timeout",
+        )
+    if late > lease.term / 10:
+        return warning(f"{told}: a lease is {lease.term:g} s", cure)
+    if "defer" in words:
+        return warning(f"{told}, and `defer` is set: starts wait for the next pass", cure)
+    return ok(told)
+
+
+def _number(text: str | None, default: int) -> int:
+    return int(text) if text and text.lstrip("-").isdigit() else default
+
+
+def requeues(facts: Facts) -> Finding:
+    """Whether a job can be requeued unless it says otherwise."""
+    if facts.value("JobRequeue") == "0":
+        return warning(
+            "JobRequeue=0: only jobs that ask for it (--requeue, as the templates do) can give GPUs back",
+            "set JobRequeue=1 in slurm.conf",
+        )
+    return ok("jobs can be requeued (JobRequeue=1)")
+
+
+def preemption(facts: Facts) -> Iterator[Finding]:
+    """Whether Slurm itself takes GPUs away."""
+    kind, mode = facts.value("PreemptType"), facts.value("PreemptMode").upper()
+    if "GANG" in mode:
+        yield error(
+            f"PreemptMode={mode}: Slurm suspends jobs in turn, with their GPUs",
+            "leave GANG out of PreemptMode: leases take turns instead",
+        )
+    elif kind and kind != "preempt/none":
+        yield warning(
+            f"PreemptType={kind}: Slurm may take GPUs from a job in the middle of its lease",
+            "let no partition or QOS preempt the managed partitions",
+        )
+    else:
+        yield ok("Slurm itself preempts nobody")
+
+
+def ages(facts: Facts) -> Finding:
+    """What a gate does to priorities: they matter only among jobs whose gates are open together."""
+    if "ACCRUE_ALWAYS" in facts.value("PriorityFlags").upper():
+        return ok("jobs behind a gate gather age (PriorityFlags=ACCRUE_ALWAYS)")
+    return ok(
+        "jobs behind a gate gather no age in Slurm's priority; among managed jobs the gates order the queue"
+    )
+
+
+def tres(facts: Facts) -> Iterator[Finding]:
+    """Whether Slurm counts GPUs at all."""
+    if facts.value("SelectType") not in ("select/cons_tres", ""):
+        yield error(
+            f"SelectType={facts.value('SelectType')} gives no single GPUs", "set SelectType=select/cons_tres"
+        )
+    counted = facts.value("AccountingStorageTRES").split(",")
+    if "slurmdbd" in facts.value("AccountingStorageType") and "gres/gpu" not in counted:
+        yield error("Slurm does not count GPUs (AccountingStorageTRES)", "set AccountingStorageTRES=gres/gpu")
+    elif "gres/gpu" in counted:
+        yield ok("Slurm counts GPUs (AccountingStorageTRES)")
+
+
+def tenants(facts: Facts) -> Iterator[Finding]:
+    """Whether a user can name any account."""
+    if "slurmdbd" not in facts.value("AccountingStorageType"):
+        return
+    enforced = facts.value("AccountingStorageEnforce")
+    if "associations" in enforced:
+        yield ok("Slurm checks accounts (AccountingStorageEnforce)")
+    else:
+        yield warning(
+            f"AccountingStorageEnforce={enforced or 'none'}: a user may submit under any tenant's name",
+            "set AccountingStorageEnforce=associations",
+        )
+
+
+def memory(facts: Facts) -> Iterator[Finding]:
+    """Whether Slurm remembers a job that ended until we look."""
+    age, interval = facts.whole("MinJobAge", 300), facts.config.lease.interval
+    if age < 2 * interval:
+        yield warning(
+            f"Slurm forgets ended jobs after {age} s (MinJobAge), and we look every {interval:g} s",
+            f"set MinJobAge={max(300, int(3 * interval))} in slurm.conf",
+        )
+
+
+def hook(facts: Facts) -> Finding:
+    """Whether jobs without a template are gated from the start."""
+    if "lua" not in facts.value("JobSubmitPlugins"):
+        told = "no submit hook: a job without a template may start before it is first seen"
+        if facts.config.slurm.gate == "hold":
+            return warning(told, "slurm-fair init --only plugin, then JobSubmitPlugins=lua in slurm.conf")
+        return ok(f"{told}, and is then weighed like the others")
+    place = facts.conf.parent / "job_submit.lua" if facts.conf else None
+    try:
+        text = place.read_text(errors="replace") if place else ""
+    except OSError:
+        text = ""
+    if not text:
+        return ok("a job_submit.lua is in force; it cannot be read from here")
+    if "slurm_fair_gate" not in text:
+        return warning(
+            f"{place} does not call slurm_fair_gate: jobs without a template may start before they are seen",
+            "copy the dofile line and the call from `slurm-fair init --only plugin --print`",
+        )
+    gate = _HOOK_GATE.search(text)
+    if gate and gate[1] != facts.config.slurm.gate:
+        return warning(
+            f"{place} gates by '{gate[1]}', [slurm] gate is '{facts.config.slurm.gate}'", "make them the same"
+        )
+    return ok(f"{place} gates jobs at submission")

@@ -1,0 +1,166 @@
+"""The storage directory, the journal in it, the daemon and its dead-man."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.finding import Finding, error, ok, warning
+from slurm_fair.errors import SlurmFairError, UnsafeStore
+from slurm_fair.places import last_beat
+from slurm_fair.store import open_reader
+
+_LITTLE_MB = 100.0
+_REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "lustre", "beegfs", "gpfs", "ceph", "fuse.sshfs", "glusterfs"}
+)
+TIMER = "slurm-fair-deadman.timer"
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    directory = facts.places.directory
+    if not directory.is_dir():
+        yield from absent(directory, facts.account)
+        return
+    if not os.access(directory, os.X_OK):
+        yield warning(f"{directory}: closed to {facts.account}", "run this as the daemon's account")
+        return
+    yield owner(directory, facts)
+    yield space(directory, facts.config.storage.max_mb)
+    yield from remote(directory)
+    yield journal(facts)
+    yield from daemon(facts)
+
+
+def absent(directory: Path, account: str) -> Iterator[Finding]:
+    """No directory yet: whether the daemon could make it."""
+    parent = next((place for place in directory.parents if place.is_dir()), Path("/"))
+    if os.access(parent, os.W_OK):
+        yield ok(f"{directory} is not there yet; the daemon makes it")
+    else:
+        yield warning(
+            f"{directory} is not there, and {account} may not make it",
+            f"install -d -m 0750 -o {account} {directory}, or set [storage] dir (systemd makes it by itself)",
+        )
+
+
+def owner(directory: Path, facts: Facts) -> Finding:
+    """Whether it is the daemon's alone."""
+    found = directory.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return error(f"{directory}: others may write it (mode {mode:04o})", f"chmod 0750 {directory}")
+    if found.st_uid != facts.uid:
+        return warning(
+            f"{directory} belongs to uid {found.st_uid}, not to {facts.account} that runs this",
+            "run this as the daemon's account, so that its rights are looked at",
+        )
+    return ok(f"{directory} belongs to {facts.account}, mode {mode:04o}")
+
+
+def space(directory: Path, wanted_mb: float) -> Finding:
+    """Whether the journal has room: without it nothing is done to any job."""
+    free = shutil.disk_usage(directory).free / 1024**2
+    if free < _LITTLE_MB:
+        return error(f"{directory}: {free:.0f} MB free", "make room: without it nothing is done to any job")
+    if free < wanted_mb:
+        return warning(
+            f"{directory}: {free:.0f} MB free, the journal may take {wanted_mb:g} MB",
+            "make room or lower [storage] max_mb",
+        )
+    return ok(f"{directory}: {free / 1024:.1f} GB free")
+
+
+def remote(directory: Path) -> Iterator[Finding]:
+    """SQLite's journal wants a local disk."""
+    kind = file_system(directory, Path("/proc/mounts"))
+    if kind in _REMOTE:
+        yield warning(
+            f"{directory} lies on {kind}, a network file system", "set [storage] dir to a local disk"
+        )
+
+
+def file_system(directory: Path, mounts: Path) -> str:
+    """Type of the file system that a directory lies on; empty when it cannot be told."""
+    try:
+        lines = [line.split() for line in mounts.read_text().splitlines()]
+    except OSError:
+        return ""
+    here = str(directory.resolve())
+    above = [
+        (line[1], line[2]) for line in lines if here == line[1] or here.startswith(line[1].rstrip("/") + "/")
+    ]
+    return max(above, key=lambda mount: len(mount[0]), default=("", ""))[1]
+
+
+def journal(facts: Facts) -> Finding:
+    """Whether it opens and has this version's tables."""
+    path = facts.places.journal
+    if not path.exists():
+        return ok("no journal yet: the daemon makes it")
+    try:
+        with open_reader(path) as reader:
+            standing = reader.latest()
+    except UnsafeStore as problem:
+        return error(str(problem), "mend its mode: whoever writes the journal rules the queue")
+    except SlurmFairError as problem:
+        return error(
+            str(problem), "see docs/admin.md, `the journal is damaged`; jobs are safe: `slurm-fair fail-open`"
+        )
+    return ok(f"the journal opens, {standing.tick if standing else 0} ticks")
+
+
+def daemon(facts: Facts) -> Iterator[Finding]:
+    """Whether it runs, and whether somebody watches it."""
+    if facts.places.paused.exists():
+        yield warning("paused by an admin: nothing is done to any job", "slurm-fair resume")
+    beat = last_beat(facts.places)
+    if not _is_locked(facts.places.journal.with_name("journal.db.lock")):
+        if beat is not None:
+            yield warning(
+                "the daemon is gone and left jobs of its own: the dead-man frees them within a lease",
+                "start it again, or `slurm-fair fail-open`",
+            )
+        else:
+            yield ok("the daemon does not run")
+        return
+    age = facts.now - beat.time if beat else 0.0
+    yield ok(
+        f"the daemon runs (last sign of life {age:.0f} s ago)" if beat else "the daemon runs as a shadow"
+    )
+    if beat is None or _is_locked(facts.places.deadman_lock) or _timer_is_on():
+        yield ok("the dead-man watches" if beat else "a shadow needs no dead-man")
+    else:
+        yield warning(
+            "no dead-man watches the daemon: if it dies, pins stay until their gates run out",
+            f"systemctl enable --now {TIMER}, or start the daemon without --no-deadman",
+        )
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether somebody holds its lock; taking it to find out would be in the way."""
+    try:
+        inode = path.stat().st_ino
+        locks = Path("/proc/locks").read_text()
+    except OSError:
+        return False
+    return any(f":{inode} " in line and "FLOCK" in line for line in locks.splitlines())
+
+
+def _timer_is_on() -> bool:
+    program = shutil.which("systemctl")
+    if program is None:
+        return False
+    try:
+        asked = subprocess.run(
+            [program, "is-active", "--quiet", TIMER], capture_output=True, timeout=5, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return asked.returncode == 0

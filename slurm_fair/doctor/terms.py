@@ -1,0 +1,166 @@
+"""Our own configuration against itself and against Slurm's: lengths, names, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.finding import Finding, error, ok, warning
+from slurm_fair.model import JobState
+
+_CRED_EXPIRE_SECONDS = 120
+_SLACK_SECONDS = 5.0  # how far the begin time of a requeued job may lie beyond [slurm] requeue_delay
+_KILL_WAIT_SECONDS = 30
+_RPCS_A_LOOK = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Slurm's rate limit for one account."""
+
+    size: int
+    refill_per_second: float
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    yield ok(f"configuration: {facts.config.source}")
+    yield from lengths(facts)
+    if not facts.reachable:
+        return
+    yield from names(facts)
+    yield requeue_delay(facts)
+    yield kill_wait(facts)
+    yield rate_limit(facts)
+
+
+def lengths(facts: Facts) -> Iterator[Finding]:
+    """Lengths that do not go together."""
+    lease = facts.config.lease
+    fine = True
+    if lease.interval > lease.term / 3:
+        fine = False
+        yield warning(
+            f"[lease] interval ({lease.interval:g} s) is more than a third of the term ({lease.term:g} s): "
+            "leases end late",
+            f"set interval to at most {lease.term / 3:g}",
+        )
+    if lease.grace >= lease.term:
+        fine = False
+        yield warning(
+            f"[lease] grace ({lease.grace:g} s) is not shorter than the term ({lease.term:g} s): "
+            "a job may save for longer than it may run",
+            "shorten the grace or lengthen the term",
+        )
+    if lease.term < facts.config.slurm.requeue_delay:
+        fine = False
+        yield warning(
+            f"[lease] term ({lease.term:g} s) is shorter than Slurm's requeue delay "
+            f"({facts.config.slurm.requeue_delay:g} s): if we die, a job just requeued waits longer than a lease",
+            "lengthen the term, or shorten Slurm's delay (AuthInfo=cred_expire, or requeue_delay from 25.11 on)",
+        )
+    if lease.min_runtime > lease.term and lease.align == "aligned":
+        fine = False
+        yield warning(
+            f"[lease] min_runtime ({lease.min_runtime:g} s) exceeds the term ({lease.term:g} s)",
+            "lengthen the term: a lease ends at the first end of a term after min_runtime",
+        )
+    if fine:
+        yield ok(f"lease {lease.term:g} s, looked at every {lease.interval:g} s, grace {lease.grace:g} s")
+
+
+def names(facts: Facts) -> Iterator[Finding]:
+    """Names in the configuration that Slurm does not know."""
+    scope = facts.config.scope
+    if not isinstance(facts.machines, str):
+        yield from _known("[scope] partitions", scope.partitions, frozenset(facts.machines.partitions))
+    for key, kind, given in (
+        ("[scope] accounts", "accounts", scope.accounts),
+        ("[scope] qos", "qos", scope.qos),
+        ("[tenants] weights", "accounts", tuple(facts.config.tenants.weights)),
+    ):
+        listed = facts.known.get(kind, "")
+        if not isinstance(listed, str):
+            yield from _known(key, given, listed)
+
+
+def _known(key: str, given: tuple[str, ...], known: frozenset[str]) -> Iterator[Finding]:
+    strange = [name for name in given if name not in known]
+    if strange:
+        listed = ", ".join(sorted(known)[:20]) or "none"
+        yield error(f"{key}: Slurm knows no {', '.join(strange)}", f"Slurm knows {listed}: mend the names")
+
+
+def requeue_delay(facts: Facts) -> Finding:
+    """Slurm's own begin time after a requeue must be told from one that a user set."""
+    given = facts.words_of("SchedulerParameters").get("requeue_delay", "")
+    expire = facts.words_of("AuthInfo").get("cred_expire", "")
+    slurms = next((int(text) for text in (given, expire) if text.isdigit()), _CRED_EXPIRE_SECONDS) + 1
+    ours = facts.config.slurm.requeue_delay
+    if slurms > ours + _SLACK_SECONDS:
+        return error(
+            f"Slurm keeps a requeued job back for {slurms} s, [slurm] requeue_delay says {ours:g}: "
+            "a requeued job looks as if its user wanted it later",
+            f"set [slurm] requeue_delay = {slurms}",
+        )
+    if slurms + _SLACK_SECONDS < ours:
+        return warning(
+            f"Slurm keeps a requeued job back for {slurms} s, [slurm] requeue_delay says {ours:g}",
+            f"set [slurm] requeue_delay = {slurms}, so that users' own begin times are told apart",
+        )
+    return ok(f"Slurm keeps a requeued job back for {slurms} s; it is let go earlier when its turn comes")
+
+
+def kill_wait(facts: Facts) -> Finding:
+    """What a job has that did not save when it was asked."""
+    wait, lease = facts.whole("KillWait", _KILL_WAIT_SECONDS), facts.config.lease
+    if lease.grace + wait >= lease.term:
+        return warning(
+            f"grace ({lease.grace:g} s) and KillWait ({wait} s) together fill a lease ({lease.term:g} s)",
+            "lengthen the term or shorten the grace",
+        )
+    if wait < _KILL_WAIT_SECONDS:
+        return warning(
+            f"KillWait is {wait} s: all that a job has to save once it is requeued unsaved",
+            "set KillWait=30 or more in slurm.conf; multi-GPU jobs may need 120",
+        )
+    return ok(f"KillWait is {wait} s after the grace of {lease.grace:g} s")
+
+
+def rate_limit(facts: Facts) -> Finding:
+    """Whether Slurm's limit lets us renew the gates of all waiting jobs once a lease."""
+    bucket = bucket_of(facts)
+    if bucket is None:
+        return ok("Slurm limits no account's calls (rl_enable is off)")
+    if facts.all_powerful:
+        return ok("Slurm's rate limit does not hold for this account")
+    lease, waiting = facts.config.lease, waiting_jobs(facts)
+    left = bucket.refill_per_second * lease.term - _RPCS_A_LOOK * lease.term / lease.interval
+    bears = max(int(left), 0)
+    told = f"Slurm's rate limit ({bucket.refill_per_second:g} calls/s) bears about {bears} gated jobs"
+    if waiting > bears:
+        return warning(
+            f"{told}, and {waiting} wait now: gates would be renewed late and open early",
+            "raise rl_refill_rate in SlurmctldParameters, lengthen [lease] term and interval, or run as SlurmUser",
+        )
+    return ok(f"{told}; {waiting} wait now")
+
+
+def bucket_of(facts: Facts) -> Bucket | None:
+    """The limit, if it is on."""
+    words = facts.words_of("SlurmctldParameters")
+    if "rl_enable" not in words:
+        return None
+    size, rate, period = (
+        max(int(text), 1) if (text := words.get(name, "")).isdigit() else default
+        for name, default in (("rl_bucket_size", 30), ("rl_refill_rate", 2), ("rl_refill_period", 1))
+    )
+    return Bucket(size, rate / period)
+
+
+def waiting_jobs(facts: Facts) -> int:
+    """Managed jobs that wait."""
+    return (
+        0 if isinstance(facts.snapshot, str) else int((facts.snapshot.jobs.state == JobState.WAITING).sum())
+    )

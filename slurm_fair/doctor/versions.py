@@ -1,0 +1,102 @@
+"""Slurm itself: does it answer, how fast, in which release, with which clock and accounting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.finding import Finding, error, ok, warning
+
+OLDEST, NEWEST = (22, 5), (26, 5)
+_SLOW_SECONDS = 2.0
+_CLOCK_WARNING_SECONDS, _CLOCK_ERROR_SECONDS = 2.0, 30.0
+
+
+def release(text: str) -> tuple[int, int]:
+    """Major release of a version: 22.05.8 and pyslurm's 22.5.0 are both (22, 5)."""
+    match = re.match(r"(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    if not facts.reachable:
+        yield error(
+            f"Slurm does not answer ({facts.silence}): what needs it is not looked at",
+            "look at slurmctld and munge with `scontrol ping`, or name its slurm.conf in [slurm] conf",
+        )
+        if facts.client:
+            yield client_version(facts.client)
+        return
+    yield client_version(facts.client)
+    yield controller_version(facts)
+    yield latency(facts)
+    yield clock(facts)
+    yield accounting(facts)
+
+
+def client_version(text: str) -> Finding:
+    """Whether the commands here are of a release that we know."""
+    if release(text) < OLDEST:
+        return error(f"Slurm's commands are {text or 'of an unknown release'}", "use Slurm 22.05 or newer")
+    if release(text) > NEWEST:
+        return warning(
+            f"Slurm's commands are {text}, newer than any tried (26.05)",
+            "run in shadow mode first: run --dry-run",
+        )
+    return ok(f"Slurm's commands are {text}")
+
+
+def controller_version(facts: Facts) -> Finding:
+    """Whether the controller is one that these commands can talk to."""
+    controller = facts.value("SLURM_VERSION")
+    if release(controller) < OLDEST:
+        return error(f"slurmctld is {controller or 'of an unknown release'}", "use Slurm 22.05 or newer")
+    if release(facts.client) > release(controller):
+        return warning(
+            f"Slurm's commands ({facts.client}) are newer than slurmctld ({controller})",
+            "Slurm supports older clients, not newer ones: upgrade slurmctld or use its own release here",
+        )
+    return ok(f"slurmctld is {controller}, cluster {facts.value('ClusterName')}")
+
+
+def latency(facts: Facts) -> Finding:
+    """What one look costs."""
+    told = ", ".join(f"{name} {took * 1000:.0f} ms" for name, took in facts.seconds.items())
+    interval, look = facts.config.lease.interval, facts.seconds.get("a whole look", 0.0)
+    if look > interval / 2:
+        return warning(
+            f"a look takes {look:.1f} s of the {interval:g} s between two: {told}", "raise [lease] interval"
+        )
+    if max(facts.seconds.values(), default=0.0) > _SLOW_SECONDS:
+        return warning(
+            f"Slurm answers slowly: {told}", "look at `sdiag`; a busy slurmctld starts jobs late too"
+        )
+    return ok(f"answers in {told}")
+
+
+def clock(facts: Facts) -> Finding:
+    """Whether slurmctld's clock is ours: begin times and lease ends are compared across them."""
+    off = facts.clock_ahead
+    told = f"slurmctld's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
+    cure = "run an NTP client on both machines"
+    if abs(off) > _CLOCK_ERROR_SECONDS:
+        return error(told, cure)
+    return (
+        warning(told, cure) if abs(off) > _CLOCK_WARNING_SECONDS else ok("slurmctld's clock agrees with ours")
+    )
+
+
+def accounting(facts: Facts) -> Finding:
+    """Whether slurmdbd answers; without it time that we do not see is not counted."""
+    if "slurmdbd" not in facts.value("AccountingStorageType"):
+        return warning(
+            "Slurm keeps no accounting (AccountingStorageType)",
+            "set up slurmdbd: without it accounts are not checked and time without the daemon is not counted",
+        )
+    if facts.history:
+        return warning(
+            f"accounting does not answer: {facts.history}", "look at slurmdbd; scheduling goes on meanwhile"
+        )
+    return ok("accounting answers")

@@ -1,0 +1,85 @@
+"""Which marks have outlived their job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model import JobState, pack_keys
+from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.fresh import Which
+from slurm_fair.slurm.marks import is_of
+from slurm_fair.slurm.queue import Queue, spread_tasks
+
+_LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
+
+
+@dataclass(slots=True)
+class Absences:
+    """Counts, for each mark, the valid looks in a row that did not show its job."""
+
+    _missing: dict[Which, int] = field(default_factory=dict)
+
+    def over(self, marks: Iterable[Mark], rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+        """Marks to be dropped: of finished jobs at once, of unseen ones after some looks.
+
+        `rows` is the whole queue: a job that left the managed scope still has our gate on it.
+        """
+        listed = _Listed.of(rows, queue)
+        missing: dict[Which, int] = {}
+        over = []
+        for mark in marks:
+            which = (mark.key, mark.whole_record)
+            alive = listed.array_waits(mark) if mark.whole_record else listed.lives(mark)
+            if alive is None:
+                missing[which] = self._missing.get(which, 0) + 1
+            if alive is False or missing.get(which, 0) >= _LOOKS:
+                over.append(mark)
+        self._missing = missing
+        return over
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The queue by job key."""
+
+    key: Ints
+    base: Ints
+    waiting: Bools
+    done: Bools
+    submit: Floats
+    restarts: Ints
+
+    @classmethod
+    def of(cls, rows: NDArray[np.void], queue: Queue) -> _Listed:
+        row, base, task = spread_tasks(rows, queue.task_lists)
+        key, done = pack_keys(base, task), rows["state"][row] == JobState.DONE
+        order = np.lexsort((done, key))
+        row, key = row[order], key[order]
+        first = np.ones(len(key), dtype=bool)
+        first[1:] = key[1:] != key[:-1]
+        row, key = row[first], key[first]
+        state = rows["state"][row]
+        return cls(
+            key, key >> TASK_BITS, state == JobState.WAITING, state == JobState.DONE,
+            rows["submit"][row], rows["restarts"][row],
+        )  # fmt: skip
+
+    def lives(self, mark: Mark) -> bool | None:
+        """None where the job is not listed; a job that took over its id says that it is gone."""
+        at = int(find(self.key, np.array([mark.key], dtype=np.int64))[0])
+        if at < 0:
+            return None
+        return not self.done[at] and is_of(mark, float(self.submit[at]), int(self.restarts[at]))
+
+    def array_waits(self, mark: Mark) -> bool | None:
+        """Whether tasks of the array wait still."""
+        first, last = np.searchsorted(self.base, [mark.key >> TASK_BITS, (mark.key >> TASK_BITS) + 1])
+        mine = (at for at in range(first, last) if self.waiting[at])
+        found = any(is_of(mark, float(self.submit[at]), int(self.restarts[at])) for at in mine)
+        return True if found else None

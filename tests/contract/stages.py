@@ -1,0 +1,332 @@
+"""Two stages for one contract: a real private Slurm and the fake one, with the same handles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from slurm_fair.config import Config, Scope, Slurm, from_tree
+from slurm_fair.lab import Lab, LabSpec
+from slurm_fair.model import Action, Blind, JobState, Outcome, Snapshot, Verb, parse_label
+from slurm_fair.model.mark import Mark
+from slurm_fair.ports import Cluster
+from slurm_fair.slurm.cluster import SlurmCluster
+from slurm_fair.slurm.command import Commands
+from tests.fake_cluster import FakeCluster, MemoryJournal
+from tests.fake_commands import FakeCommands
+from tests.fake_slurm import ADMIN, USER, VirtualClock, Work, World
+
+GATE_SECONDS = 600
+# n3 is shared with a partition that is not managed.
+SPEC = LabSpec(
+    nodes=4,
+    gpus_per_node=8,
+    partitions={"gpu": ("n1", "n2", "n3"), "other": ("n3", "n4")},
+    tenants={"vision": 1, "nlp": 1},
+    settings={"MessageTimeout": "3", "KillWait": "4"},
+)
+SCRIPT = """#!/bin/bash
+name=$SLURM_JOB_ID; [ -z "$SLURM_ARRAY_JOB_ID" ] || name=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+mkdir -p .slurm-fair/$name
+answer() {
+    printf '{"v":1,"restart":%d,"saved":true,"time":%d}' "${SLURM_RESTART_COUNT:-0}" "$(date +%s)" > .slurm-fair/$name/new
+    mv .slurm-fair/$name/new .slurm-fair/$name/ack.json
+}
+trap answer USR2
+trap "sleep $1; exit 143" TERM
+while sleep 0.05; do [ ! -e end.$name ] || exit 0; done
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How a job is to be submitted."""
+
+    gpus: int = 2
+    nodes: int = 1
+    tasks: str = ""  # "1-4"
+    gated: bool = True
+    begin_in: float = 0.0  # its user's own begin time
+    stamped: bool = True
+    requeue: bool = True
+    leaves_in: float = 0.0
+    partition: str = "gpu"
+
+
+class Stage(Protocol):
+    """What a sentence of the contract may do to a cluster beside the port itself."""
+
+    gate: str
+    cluster: Cluster
+
+    def now(self) -> float: ...
+    def wait(self, seconds: float) -> None: ...
+    def submit(self, job: Job) -> str: ...
+    def finish(self, label: str) -> None: ...
+    def cancel(self, label: str) -> None: ...
+    def hold(self, label: str, by_admin: bool) -> None: ...
+    def release(self, label: str) -> None: ...
+    def move_begin(self, label: str, instant: float) -> None: ...
+    def drain(self, node: str, back: bool) -> None: ...
+    def cut(self, dead: bool) -> None: ...
+    def priority(self, label: str) -> int: ...
+    def wanted_nodes(self, label: str) -> str: ...
+    def marks(self) -> list[Mark]: ...
+    def clear(self) -> None: ...
+
+
+def _config(gate: str, reports: str) -> Config:
+    scope, slurm = Scope(partitions=("gpu",)), Slurm(gate=gate, reports=reports)
+    return replace(from_tree({}, "contract"), scope=scope, slurm=slurm)
+
+
+class RealStage:
+    """A private Slurm; time passes by itself."""
+
+    def __init__(self, lab: Lab, gate: str) -> None:
+        self.lab, self.gate, self.journal = lab, gate, MemoryJournal()
+        self.commands = Commands(lab.conf, 20.0)
+        self.cluster: Cluster = SlurmCluster(
+            self.commands, _config(gate, "file"), time.time, self.journal, self.journal
+        )
+        self._script = lab.folder / "work" / "contract.sh"
+        self._script.write_text(SCRIPT)
+
+    def now(self) -> float:
+        """The machine's time."""
+        return time.time()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
+
+    def submit(self, job: Job) -> str:
+        """sbatch as the templates do."""
+        stamp = ["slurm_fair:v1", "signal=USR2"] if job.stamped else []
+        words = ["--parsable", "-A", "vision", "-p", job.partition, "-o", "/dev/null", f"-N{job.nodes}"]
+        words += [f"--gpus-per-node={job.gpus // job.nodes}" if job.nodes > 1 else f"--gpus={job.gpus}"]
+        words += [f"--array={job.tasks}"] if job.tasks else []
+        words += ["--requeue" if job.requeue else "--no-requeue"]
+        if job.gated and self.gate == "hold":
+            words, stamp = [*words, "-H"], [*stamp, "gate=hold"]
+        elif job.gated:
+            words, stamp = [*words, f"--begin=now+{GATE_SECONDS}"], [*stamp, f"gate=+{GATE_SECONDS}"]
+        elif job.begin_in:
+            words.append(f"--begin=now+{job.begin_in:.0f}")
+        words += [f"--comment={','.join(stamp)}"] if job.stamped else []
+        return self.lab.run("sbatch", *words, str(self._script), str(job.leaves_in)).stdout.strip()
+
+    def finish(self, label: str) -> None:
+        """The job ends by itself."""
+        (self.lab.folder / "work" / f"end.{label}").touch()
+
+    def cancel(self, label: str) -> None:
+        """scancel."""
+        self.lab.run("scancel", label)
+
+    def hold(self, label: str, by_admin: bool) -> None:
+        """scontrol hold or uhold."""
+        self.lab.run("scontrol", "hold" if by_admin else "uhold", label)
+
+    def release(self, label: str) -> None:
+        """scontrol release."""
+        self.lab.run("scontrol", "release", label)
+
+    def move_begin(self, label: str, instant: float) -> None:
+        """scontrol update StartTime."""
+        self.lab.run("scontrol", "update", f"jobid={label}", f"starttime=uts{int(instant)}")
+
+    def drain(self, node: str, back: bool) -> None:
+        """Drain a node or bring it back."""
+        words = ["state=resume"] if back else ["state=drain", "reason=contract"]
+        self.lab.run("scontrol", "update", f"nodename={node}", *words)
+
+    def cut(self, dead: bool) -> None:
+        """No controller, or one again."""
+        if dead:
+            self.lab.halt("slurmctld")
+        else:
+            self.lab.revive("slurmctld")
+            self.lab.wait_idle_nodes()
+
+    def _squeue(self, label: str, field: str) -> str:
+        rows = self.lab.run("squeue", "-h", "-r", "-t", "all", "-j", label, "-O", f"{field}:|").stdout
+        return rows.split("\n")[0].rstrip("|")
+
+    def priority(self, label: str) -> int:
+        """0 = held."""
+        return int(self._squeue(label, "PriorityLong"))
+
+    def wanted_nodes(self, label: str) -> str:
+        """Its node list in Slurm."""
+        return self._squeue(label, "ReqNodes")
+
+    def marks(self) -> list[Mark]:
+        """What the adapter remembers to have imposed."""
+        return list(self.journal.marks())
+
+    def clear(self) -> None:
+        """No job of anybody."""
+        self.lab.run("scancel", "-u", "root", check=False)
+        deadline = time.monotonic() + 20
+        while self.lab.run("squeue", "-h").stdout.strip():
+            assert time.monotonic() < deadline, "the queue does not get empty"
+            time.sleep(0.1)
+
+
+class FakeStage:
+    """The fake; time passes when somebody waits."""
+
+    def __init__(self, gate: str) -> None:
+        self.gate, self.journal = gate, MemoryJournal()
+        self.world = World(VirtualClock(), {"n1": 8, "n2": 8, "n3": 8, "n4": 8}, seed=1)
+        self.world.machines["n4"].partition = "other"
+        self.commands = FakeCommands(self.world)
+        self.cluster: Cluster = FakeCluster(self.commands, _config(gate, "none"), self.journal)
+
+    def now(self) -> float:
+        """Virtual time."""
+        return self.world.clock.now()
+
+    def wait(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self.world.clock.advance(seconds)
+        self.world.catch_up()
+
+    def submit(self, job: Job) -> str:
+        """As the templates do; a job of the other partition just takes GPUs of the node that is shared."""
+        if job.partition == "other":
+            self.world.take("n3", job.gpus)
+            return ""
+        first, _, last = job.tasks.partition("-")
+        number = self.world.submit(
+            job.gpus,
+            "vision",
+            work=Work(leaves_in=job.leaves_in or 0.1),
+            tasks=range(int(first), int(last) + 1) if job.tasks else (),
+            begin=self.now() + job.begin_in if job.begin_in else 0.0,
+            nodes=job.nodes,
+            gpus_per_node=job.gpus // job.nodes if job.nodes > 1 else 0,
+            requeue=job.requeue,
+            stamped=job.stamped,
+            hold=job.gated and self.gate == "hold",
+            gate_seconds=GATE_SECONDS if job.gated and self.gate == "begin" else 0.0,
+        )
+        return str(number)
+
+    def finish(self, label: str) -> None:
+        """The job ends by itself."""
+        self.world.finish(*_ids(label))
+
+    def cancel(self, label: str) -> None:
+        """scancel."""
+        self.world.cancel(*_ids(label))
+
+    def hold(self, label: str, by_admin: bool) -> None:
+        """scontrol hold or uhold."""
+        self.world.hold(*_ids(label), by=ADMIN if by_admin else USER)
+
+    def release(self, label: str) -> None:
+        """scontrol release."""
+        self.world.release(*_ids(label))
+
+    def move_begin(self, label: str, instant: float) -> None:
+        """scontrol update StartTime."""
+        self.world.move_begin(_ids(label)[0], instant, _ids(label)[1])
+
+    def drain(self, node: str, back: bool) -> None:
+        """Drain a node or bring it back."""
+        (self.world.resume if back else self.world.drain)(node)
+
+    def cut(self, dead: bool) -> None:
+        """No controller, or one again."""
+        self.commands.trouble.dead = dead
+
+    def priority(self, label: str) -> int:
+        """0 = held."""
+        return 0 if self.world.record(*_ids(label)).held else 1
+
+    def wanted_nodes(self, label: str) -> str:
+        """Its node list in Slurm."""
+        return ",".join(self.world.record(*_ids(label)).wanted)
+
+    def marks(self) -> list[Mark]:
+        """What the adapter remembers to have imposed."""
+        return list(self.journal.marks())
+
+    def clear(self) -> None:
+        """A fake lasts for one test."""
+
+
+def _ids(label: str) -> tuple[int, int]:
+    base, _, task = label.partition("_")
+    return int(base), int(task) if task else -1
+
+
+# -- what sentences are made of -------------------------------------------------------------------------------
+
+
+def look(stage: Stage, asked: Mapping[int, float] | None = None) -> Snapshot:
+    """The cluster now; being blind is a failure here."""
+    snapshot = stage.cluster.observe(asked or {})
+    assert not isinstance(snapshot, Blind), snapshot.reason
+    return snapshot
+
+
+def row_of(snapshot: Snapshot, label: str) -> int:
+    """Row of a job; it must be listed."""
+    rows = np.flatnonzero(snapshot.jobs.key == parse_label(label)).tolist()
+    assert rows, f"job {label} is not in the snapshot"
+    return int(rows[0])
+
+
+def state(stage: Stage, label: str) -> JobState:
+    """What a job does now."""
+    snapshot = look(stage)
+    return JobState(int(snapshot.jobs.state[row_of(snapshot, label)]))
+
+
+def until(stage: Stage, true: Callable[[], object], what: str, seconds: float = 15.0) -> None:
+    """Wait until it is so."""
+    deadline = stage.now() + seconds
+    while not true():
+        assert stage.now() < deadline, f"not within {seconds:g} s: {what}"
+        stage.wait(0.1)
+
+
+def until_state(stage: Stage, label: str, wanted: JobState, seconds: float = 15.0) -> None:
+    """Wait until a job does that."""
+    until(stage, lambda: state(stage, label) == wanted, f"job {label} is {wanted.name}", seconds)
+
+
+def action(stage: Stage, verb: Verb, label: str, **more: object) -> Action:
+    """An act on a job as it is seen now."""
+    snapshot = look(stage)
+    jobs, row = snapshot.jobs, row_of(snapshot, label)
+    usual = {"until": float(jobs.gate_until[row])} if verb is Verb.OPEN else {}
+    return Action(
+        verb, int(jobs.key[row]), int(jobs.record[row]), float(jobs.submit[row]), int(jobs.restarts[row]),
+        **{**usual, **more},  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def act(stage: Stage, verb: Verb, label: str, **more: object) -> Outcome:
+    """Do one act and return what came of it."""
+    return do(stage, action(stage, verb, label, **more))
+
+
+def do(stage: Stage, what: Action) -> Outcome:
+    """Do it."""
+    (outcome,) = stage.cluster.actuate([what])
+    assert outcome.action == what
+    return outcome
+
+
+def nodes_of(stage: Stage, label: str) -> set[str]:
+    """Where a job holds GPUs."""
+    snapshot = look(stage)
+    return {snapshot.nodes.names[node] for node in snapshot.held.nodes_of(row_of(snapshot, label)).tolist()}

@@ -1,0 +1,185 @@
+"""The whole controller on virtual time: a fake Slurm behind the real adapter, and a journal in memory.
+
+The adapter is the one that runs against a real Slurm; only the commands beneath it are fake. What jobs
+acknowledge is taken from the fake jobs themselves instead of from files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from slurm_fair.config import Config, Slurm, from_tree
+from slurm_fair.model import Action, Blind, LeasePhase, LeaseTerms, Outcome, Snapshot, Standing, TickRecord
+from slurm_fair.model.mark import Mark
+from slurm_fair.policy import Policy
+from slurm_fair.slurm.cluster import SlurmCluster
+from slurm_fair.slurm.liberate import Liberated, liberate
+from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair_plugins.astraea import Astraea
+from tests.fake_commands import FakeCommands
+from tests.fake_slurm import VirtualClock, World
+
+TERMS = LeaseTerms(term=60.0, interval=10.0, grace=10.0, start_timeout=20.0)
+SAVED, NOT_SAVED = 1, 2
+
+
+class MemoryJournal:
+    """Journal, intent log and marks that survive the controller but not the test."""
+
+    def __init__(self) -> None:
+        self.records: list[TickRecord] = []
+        self.standing: Standing | None = None
+        self.intents: dict[int, tuple[Action, Outcome | None]] = {}
+        self._marks: dict[tuple[int, bool], Mark] = {}
+
+    def append(self, tick: TickRecord, standing: Standing) -> None:
+        """Keep both."""
+        if self.records and tick.number <= self.records[-1].number:
+            raise AssertionError(f"tick {tick.number} follows tick {self.records[-1].number}")
+        self.records.append(tick)
+        self.standing = standing
+
+    def latest(self) -> Standing | None:
+        """The standing after the last tick kept."""
+        return self.standing
+
+    def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
+        """Ticks by number."""
+        return (r for r in self.records if r.number >= first and (last is None or r.number <= last))
+
+    def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
+        """Written down."""
+        ids = range(len(self.intents), len(self.intents) + len(actions))
+        self.intents |= {number: (action, None) for number, action in zip(ids, actions, strict=True)}
+        return ids
+
+    def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
+        """What came of them."""
+        for number, outcome in zip(ids, outcomes, strict=True):
+            self.intents[number] = (self.intents[number][0], outcome)
+
+    def marks(self) -> Sequence[Mark]:
+        """All marks in force."""
+        return list(self._marks.values())
+
+    def set_marks(self, marks: Iterable[Mark]) -> None:
+        """Add or replace."""
+        self._marks |= {(mark.key, mark.whole_record): mark for mark in marks}
+
+    def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
+        """Take away."""
+        for key in keys:
+            self._marks.pop(key, None)
+
+
+class FakeCluster:
+    """ports.Cluster: the real adapter over fake commands."""
+
+    def __init__(self, commands: FakeCommands, config: Config, journal: MemoryJournal) -> None:
+        self.commands = commands
+        self.adapter = SlurmCluster(commands, config, commands.world.clock.now, journal, journal)
+
+    def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
+        """What the adapter sees, with the answers of the fake jobs."""
+        snapshot = self.adapter.observe(asked)
+        if isinstance(snapshot, Blind):
+            return snapshot
+        answers = snapshot.jobs.acknowledged.copy()
+        for row, key in enumerate(snapshot.jobs.key.tolist()):
+            if key in asked:
+                restarts, when, saved = self.commands.world.of_key(key).answered
+                if restarts == snapshot.jobs.restarts[row] and when >= asked[key] - 2.0:
+                    answers[row] = SAVED if saved else NOT_SAVED
+        return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
+
+    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """The adapter's acts."""
+        return self.adapter.actuate(actions)
+
+
+def fake_config(gate: str = "begin") -> Config:
+    """Everything managed; acknowledgements are not looked for in files."""
+    return replace(from_tree({}, "test"), slurm=Slurm(gate=gate, reports="none"))
+
+
+def rules_for(terms: LeaseTerms = TERMS, policy: Policy | None = None) -> Rules:
+    """Astraea unless told otherwise."""
+    return Rules("astraea", policy or Astraea(), {}, terms)
+
+
+@dataclass(slots=True)
+class Site:
+    """A fake Slurm with the controller beside it."""
+
+    world: World
+    commands: FakeCommands
+    journal: MemoryJournal
+    rules: Rules
+    config: Config
+    cluster: FakeCluster
+    standing: Standing
+    blind: str = ""
+
+    @classmethod
+    def build(
+        cls,
+        nodes: Mapping[str, int],
+        *,
+        terms: LeaseTerms = TERMS,
+        policy: Policy | None = None,
+        gate: str = "begin",
+        weights: Mapping[str, float] | None = None,
+        seed: int = 0,
+    ) -> Site:
+        """A site that has seen nothing yet."""
+        world = World(VirtualClock(), nodes, seed)
+        world.weights = dict(weights or {})
+        commands, journal, config = FakeCommands(world), MemoryJournal(), fake_config(gate)
+        cluster, rules = FakeCluster(commands, config, journal), rules_for(terms, policy)
+        return cls(world, commands, journal, rules, config, cluster, Standing.new(world.clock.now()))
+
+    @property
+    def now(self) -> float:
+        """The site's time."""
+        return self.world.clock.now()
+
+    def tick(self) -> Done:
+        """One turn of the controller."""
+        watch = Stopwatch(self.world.clock.now)
+        done = tick(self.cluster, self.world.clock, self.journal, self.rules, self.standing, watch)
+        self.standing, self.blind = done.standing, done.blind
+        return done
+
+    def restart(self) -> None:
+        """The controller died; another one begins with what the journal keeps."""
+        self.cluster = FakeCluster(self.commands, self.config, self.journal)
+        self.standing = self.journal.latest() or Standing.new(self.now)
+
+    def next_look(self, began: float) -> float:
+        """As the daemon looks: each interval, at lease ends, and often while jobs change places."""
+        leases, terms = self.standing.leases, self.rules.terms
+        busy = ((leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)).any()
+        due = min(began + terms.interval, self.now + 0.5) if busy else began + terms.interval
+        ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > self.now)]
+        return max(min([due, *ends.tolist()]), self.now + 0.05)
+
+    def run_until(self, instant: float) -> None:
+        """Tick as the daemon does until then."""
+        while self.now < instant:
+            began = self.now
+            self.tick()
+            self.world.clock.sleep_until(min(self.next_look(began), instant))
+            self.world.catch_up()
+
+    def run(self, seconds: float) -> None:
+        """Tick as the daemon does for so long."""
+        self.run_until(self.now + seconds)
+
+    def fail_open(self) -> Liberated:
+        """Free everything of ours."""
+        return liberate(self.commands, self.journal.marks(), self.world.clock.now, self.config.slurm.gate)
+
+    def running(self) -> set[int]:
+        """Ids of jobs that run now."""
+        return {record.base for record in self.world.living() if record.state == "RUNNING"}

@@ -1,0 +1,407 @@
+"""The adapter on a real Slurm: what each verb comes to under both gates, by outcome and by what Slurm then says."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+
+from slurm_fair.config import Config
+from slurm_fair.config import Slurm as SlurmConfig
+from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.model import Action, Blind, Blocked, JobState, Outcome, Result, Snapshot, Verb, parse_label
+from slurm_fair.model.columns import find
+from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.slurm.cluster import SlurmCluster
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.liberate import NoIntents, liberate
+from slurm_fair.slurm.marks import MarksInHand
+from tests.on_slurm import Slurm
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.skipif(available(database=False) is not None, reason=str(available(database=False))),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user"),
+]
+SPEC = LabSpec(nodes=3, database=False, settings={"KillWait": "2", "MessageTimeout": "2"})
+CHECKPOINTS = "trap 'exit 0' USR2; while :; do sleep 0.1; done"
+
+
+@dataclass
+class Adapter:
+    """A cluster as the daemon sees it, and a hand on it that acts on one job at a time."""
+
+    slurm: Slurm
+    gate: str
+    reports: str = "file"
+    cluster: SlurmCluster = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = replace(Config(), slurm=SlurmConfig(gate=self.gate, reports=self.reports))
+        self.commands = Commands(self.slurm.lab.conf)
+        self.cluster = SlurmCluster(self.commands, config, time.time, MarksInHand(), NoIntents())
+
+    def submit(self, *options: str, body: str = "sleep 300", user: str | None = None) -> str:
+        """A job gated at its submission, as a template would do it."""
+        begin = ("--begin=now+600", "--comment=slurm_fair:v1,gate=+600")
+        hold = ("-H", "--comment=slurm_fair:v1,gate=hold")
+        return self.slurm.sbatch(*(begin if self.gate == "begin" else hold), *options, body=body, user=user)
+
+    def observe(self, asked: dict[int, float] | None = None) -> Snapshot:
+        """A look that must not be blind."""
+        seen = self.cluster.observe(asked or {})
+        assert not isinstance(seen, Blind), seen.reason
+        return seen
+
+    def job(self, job: str) -> tuple[Snapshot, int]:
+        """A look, and the job's row in it."""
+        seen = self.observe()
+        row = int(find(seen.jobs.key, np.array([parse_label(job)], dtype=np.int64))[0])
+        assert row >= 0, job
+        return seen, row
+
+    def blocked(self, job: str) -> Blocked:
+        """Why the job may not be planned."""
+        seen, row = self.job(job)
+        return Blocked(int(seen.jobs.blocked[row]))
+
+    def action(self, verb: Verb, job: str, nodes: tuple[str, ...] = (), whole: bool = False) -> Action:
+        """An act as the reconciler would order it after a look now."""
+        seen, row = self.job(job)
+        jobs = seen.jobs
+        until = float(jobs.gate_until[row]) if verb is Verb.OPEN else float(int(time.time()) + 900)
+        key = pack(int(jobs.key[row]) >> TASK_BITS) if whole else int(jobs.key[row])
+        return Action(
+            verb, key, int(jobs.record[row]), float(jobs.submit[row]), int(jobs.restarts[row]), nodes, until,
+            whole,
+        )  # fmt: skip
+
+    def do(self, verb: Verb, job: str, *nodes: str, whole: bool = False) -> Outcome:
+        """Look, act, and the one outcome."""
+        (outcome,) = self.cluster.actuate([self.action(verb, job, nodes, whole)])
+        return outcome
+
+    def done(self, verb: Verb, job: str, *nodes: str, whole: bool = False) -> None:
+        """An act that must be done."""
+        outcome = self.do(verb, job, *nodes, whole=whole)
+        assert outcome.result is Result.DONE, outcome
+
+    def start(self, job: str, node: str) -> None:
+        """Open and wait until it runs there."""
+        self.done(Verb.OPEN, job, node)
+        assert self.slurm.wait_state(job, "RUNNING").nodes == node
+
+    def requeue(self, job: str) -> None:
+        """Requeue and wait until it waits again."""
+        self.done(Verb.REQUEUE, job)
+        self.slurm.wait_state(job, "PENDING")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Slurm]:
+    """One small cluster for all."""
+    with Lab(spec=SPEC) as running:
+        yield Slurm(running)
+
+
+@pytest.fixture(params=["begin", "hold"])
+def adapter(lab: Slurm, request: pytest.FixtureRequest) -> Iterator[Adapter]:
+    """A fresh adapter under each gate, on an emptied cluster."""
+    yield Adapter(lab, request.param)
+    lab.clear()
+
+
+@pytest.fixture
+def begin(lab: Slurm) -> Iterator[Adapter]:
+    """A fresh adapter under the begin gate."""
+    yield Adapter(lab, "begin")
+    lab.clear()
+
+
+@pytest.fixture
+def hold(lab: Slurm) -> Iterator[Adapter]:
+    """A fresh adapter under the hold gate."""
+    yield Adapter(lab, "hold")
+    lab.clear()
+
+
+def stays(what: Callable[[], bool], seconds: float = 1.6) -> bool:
+    """Whether it holds through more than one turn of Slurm's scheduler."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not what():
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_a_job_gated_at_submission_is_seen_as_ours_and_stays_closed(adapter: Adapter) -> None:
+    job = adapter.submit()
+    seen, row = adapter.job(job)
+    assert seen.jobs.gated[row]
+    assert seen.jobs.checkpoints[row]
+    assert Blocked(int(seen.jobs.blocked[row])) is Blocked.NOT_BLOCKED
+    adapter.done(Verb.CLOSE, job)
+    seen, row = adapter.job(job)
+    assert seen.jobs.gated[row]
+    assert stays(lambda: adapter.slurm.look(job).state == "PENDING")
+
+
+def test_an_opened_job_runs_on_exactly_the_nodes_it_was_promised(adapter: Adapter) -> None:
+    job = adapter.submit("-N2", "--gpus-per-node=3", "--gpus=6")
+    adapter.done(Verb.CLOSE, job)
+    adapter.done(Verb.OPEN, job, "n2", "n3")
+    assert adapter.slurm.wait_state(job, "RUNNING").nodes == "n[2-3]"
+    seen, row = adapter.job(job)
+    held = seen.held.only(np.array([row]))
+    assert [(seen.nodes.names[node], gpus) for node, gpus in zip(held.node, held.gpus, strict=True)] == [
+        ("n2", 3),
+        ("n3", 3),
+    ]
+
+
+def test_a_job_promised_a_node_that_is_none_stays_closed(adapter: Adapter) -> None:
+    job = adapter.submit()
+    adapter.done(Verb.CLOSE, job)
+    outcome = adapter.do(Verb.OPEN, job, "n99")
+    assert (outcome.result, "Invalid node name specified" in outcome.detail) == (Result.REFUSED, True)
+    assert stays(lambda: adapter.slurm.look(job).state == "PENDING")
+    assert adapter.job(job)[0].jobs.gated.all()
+
+
+def test_a_job_goes_round_again_and_again_without_being_lost(adapter: Adapter) -> None:
+    job = adapter.submit()
+    for turn, node in enumerate(("n1", "n1", "n2", "n2")):
+        adapter.start(job, node)
+        assert adapter.slurm.look(job).restarts == turn
+        adapter.requeue(job)
+    assert stays(lambda: adapter.slurm.look(job).state == "PENDING")
+
+
+def test_a_job_that_ends_before_its_requeue_never_runs_again(adapter: Adapter) -> None:
+    job = adapter.submit(body=CHECKPOINTS)
+    adapter.start(job, "n1")
+    ordered = adapter.action(Verb.REQUEUE, job)
+    adapter.slurm.do("scancel", job)
+    adapter.slurm.wait_state(job, "CANCELLED")
+    (outcome,) = adapter.cluster.actuate([ordered])
+    assert (outcome.result, outcome.detail) == (Result.REFUSED, "it is done")
+    assert (adapter.slurm.look(job).state, adapter.slurm.look(job).restarts) == ("CANCELLED", 0)
+
+
+def test_an_asked_job_gets_the_signal_of_its_stamp(adapter: Adapter) -> None:
+    job = adapter.submit(body=CHECKPOINTS)
+    adapter.start(job, "n1")
+    adapter.slurm.wait(job, lambda _: adapter.do(Verb.ASK, job).result is Result.DONE)
+    assert adapter.slurm.wait_state(job, "COMPLETED", "COMPLETING", "FAILED").restarts == 0
+
+
+def test_an_act_ordered_for_an_earlier_run_is_refused(adapter: Adapter) -> None:
+    job = adapter.submit()
+    adapter.start(job, "n1")
+    ordered = adapter.action(Verb.REQUEUE, job)
+    adapter.requeue(job)
+    adapter.start(job, "n2")
+    (outcome,) = adapter.cluster.actuate([ordered])
+    assert outcome.result is Result.REFUSED
+    assert adapter.slurm.look(job).state == "RUNNING"
+
+
+def test_a_job_that_its_user_holds_stays_the_users(adapter: Adapter) -> None:
+    job = adapter.slurm.sbatch("-H", user="nobody")
+    assert adapter.blocked(job) is Blocked.USER_HOLD
+    adapter.do(Verb.CLOSE, job)
+    assert adapter.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+    adapter.done(Verb.FREE, job)
+    held = adapter.slurm.look(job)
+    assert (held.reason, held.priority) == ("JobHeldUser", 0)
+    assert adapter.slurm.do("scontrol", "release", job, user="nobody").returncode == 0
+
+
+def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:
+    job = begin.submit(user="nobody")
+    begin.done(Verb.CLOSE, job)
+    begin.slurm.do("scontrol", "hold", job, user="nobody")
+    assert begin.blocked(job) is Blocked.USER_HOLD
+    assert begin.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+
+
+def test_a_users_hold_between_our_opening_and_the_start_is_the_users(hold: Adapter) -> None:
+    blocker = hold.slurm.sbatch_running("-w", "n1", "--exclusive")
+    job = hold.submit(user="nobody")
+    hold.done(Verb.OPEN, job, "n1")
+    hold.slurm.do("scontrol", "hold", job, user="nobody")
+    assert hold.blocked(job) is Blocked.USER_HOLD
+    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+    assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
+    assert hold.slurm.look(job).reason == "JobHeldUser"
+    hold.slurm.do("scancel", blocker)
+
+
+def test_an_admins_hold_is_never_opened(adapter: Adapter) -> None:
+    job = adapter.slurm.sbatch_waiting()
+    adapter.slurm.do("scontrol", "hold", job)
+    assert adapter.blocked(job) is Blocked.ADMIN_HOLD
+    assert adapter.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+    assert adapter.slurm.look(job).reason == "JobHeldAdmin"
+
+
+def test_the_users_nice_outlives_a_whole_cycle(adapter: Adapter) -> None:
+    job = adapter.submit("--nice=33")
+    adapter.done(Verb.CLOSE, job)
+    adapter.start(job, "n1")
+    adapter.requeue(job)
+    adapter.done(Verb.CLOSE, job)
+    adapter.start(job, "n2")
+    assert adapter.slurm.look(job).nice == 33
+
+
+def test_an_admins_fixed_priority_outlives_a_whole_cycle_of_the_begin_gate(begin: Adapter) -> None:
+    job = begin.submit()
+    begin.slurm.update(job, "priority=7777")
+    begin.done(Verb.CLOSE, job)
+    begin.start(job, "n1")
+    begin.requeue(job)
+    begin.done(Verb.CLOSE, job)
+    assert begin.slurm.look(job).priority == 7777
+
+
+def test_the_hold_gate_keeps_a_job_with_a_fixed_priority_back_by_a_begin_time(hold: Adapter) -> None:
+    blocker = hold.slurm.sbatch_running("-w", "n1", "--exclusive")
+    job = hold.submit()
+    hold.done(Verb.OPEN, job, "n1")
+    hold.slurm.update(job, "priority=7777")
+    hold.done(Verb.CLOSE, job)
+    closed = hold.slurm.look(job)
+    assert (closed.priority, closed.eligible > time.time() + 600) == (7777, True)
+    assert hold.job(job)[0].jobs.gated.any()
+    hold.slurm.do("scancel", blocker)
+
+
+def test_a_users_own_begin_time_is_kept_under_our_hold(hold: Adapter) -> None:
+    job = hold.submit("--begin=now+500")
+    assert hold.blocked(job) is Blocked.OWN_BEGIN
+    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+    assert hold.slurm.look(job).priority == 0
+
+
+def test_a_gate_that_its_user_moved_is_not_opened_on_the_old_word(begin: Adapter) -> None:
+    job = begin.submit(user="nobody")
+    ordered = begin.action(Verb.OPEN, job, ("n1",))
+    begin.slurm.do("scontrol", "update", f"jobid={job}", "starttime=now+300", user="nobody")
+    (outcome,) = begin.cluster.actuate([ordered])
+    assert (outcome.result, outcome.detail) == (Result.REFUSED, "its begin time was moved by somebody")
+
+
+def test_the_users_own_node_list_comes_back_when_a_job_is_closed(adapter: Adapter) -> None:
+    blocker = adapter.slurm.sbatch_running("-w", "n2", "--exclusive")
+    job = adapter.submit("-w", "n3")
+    adapter.done(Verb.OPEN, job, "n2")
+    assert adapter.slurm.look(job).pinned == "n2"
+    adapter.done(Verb.CLOSE, job)
+    assert adapter.slurm.look(job).pinned == "n3"
+    adapter.slurm.do("scancel", blocker)
+
+
+def test_tasks_of_an_array_start_one_by_one_and_the_rest_stays_closed(adapter: Adapter) -> None:
+    array = adapter.submit("--array=1-3")
+    adapter.done(Verb.CLOSE, f"{array}_1", whole=True)
+    adapter.start(f"{array}_2", "n2")
+    adapter.requeue(f"{array}_2")
+    adapter.start(f"{array}_1", "n1")
+    seen, row = adapter.job(f"{array}_2")
+    assert (seen.jobs.restarts[row], seen.jobs.gated[row]) == (1, True)
+    adapter.done(Verb.CLOSE, f"{array}_2")
+    adapter.start(f"{array}_3", "n1")
+    assert stays(lambda: adapter.slurm.look(f"{array}_2").state == "PENDING")
+    assert adapter.slurm.look(f"{array}_1").priority > 0
+    adapter.start(f"{array}_2", "n3")
+    assert adapter.slurm.look(f"{array}_2").restarts == 1
+
+
+def test_closing_an_array_leaves_its_running_tasks_as_they_are(adapter: Adapter) -> None:
+    array = adapter.submit("--array=1-3")
+    adapter.start(f"{array}_1", "n1")
+    before = adapter.slurm.look(f"{array}_1")
+    adapter.done(Verb.CLOSE, f"{array}_2", whole=True)
+    assert adapter.slurm.look(f"{array}_1") == before
+
+
+def test_freeing_undoes_gate_and_node_list(adapter: Adapter) -> None:
+    blocker = adapter.slurm.sbatch_running("-w", "n2", "--exclusive")
+    job = adapter.submit()
+    adapter.done(Verb.OPEN, job, "n2")
+    adapter.done(Verb.FREE, job)
+    assert adapter.slurm.wait_state(job, "RUNNING").nodes != "n2"
+    adapter.slurm.do("scancel", blocker)
+
+
+def test_fail_open_frees_what_we_closed_and_nothing_else(adapter: Adapter) -> None:
+    closed, array = adapter.submit(), adapter.submit("--array=1-2")
+    gone_round = adapter.submit()
+    adapter.start(gone_round, "n1")
+    adapter.requeue(gone_round)
+    foreign = adapter.slurm.sbatch_waiting()
+    held = adapter.slurm.sbatch("-H", user="nobody")
+    for job in (closed, gone_round):
+        adapter.done(Verb.CLOSE, job)
+    adapter.done(Verb.CLOSE, f"{array}_1", whole=True)
+    marks = adapter.cluster.marks.all()
+    freed = liberate(adapter.commands, marks, time.time, adapter.gate)
+    assert freed.left == ()
+    for job in (closed, gone_round, f"{array}_1", f"{array}_2"):
+        adapter.slurm.wait_state(job, "RUNNING")
+    assert adapter.slurm.look(foreign).state == "PENDING"
+    assert adapter.slurm.look(held).reason == "JobHeldUser"
+
+
+def test_fail_open_finds_our_jobs_by_their_stamp_when_the_marks_are_lost(adapter: Adapter) -> None:
+    job, foreign = adapter.submit(), adapter.slurm.sbatch_waiting()
+    freed = liberate(adapter.commands, (), time.time, adapter.gate, stamped_too=True)
+    assert (freed.freed, freed.left) == (1, ())
+    adapter.slurm.wait_state(job, "RUNNING")
+    assert adapter.slurm.look(foreign).state == "PENDING"
+
+
+def test_one_users_comment_speaks_for_nobody_elses_job(begin: Adapter) -> None:
+    victim = begin.submit()
+    forged = f"\x1e\n{victim}\x1f\x1f/evil\x1fnothing"
+    liar = begin.slurm.sbatch_waiting(f"--comment=slurm_fair:v1{forged}", user="nobody")
+    seen, row = begin.job(victim)
+    assert seen.jobs.checkpoints[row]
+    assert seen.jobs.gated[row]
+    assert not seen.jobs.checkpoints[begin.job(liar)[1]]
+
+
+def test_an_acknowledgement_in_the_comment_is_read_for_the_job_that_was_asked(lab: Slurm) -> None:
+    adapter = Adapter(lab, "begin", reports="comment")
+    try:
+        asked, other = adapter.submit(), adapter.submit()
+        for job in (asked, other):
+            adapter.start(job, "n1")
+        token = f"slurm_fair:v1 slurm_fair_ack:restart=0,saved=1,time={time.time():.3f},step=4"
+        for job in (asked, other):
+            lab.update(job, f"comment={token}")
+        seen = adapter.observe({parse_label(asked): time.time() - 1})
+        answers = dict(zip(seen.jobs.key.tolist(), seen.jobs.acknowledged.tolist(), strict=True))
+        assert (answers[parse_label(asked)], answers[parse_label(other)]) == (1, 0)
+    finally:
+        lab.clear()
+
+
+def test_a_frozen_controller_makes_an_act_refused_before_it_and_a_look_blind(begin: Adapter) -> None:
+    job = begin.submit()
+    ordered = begin.action(Verb.OPEN, job, ("n1",))
+    begin.slurm.lab.freeze("slurmctld")
+    try:
+        (outcome,) = begin.cluster.actuate([ordered])
+        blind = begin.cluster.observe({})
+    finally:
+        begin.slurm.lab.thaw("slurmctld")
+    assert (outcome.result, outcome.detail.startswith("not tried: squeue: ")) == (Result.REFUSED, True)
+    assert isinstance(blind, Blind)
+    assert begin.job(job)[0].jobs.state.tolist() == [JobState.WAITING]

@@ -1,0 +1,165 @@
+"""Every command says what it is for, and ends a mistake in one line with the right exit code."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from slurm_fair.cli.fair_sbatch import fair_sbatch
+from slurm_fair.cli.main import _COMMANDS, cli
+from tests.command_line import Said, call
+
+COMMANDS = sorted(_COMMANDS)
+
+
+@pytest.fixture(autouse=True)
+def quiet_log() -> Iterator[None]:
+    """Commands that log set up the log of their process; this one gets its own back."""
+    log = logging.getLogger("slurm_fair")
+    handlers, propagate, level = log.handlers[:], log.propagate, log.level
+    yield
+    log.handlers[:], log.propagate = handlers, propagate
+    log.setLevel(level)
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> str:
+    """A configuration whose storage is not there and whose Slurm has no commands."""
+    path = tmp_path / "slurm-fair.toml"
+    path.write_text(
+        f'[storage]\ndir = "{tmp_path}/absent"\n[slurm]\nbin_dir = "{tmp_path}/empty"\ntimeout = 5\n'
+    )
+    return str(path)
+
+
+def command(name: str) -> click.Command:
+    """A command by its name."""
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_what_a_command_is_for(name: str) -> None:
+    said = call(name, "--help")
+    assert (said.code, said.err) == (0, "")
+    purpose = (command(name).help or "").strip().splitlines()[0]
+    assert len(purpose) > 15
+    assert " ".join(purpose.split()[:4]) in " ".join(said.out.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_says_what_it_is_for(name: str) -> None:
+    dumb = [
+        option.opts
+        for option in command(name).params
+        if isinstance(option, click.Option) and not (option.help or option.hidden)
+    ]
+    assert dumb == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_is_not_known_is_one_line_and_exit_code_2(name: str) -> None:
+    said = call(name, "--no-such-option")
+    assert said.code == 2
+    assert said.complaint.startswith("slurm-fair: No such")
+
+
+def test_the_list_of_commands_says_what_each_is_for() -> None:
+    said = call("--help")
+    assert (said.code, said.err) == (0, "")
+    for name in COMMANDS:
+        line = next(line for line in said.out.splitlines() if line.strip().startswith(f"{name} "))
+        assert len(line.split()) > 3, line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["plan"], 1, "not found"),
+        (["status"], 1, "start the daemon"),
+        (["queue"], 1, "start the daemon"),
+        (["explain", "nonsense"], 2, "nonsense"),
+        (["explain", "12"], 1, "start the daemon"),
+        (["pause"], 2, "no such directory"),
+        (["resume"], 2, "no such directory"),
+        (["fail-open"], 2, "no such directory"),
+        (["deadman", "--once"], 2, "no such directory"),
+        (["check"], 1, "errors were found"),
+        (["init", "--gate", "fence"], 2, "fence"),
+        (["replay-tick", "1"], 2, "start the daemon"),
+        (["staus"], 2, "did you mean 'status'"),
+        (["zzzz"], 2, "slurm-fair --help"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_right_exit_code(
+    nowhere: str, arguments: list[str], code: int, words: str
+) -> None:
+    said = call("--config", nowhere, *arguments)
+    assert words in said.complaint
+    assert said.complaint.startswith("slurm-fair: ")
+    assert said.code == code
+
+
+def test_a_configuration_that_is_not_there_is_named(tmp_path: Path) -> None:
+    said = call("--config", str(tmp_path / "gone.toml"), "status")
+    assert (said.code, "gone.toml" in said.complaint) == (2, True)
+
+
+def test_run_refuses_a_policy_that_is_not_there_before_it_opens_anything(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(f'[policy]\nname = "astrea"\n[storage]\ndir = "{tmp_path}/absent"\n')
+    said = call("--config", str(path), "run", "--once")
+    assert (said.code, "astraea" in said.complaint) == (1, True)
+    assert not (tmp_path / "absent").exists()
+
+
+def program(*argv: str, tmp_path: Path) -> Said:
+    """A real process, as a person starts it."""
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        env={"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+FAIR_SBATCH = (sys.executable, "-c", "from slurm_fair.cli import fair_sbatch_main; fair_sbatch_main()")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([], 2, "no script given"),
+        (["nowhere.sh"], 2, "nowhere.sh"),
+        (["--checkpoint-signal", "KILL", "x.sh"], 2, "KILL"),
+        (["--gpus-choices", "one", "x.sh"], 2, "one"),
+        (["--template", "nosuch", "--wrap", "true"], 2, "nosuch"),
+        (["--wrap", "true"], 1, "sbatch is not on the PATH"),
+    ],
+)
+def test_fair_sbatch_ends_a_mistake_in_one_line(
+    tmp_path: Path, arguments: list[str], code: int, words: str
+) -> None:
+    (tmp_path / "x.sh").write_text("#!/bin/bash\ntrue\n")
+    said = program(*FAIR_SBATCH, *arguments, tmp_path=tmp_path)
+    assert words in said.complaint
+    assert said.complaint.startswith("fair-sbatch: ")
+    assert (said.code, said.out) == (code, "")
+
+
+def test_fair_sbatch_says_what_it_is_for_and_what_each_option_does(tmp_path: Path) -> None:
+    said = program(*FAIR_SBATCH, "--help", tmp_path=tmp_path)
+    assert (said.code, said.err) == (0, "")
+    assert "Submit a batch script" in said.out
+    assert all(option.help for option in fair_sbatch.params if isinstance(option, click.Option))
+
+
+def test_python_m_slurm_fair_is_the_same_command(tmp_path: Path) -> None:
+    said = program(sys.executable, "-m", "slurm_fair.cli", "status", "--nope", tmp_path=tmp_path)
+    assert (said.code, said.complaint) == (2, "slurm-fair: No such option '--nope'.")

@@ -1,0 +1,165 @@
+"""The configuration: what is wrong with it is one line that says where and how to mend it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from slurm_fair.config import Config, as_tree, from_tree, load
+from slurm_fair.config_words import commented_file, keys
+from slurm_fair.errors import ConfigError
+from tests.command_line import call
+
+KNOWN = [(section, key, default) for section, key, default in keys() if key != "settings"]
+WRONG = {
+    str: [1, 1.5, True, ["x"], {"a": 1}],
+    float: ["900", True, [1.0], {"a": 1}, 10**400, float("nan"), float("inf"), -1.0],
+    int: ["3", True, 1.5, [1], -1, 0],
+    bool: [1, "true", []],
+    tuple: ["gpu", [1], [""], {"a": 1}, 3],
+    dict: ["x", 1, {"a": "b"}, {"a": 0}, {"a": -1.0}, {"a": True}],
+}
+
+
+def toml(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, float):
+        return {"nan": "nan", "inf": "inf"}.get(repr(value), repr(value))
+    return json.dumps(value)
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> str:
+    """A file with exactly one thing wrong."""
+    section, key, default = draw(st.sampled_from(KNOWN))
+    how = draw(st.sampled_from(["type", "key", "section", "syntax"]))
+    if how == "type":
+        value = draw(st.sampled_from(WRONG[type(default)]))
+        return f"[{section}]\n{key} = {toml(value)}\n"
+    letter = draw(st.sampled_from("abcxyz_"))
+    if how == "key":
+        at = draw(st.integers(0, len(key)))
+        name = f"{key[:at]}{letter}{key[at:]}{letter}x"
+        return f"[{section}]\n{name} = {toml(default)}\n"
+    if how == "section":
+        return f"[{section}{letter}{letter}q]\n{key} = {toml(default)}\n"
+    broken = draw(
+        st.sampled_from(["{}", "{} =", "{} = [1", '{} = "x', "{} = 1 2", "= 1", "[{}", "{} = \x00"])
+    )
+    return f"[{section}]\n{broken.format(key)}\n"
+
+
+FILES = settings(max_examples=300, deadline=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FILES
+@given(text=mutations())
+def test_a_file_with_one_thing_wrong_ends_the_command_with_one_line_and_exit_code_2(
+    tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "slurm-fair.toml"
+    path.write_text(text)
+    said = call("--config", str(path), "status")
+    assert said.code == 2, text
+    assert str(path) in said.complaint
+    assert said.out == ""
+
+
+def accepted_or_refused(path: Path) -> bool:
+    """Nothing but a configuration or a ConfigError that names the file comes out."""
+    try:
+        return isinstance(load(path), Config)
+    except ConfigError as problem:
+        return str(path) in str(problem)
+
+
+@FILES
+@given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=60), at=st.integers(0, 2000))
+def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
+    tmp_path: Path, text: str, at: int
+) -> None:
+    whole = commented_file({f"{section}.{key}": default for section, key, default in KNOWN})
+    path = tmp_path / "slurm-fair.toml"
+    path.write_text(whole[:at] + text + whole[at:])
+    assert accepted_or_refused(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[lease]\nterms = 1", ["lease.terms", "did you mean term?"]),
+        ("[lease]\ngrase = 1", ["did you mean grace?"]),
+        ("[slrum]\n", ["[slrum]", "did you mean slurm?"]),
+        ("[storage]\nzzz = 1", ["storage.zzz", "known are dir, keep_days, max_mb"]),
+        ("scope = 3", ["scope must be a section", "[scope]"]),
+        ("[lease]\nterm = '15 min'", ["lease.term must be a number", "15 min"]),
+        ("[lease]\nalign = 'round'", ["lease.align must be one of rolling, aligned", "round"]),
+        ("[lease]\nterm = 5\ninterval = 10", ["lease.interval (10 s) must not exceed lease.term (5 s)"]),
+        ("[scope]\npartitions = 'gpu'", ["scope.partitions must be a list of names"]),
+        ("[tenants]\nweights = { vision = 0 }", ["tenants.weights.vision must be a weight above 0"]),
+        ("[guard]\nshrink_alarm = 2", ["guard.shrink_alarm", "fraction"]),
+        ("[policy]\nwindow = 3", ["policy.window", "[policy.<name>]"]),
+        ("[storage]\ndir = 'here'", ["storage.dir must be an absolute path"]),
+        ("[storage]\ndir = ''", ["storage.dir must be an absolute path"]),
+        ('[storage]\ndir = "/a\\u0000b"', ["storage.dir must be an absolute path"]),
+        ("[slurm]\nrequeue_delay = -1", ["slurm.requeue_delay must be 0 or more"]),
+        ("[lease]\nmin_runtime = nan", ["lease.min_runtime must be 0 or more"]),
+        (f"[lease]\nterm = {'9' * 400}", ["lease.term must be a number"]),
+        (f"[lease]\nterm = {'9' * 9000}", ["not TOML"]),
+        (f"a = {'[' * 5000}", ["nested too deeply"]),
+    ],
+)
+def test_the_message_names_the_key_and_the_cure(tmp_path: Path, text: str, words: list[str]) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    for word in words:
+        assert word in message
+
+
+def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no-such: No such file.*slurm-fair init"):
+        load(tmp_path / "no-such")
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="binary: not TOML"):
+        load(binary)
+
+
+def test_whole_numbers_serve_as_numbers_and_names_as_tuples() -> None:
+    tree = {
+        "lease": {"term": 60, "interval": 5},
+        "scope": {"partitions": ["gpu"]},
+        "tenants": {"weights": {"a": 2}},
+    }
+    config = from_tree(tree, "here")
+    assert (config.lease.term, config.scope.partitions, config.tenants.weights) == (
+        60.0,
+        ("gpu",),
+        {"a": 2.0},
+    )
+    assert isinstance(config.lease.term, float)
+
+
+def test_the_settings_of_other_policies_are_kept_but_not_chosen() -> None:
+    tree = {"policy": {"name": "astraea", "astraea": {"new_jobs_first": False}, "other": {"x": 1}}}
+    policy = from_tree(tree, "here").policy
+    assert policy.chosen() == {"new_jobs_first": False}
+    assert policy.settings["other"] == {"x": 1}
+
+
+def test_a_configuration_survives_the_way_through_plain_data() -> None:
+    tree = as_tree(Config())
+    tree["policy"].pop("settings")
+    tree["scope"] = {name: list(value) for name, value in tree["scope"].items()}
+    assert from_tree(tree, "built-in defaults") == Config()

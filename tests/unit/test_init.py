@@ -1,0 +1,195 @@
+"""`slurm-fair init`: a configuration that cannot drift from the code, and files that are never written over."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.config import Config, Lease, Scope, Slurm, Storage, from_tree, load
+from slurm_fair.config_words import KEYS, SECTIONS, commented_file, keys
+from slurm_fair.errors import InputError
+from slurm_fair.kit import Wishes, files, hook, look_seconds, unit
+from tests.command_line import Said, call
+
+ALL = (
+    "etc/slurm/slurm-fair.toml",
+    "etc/slurm/slurm_fair_gate.lua",
+    "etc/slurm/job_submit.lua",
+    "etc/systemd/system/slurm-fair.service",
+    "etc/systemd/system/slurm-fair-deadman.service",
+    "etc/systemd/system/slurm-fair-deadman.timer",
+)
+
+
+@pytest.fixture(autouse=True)
+def no_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No Slurm to ask, and none of its files to lie beside."""
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+
+
+def init(root: Path, *arguments: str) -> Said:
+    """`slurm-fair init` below a folder."""
+    return call("init", "--dir", str(root), *arguments)
+
+
+def wishes(config: Config | None = None, account: str = "slurm-fair") -> Wishes:
+    return Wishes(config or Config(), Path("/etc/slurm/slurm-fair.toml"), Path("/etc/slurm"), account, {})
+
+
+def test_every_key_and_section_has_its_words_and_no_word_is_left_over() -> None:
+    assert list(KEYS) == [f"{section}.{key}" for section, key, _ in keys()]
+    assert list(SECTIONS) == list(dict.fromkeys(section for section, _, _ in keys()))
+    assert all(len(text) > 10 and not text.endswith(".") for text in KEYS.values())
+
+
+def test_the_written_file_means_the_defaults_also_with_every_default_in_force(tmp_path: Path) -> None:
+    text = commented_file({})
+    assert from_tree(tomllib.loads(text), "built-in defaults") == Config()
+    bare = re.sub(r"(?m)^#(?=\w+ = |\[)", "", text)
+    path = tmp_path / "c.toml"
+    path.write_text(bare)
+    config = load(path)
+    assert replace(config, source="built-in defaults", policy=Config().policy) == Config()
+    assert config.policy.name == Config().policy.name
+    assert bare.count(" = ") >= len(KEYS) - 1
+
+
+def test_only_what_was_given_is_in_force_and_partitions_stand_as_an_example() -> None:
+    text = commented_file({"slurm.gate": "hold"}, ("gpu", "a100"))
+    assert tomllib.loads(text)["slurm"] == {"gate": "hold"}
+    assert tomllib.loads(text)["scope"] == {}
+    assert '# with GPUs in this cluster: ["gpu", "a100"]' in text
+
+
+def test_all_files_are_written_once_and_a_second_time_nothing_is_done(tmp_path: Path) -> None:
+    first = init(tmp_path)
+    assert (first.code, first.err) == (0, "")
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()) == sorted(
+        ALL
+    )
+    assert all((tmp_path / name).stat().st_mode & 0o777 == 0o644 for name in ALL)
+    stamps = {name: (tmp_path / name).stat().st_mtime_ns for name in ALL}
+    second = init(tmp_path)
+    assert (second.code, second.out.splitlines()[-1]) == (0, "everything is there already")
+    assert stamps == {name: (tmp_path / name).stat().st_mtime_ns for name in ALL}
+
+
+def test_a_file_in_the_way_keeps_everything_from_being_written_and_force_replaces_it(tmp_path: Path) -> None:
+    mine = tmp_path / ALL[3]
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    said = init(tmp_path)
+    assert said.code == 1
+    assert str(mine) in said.complaint
+    assert "--force" in said.complaint
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / ALL[0]).exists()
+    assert init(tmp_path, "--force").code == 0
+    assert "ExecStart=" in mine.read_text()
+
+
+def test_a_submit_hook_of_the_sites_own_is_not_replaced_even_by_force(tmp_path: Path) -> None:
+    own = tmp_path / "etc/slurm/job_submit.lua"
+    own.parent.mkdir(parents=True)
+    own.write_text("-- ours for ten years\n")
+    said = init(tmp_path, "--force")
+    assert said.code == 0
+    assert own.read_text() == "-- ours for ten years\n"
+    assert "your own" in said.out
+    assert (tmp_path / "etc/slurm/slurm_fair_gate.lua").exists()
+
+
+def test_print_writes_nothing_and_one_file_comes_without_a_heading(tmp_path: Path) -> None:
+    said = init(tmp_path, "--print")
+    assert said.code == 0
+    assert [line for line in said.out.splitlines() if line.startswith("==> ")] == [
+        f"==> {tmp_path / name} <==" for name in ALL
+    ]
+    assert list(tmp_path.iterdir()) == []
+    alone = init(tmp_path, "--print", "--only", "config", "--gate", "hold")
+    assert tomllib.loads(alone.out)["slurm"]["gate"] == "hold"
+
+
+def test_a_configuration_that_is_there_decides_what_hook_and_units_say(tmp_path: Path) -> None:
+    there = tmp_path / "etc/slurm/slurm-fair.toml"
+    there.parent.mkdir(parents=True)
+    there.write_text(
+        '[scope]\npartitions = ["gpu"]\n[lease]\nterm = 120\n'
+        '[slurm]\ngate = "hold"\n[storage]\ndir = "/srv/fair"\n'
+    )
+    said = init(tmp_path, "--only", "plugin", "--only", "units")
+    assert said.code == 0
+    written = {name: (tmp_path / name).read_text() for name in ALL[1:]}
+    assert 'partitions = {"gpu"},' in written[ALL[2]]
+    assert 'gate = "hold",' in written[ALL[2]]
+    assert "gate_seconds = 240," in written[ALL[2]]
+    assert "ReadWritePaths=/srv/fair" in written[ALL[3]]
+    assert "OnUnitInactiveSec=12" in written[ALL[5]]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "etc").write_text("a file")
+    said = init(tmp_path)
+    assert said.code == 1
+    assert str(tmp_path / "etc") in said.complaint
+
+
+@pytest.mark.parametrize(
+    ("config", "lines"),
+    [
+        (Config(), ["partitions = {},", 'gate = "begin",', "gate_seconds = 1800,"]),
+        (Config(scope=Scope(accounts=("a", 'b"c'))), ['accounts = {"a", "b\\"c"},']),
+        (Config(slurm=Slurm(gate="hold"), lease=Lease(term=60)), ['gate = "hold",', "gate_seconds = 120,"]),
+    ],
+)
+def test_the_hook_says_what_the_configuration_says(config: Config, lines: list[str]) -> None:
+    text = hook(config)
+    for line in lines:
+        assert line in text
+
+
+@pytest.mark.parametrize(("term", "seconds"), [(900, 60), (60, 6), (4, 1), (86_400, 60)])
+def test_the_dead_man_looks_often_enough_to_act_within_a_lease(term: float, seconds: int) -> None:
+    assert look_seconds(Config(lease=Lease(term=term))) == seconds
+    assert 0.75 * term + seconds <= max(term, 4)
+
+
+def test_the_units_name_account_configuration_and_the_places_that_may_be_written() -> None:
+    config = Config(storage=Storage(dir="/var/lib/fair/x"), lease=Lease(publish_dir="/shared/fair"))
+    text = unit("slurm-fair.service", wishes(config, "ctl"))
+    assert "User=ctl\n" in text
+    assert "-I -m slurm_fair.cli --config /etc/slurm/slurm-fair.toml run --no-deadman\n" in text
+    assert "StateDirectory=fair/x\nStateDirectoryMode=0750\nReadWritePaths=/shared/fair\n" in text
+    assert "@" not in text.replace("@system-service", "").replace("@privileged @resources", "")
+    for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=read-only", "WatchdogSec=180"):
+        assert line in text
+
+
+def test_an_account_that_is_no_name_is_refused() -> None:
+    with pytest.raises(InputError, match="no name of a Unix account"):
+        files(wishes(account="root\nUser=evil"))
+
+
+ANALYZE = shutil.which("systemd-analyze")
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not on this machine")
+@pytest.mark.parametrize("name", ["slurm-fair.service", "slurm-fair-deadman.service"])
+def test_systemd_finds_the_units_well_shut(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(unit(name, wishes()))
+    asked = subprocess.run(
+        [str(ANALYZE), "security", "--offline=true", "--threshold=25", str(tmp_path / name)],
+        capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"}, check=False,
+    )  # fmt: skip
+    if "unrecognized option" in asked.stderr:
+        pytest.skip("this systemd-analyze judges no files")
+    level = re.search(r"exposure level for \S+: ([0-9.]+)", asked.stdout)
+    assert level is not None, asked.stderr
+    assert float(level[1]) <= 2.5
