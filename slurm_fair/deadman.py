@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 from slurm_fair.config import Config
 from slurm_fair.daemon import commands_of, heartbeat_limit
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.errors import SlurmFairError, StoreError
+from slurm_fair.model.mark import Mark
 from slurm_fair.places import Places, last_beat
 from slurm_fair.slurm.liberate import liberate
 from slurm_fair.store import fence, open_reader
@@ -66,9 +67,8 @@ def take_over(config: Config, places: Places, now: Callable[[], float]) -> int:
     freed = 0
     while True:
         try:
-            with open_reader(places.journal) as journal:
-                marks = journal.marks()
-            done = liberate(commands_of(config, places), marks, now, config.slurm.gate)
+            marks, lost = _marks(places)
+            done = liberate(commands_of(config, places), marks, now, config.slurm.gate, stamped_too=lost)
         except SlurmFairError as problem:
             log.error("cannot free jobs yet, trying again: %s", problem)
             time.sleep(_RETRY_SECONDS)
@@ -82,6 +82,17 @@ def take_over(config: Config, places: Places, now: Callable[[], float]) -> int:
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
     _forget_heartbeat(places)
     return freed
+
+
+def _marks(places: Places) -> tuple[tuple[Mark, ...], bool]:
+    """What the daemon noted, and whether the journal is lost, so that only stamps can tell what is ours."""
+    try:
+        with open_reader(places.journal) as journal:
+            journal.check()
+            return journal.marks(), False
+    except StoreError as problem:
+        log.error("the journal cannot be read, so jobs are known by their stamps only: %s", problem)
+        return (), True
 
 
 def _age(places: Places, now: float) -> float:

@@ -104,19 +104,26 @@ def tick(
     if isinstance(snapshot, Blind):
         return Done(standing, blind=snapshot.reason)
     odd = oddity(snapshot, standing.last_jobs, rules.limits)
+    if odd:  # the next look confirms it, or shows that this one was wrong
+        return Done(replace(standing, last_jobs=living(snapshot)), blind=odd)
     ready = prepare(standing, snapshot, rules)
     watch.lap("advance")
     plan = decide(ready.view, rules, clock)
     watch.lap("plan")
     after, actions, granted = reconcile(ready, plan, rules)
-    allowed, held_back = hold_back(() if odd else actions, rules.limits)
+    allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed) if allowed else ()
     watch.lap("act")
     after = conclude(after, ready, outcomes, plan, rules)
-    record = _record(after, ready, plan, outcomes, granted, rules, watch, odd or held_back)
+    record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
     record = replace(record, amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return Done(after, record)
+
+
+def living(snapshot: Snapshot) -> int:
+    """How many jobs are not over."""
+    return int((snapshot.jobs.state != JobState.DONE).sum())
 
 
 def owed_answers(standing: Standing) -> dict[int, float]:
@@ -138,14 +145,13 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed = follow(standing.leases, snapshot, rules.terms)
     backoff = _backoff(standing.backoff, followed, now)
-    alive = int((snapshot.jobs.state != JobState.DONE).sum())
     standing = replace(
         standing,
         ledger=ledger,
         leases=leases,
         backoff=backoff,
         tick=standing.tick + 1,
-        last_jobs=alive,
+        last_jobs=living(snapshot),
         amended=False,
     )
     view = View(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from slurm_fair_accounting import render
+from slurm_fair_accounting.render import NOTHING
+from slurm_fair_accounting.render import safe as clean
+
+
+__all__ = ["Column", "clean", "duration", "instant", "print_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +24,6 @@ class Column:
     title: str
     key: str
     text: Callable[[Any], str] = str
-
-
-def clean(text: str) -> str:
-    """Without control characters: a job's name cannot drive the reader's terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], parsable: bool = False) -> None:
@@ -43,7 +44,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], pa
 
 
 def _is_number(text: str) -> bool:
-    return text == "-" or text.replace(".", "", 1).replace("-", "", 1).isdigit()
+    return text == NOTHING or text.replace(".", "", 1).replace("-", "", 1).isdigit()
 
 
 def _fit(text: str, width: int, right: bool) -> str:
@@ -52,14 +53,9 @@ def _fit(text: str, width: int, right: bool) -> str:
 
 def duration(seconds: float | None) -> str:
     """`D-HH:MM:SS`, as Slurm prints it."""
-    if seconds is None:
-        return "-"
-    whole = int(seconds)
-    days, rest = divmod(whole, 86_400)
-    clock = f"{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
-    return f"{days}-{clock}" if days else clock
+    return NOTHING if seconds is None else render.duration(seconds)
 
 
 def instant(epoch: float | None) -> str:
     """`YYYY-MM-DDTHH:MM:SS` in local time, as Slurm prints it."""
-    return "-" if not epoch else time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(epoch))
+    return render.instant(epoch) if epoch else NOTHING

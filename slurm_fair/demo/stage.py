@@ -90,10 +90,17 @@ def submission(job: DemoJob, folder: Path, gated: bool, now: float) -> tuple[tup
         f"--checkpoint-bytes 4096 --directory {job.name}\n"
     )
     words = (
-        f"--account={job.tenant}", f"--nodes={job.nodes}", f"--gpus-per-node={job.gpus_per_node}",
-        "--ntasks-per-node=1", f"--time={_MINUTES_DECLARED}", f"--chdir={folder}", f"--output={folder}/{job.name}.out",
-        f"--job-name={job.name}", "--parsable", "job.sh",
-    )  # fmt: skip
+        f"--account={job.tenant}",
+        f"--nodes={job.nodes}",
+        f"--gpus-per-node={job.gpus_per_node}",
+        "--ntasks-per-node=1",
+        f"--time={_MINUTES_DECLARED}",
+        f"--chdir={folder}",
+        f"--output={folder}/{job.name}.out",
+        f"--job-name={job.name}",
+        "--parsable",
+        "job.sh",
+    )
     line = templates.split(words, {})
     lease = importlib.util.find_spec("slurm_fair.lease")
     options = templates.Options(

@@ -15,10 +15,6 @@ from slurm_fair.demo.scenario import DemoJob, Scenario
 from slurm_fair.demo.stage import Facts
 from slurm_fair_templates.demo_counter import verify
 
-# What a tenant gets is quantised by gangs and leases, and each hand-over costs a second or two of leases that are
-# this short: so a band for how the GPU time was parted, and a lower bound for how much of it there was.
-SHARE_BAND = 0.3
-LEAST_RHO = 0.6
 _NAMED = 3  # offenders that a line names
 
 
@@ -80,7 +76,7 @@ def prove(scenario: Scenario, facts: Facts, measures: Measures) -> tuple[Check, 
         _only_unanswered_lose(found, facts),
         _books_agree(found, facts, measures),
         Check("nothing of ours is left on any job", not facts.left, _some(facts.left) or "no job, no mark"),
-        *_parted_fairly(measures),
+        *_parted_fairly(scenario, measures),
         Check(
             "the daemon ran to its end without an error",
             facts.daemon_code == 0 and not facts.complaints,
@@ -137,21 +133,25 @@ def _books_agree(found: Sequence[Evidence], facts: Facts, measures: Measures) ->
     )
 
 
-def _parted_fairly(measures: Measures) -> tuple[Check, ...]:
+def _parted_fairly(scenario: Scenario, measures: Measures) -> tuple[Check, ...]:
+    """How the GPU time was parted, and how much of it there was: hand-overs cost a second or two each.
+
+    Both are quantised by gangs and leases, of which a demo has only a few.
+    """
     weights = sum(tenant.weight for tenant in measures.tenants)
     off = {each.name: each.hungry_share * weights / each.weight for each in measures.tenants}
-    fair = all(abs(of_due - 1) <= SHARE_BAND for of_due in off.values())
+    fair = all(abs(of_due - 1) <= scenario.share_band for of_due in off.values())
     rho = ", ".join(f"{tenant.name} {tenant.hungry_rho:.2f}" for tenant in measures.tenants)
-    over = f"over {measures.hungry_seconds:.0f} s"
+    over, band = f"over {measures.hungry_seconds:.0f} s", f"{scenario.share_band:.0%}"
     return (
         Check(
-            f"while everybody was hungry each tenant's part of the GPU time was its due, within {SHARE_BAND:.0%}",
+            f"each tenant's part of the GPU time was its due while everybody was hungry, within {band}",
             measures.hungry_seconds > 0 and fair,
             ", ".join(f"{name} {of_due:.0%} of its due" for name, of_due in off.items()) + f" {over}",
         ),
         Check(
-            f"while everybody was hungry no tenant's rho was below {LEAST_RHO:g}",
-            measures.hungry_seconds > 0 and measures.worst_rho >= LEAST_RHO,
+            f"no tenant's rho was below {scenario.least_rho:g} while everybody was hungry",
+            measures.hungry_seconds > 0 and measures.worst_rho >= scenario.least_rho,
             f"rho {rho} {over}",
         ),
     )

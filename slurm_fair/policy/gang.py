@@ -150,7 +150,8 @@ class Shapes:
         count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
         too_big = share > biggest
         whole = too_big & (per_node == 0) & (biggest > 0)
-        possible = (pool >= 0) & (whole | (~too_big & (count >= named)))
+        # A node without a GPU of the gang would be no part of its place.
+        possible = (pool >= 0) & (whole | (~too_big & (count >= named) & (gpus >= count)))
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE),
             np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),

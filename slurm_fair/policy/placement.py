@@ -26,7 +26,7 @@ Placer: TypeAlias = Callable[[Room, Gang], Sites | None]
 
 def consolidated(room: Room, gang: Gang) -> Sites | None:
     """As few nodes as possible, each the fullest that still fits (Astraea, section 5)."""
-    if gang.wanted or gang.barred or gang.share <= 0 or room.loss is not None:
+    if gang.wanted or gang.barred or room.loss is not None:
         return _searched(room, gang)
     nodes = room.whole(gang) if gang.whole else room.fullest(gang)
     if nodes is None:
@@ -51,7 +51,6 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
     chosen = _best(nodes, _costs(room, gang, nodes), gang.nodes, gang.whole)
     if gang.whole:
         enough = int(np.searchsorted(np.cumsum(room.gpus[chosen]), gang.gpus)) + 1
-        enough = max(enough, len(gang.wanted))
         if enough > len(chosen):
             return None
         chosen = chosen[:enough]

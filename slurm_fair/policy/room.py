@@ -91,7 +91,7 @@ class Room:
         """
         stacks, regions, count = self._stacks, self.pools.regions[gang.pool], gang.nodes
         found: list[int] = []
-        for free in range(max(gang.share, 1), len(stacks[0])):
+        for free in range(gang.share, len(stacks[0])):
             for region in regions:
                 stack = stacks[region][free]
                 if not stack:

@@ -144,8 +144,12 @@ class Queue:
         counts = words.tres(f["tres-alloc"])
         gpus, kind = words.tres_gpus(counts)
         per_node, kind_per_node = words.gres_gpus(f["tres-per-node"])
-        kind = kind or kind_per_node or words.gres_gpus(f["tres-per-job"])[1]
-        kind = kind or words.gres_gpus(f["tres-per-task"])[1]
+        per_job, kind_per_job = words.gres_gpus(f["tres-per-job"])
+        per_task, kind_per_task = words.gres_gpus(f["tres-per-task"])
+        kind = kind or kind_per_node or kind_per_job or kind_per_task
+        # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
+        gpus = gpus or per_job or per_node * max(words.number(f["NumNodes"]), 1)
+        gpus = gpus or per_task * max(words.number(f["NumTasks"]), 1)
         state = STATES.get(f["State"])
         if state is None:
             raise SlurmTextError(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Verdict
 from slurm_fair.policy import View, load, names
+from slurm_fair.policy.check import objections
 from tests.accounts import Account, view
 from tests.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
 
@@ -20,7 +21,7 @@ NOW = 10_000.0
 PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")
 # GPUs, least number of nodes, GPUs per node
 ONE_NODE = [(gpus, 1, 0) for gpus in (1, 1, 1, 1, 2, 3, 4, 8, 12)]
-SHAPES = [*ONE_NODE, (2, 1, 1), (4, 2, 2), (3, 2, 0), (4, 2, 0), (5, 2, 0)]
+SHAPES = [*ONE_NODE, (2, 1, 1), (4, 2, 2), (3, 2, 0), (4, 2, 0), (5, 2, 0), (1, 2, 0)]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 accounts = st.builds(
     Account, st.sampled_from([0.0, 900.0, 5e4]), st.sampled_from([0.0, 1e3, 1e5]), st.sampled_from([0.0, 1.0])
@@ -170,6 +171,14 @@ def test_no_node_is_given_more_than_it_has(name: str, seen: View) -> None:
 @every_policy
 @given(seen=views())
 @some
+def test_the_controller_has_no_objection(name: str, seen: View) -> None:
+    _, plan = planned(name, seen)
+    assert objections(plan, seen) == ""
+
+
+@every_policy
+@given(seen=views())
+@some
 def test_gangs_are_whole_and_lie_as_they_asked(name: str, seen: View) -> None:
     snap, plan = planned(name, seen)
     assert sorted(set(plan.places.row.tolist())) == rows_of(plan, Verdict.GRANT)
@@ -177,6 +186,7 @@ def test_gangs_are_whole_and_lie_as_they_asked(name: str, seen: View) -> None:
         sites = sites_of(plan, row)
         each = snap.jobs.gpus_per_node[row]
         assert sum(sites.values()) == snap.jobs.gpus[row]
+        assert min(sites.values()) > 0
         assert len(sites) >= snap.jobs.nodes[row] or each
         assert not each or set(sites.values()) == {each}
         assert len({int(snap.nodes.gpu_type[node]) for node in sites}) == 1
@@ -257,7 +267,7 @@ def test_no_gpu_is_idle_while_a_job_waits_that_could_use_it(name: str, seen: Vie
     whole = set(plan.places.node[spread[plan.places.row]].tolist())
     named = {*snap.wanted.row.tolist(), *snap.barred.row.tolist()}
     for row in rows_of(plan, Verdict.WAIT):
-        if jobs.gpus[row] > 1 or jobs.array_limit[row] or row in named:
+        if jobs.gpus[row] > 1 or jobs.nodes[row] > 1 or jobs.array_limit[row] or row in named:
             continue
         for node in set(np.flatnonzero(snap.partitions.members[jobs.partition[row]] & nodes.usable)) - whole:
             fits = free[0][node] >= 1 and free[1][node] >= jobs.cpus[row] and free[2][node] >= 1

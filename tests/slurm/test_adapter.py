@@ -1,4 +1,4 @@
-"""The adapter on a real Slurm: what each verb comes to under both gates, by outcome and by what Slurm then says."""
+"""The adapter on a real Slurm: what each verb comes to under both gates, and what Slurm says after it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from tests.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,
-    pytest.mark.skipif(available(database=False) is not None, reason=str(available(database=False))),
+    pytest.mark.skipif(available(database=True) is not None, reason=str(available(database=True))),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user"),
 ]
-SPEC = LabSpec(nodes=3, database=False, settings={"KillWait": "2", "MessageTimeout": "2"})
+QUICK = {"KillWait": "2", "MessageTimeout": "2"}
+SPEC = LabSpec(nodes=3, users={"games": ("vision",)}, settings=QUICK)
 CHECKPOINTS = "trap 'exit 0' USR2; while :; do sleep 0.1; done"
 
 
@@ -212,29 +213,29 @@ def test_an_act_ordered_for_an_earlier_run_is_refused(adapter: Adapter) -> None:
 
 
 def test_a_job_that_its_user_holds_stays_the_users(adapter: Adapter) -> None:
-    job = adapter.slurm.sbatch("-H", user="nobody")
+    job = adapter.slurm.sbatch("-H", user="games")
     assert adapter.blocked(job) is Blocked.USER_HOLD
     adapter.do(Verb.CLOSE, job)
     assert adapter.do(Verb.OPEN, job, "n1").result is Result.REFUSED
     adapter.done(Verb.FREE, job)
     held = adapter.slurm.look(job)
     assert (held.reason, held.priority) == ("JobHeldUser", 0)
-    assert adapter.slurm.do("scontrol", "release", job, user="nobody").returncode == 0
+    assert adapter.slurm.do("scontrol", "release", job, user="games").returncode == 0
 
 
 def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:
-    job = begin.submit(user="nobody")
+    job = begin.submit(user="games")
     begin.done(Verb.CLOSE, job)
-    begin.slurm.do("scontrol", "hold", job, user="nobody")
+    begin.slurm.do("scontrol", "hold", job, user="games")
     assert begin.blocked(job) is Blocked.USER_HOLD
     assert begin.do(Verb.OPEN, job, "n1").result is Result.REFUSED
 
 
 def test_a_users_hold_between_our_opening_and_the_start_is_the_users(hold: Adapter) -> None:
     blocker = hold.slurm.sbatch_running("-w", "n1", "--exclusive")
-    job = hold.submit(user="nobody")
+    job = hold.submit(user="games")
     hold.done(Verb.OPEN, job, "n1")
-    hold.slurm.do("scontrol", "hold", job, user="nobody")
+    hold.slurm.do("scontrol", "hold", job, user="games")
     assert hold.blocked(job) is Blocked.USER_HOLD
     assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
     assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
@@ -290,9 +291,9 @@ def test_a_users_own_begin_time_is_kept_under_our_hold(hold: Adapter) -> None:
 
 
 def test_a_gate_that_its_user_moved_is_not_opened_on_the_old_word(begin: Adapter) -> None:
-    job = begin.submit(user="nobody")
+    job = begin.submit(user="games")
     ordered = begin.action(Verb.OPEN, job, ("n1",))
-    begin.slurm.do("scontrol", "update", f"jobid={job}", "starttime=now+300", user="nobody")
+    begin.slurm.do("scontrol", "update", f"jobid={job}", "starttime=now+300", user="games")
     (outcome,) = begin.cluster.actuate([ordered])
     assert (outcome.result, outcome.detail) == (Result.REFUSED, "its begin time was moved by somebody")
 
@@ -346,7 +347,7 @@ def test_fail_open_frees_what_we_closed_and_nothing_else(adapter: Adapter) -> No
     adapter.start(gone_round, "n1")
     adapter.requeue(gone_round)
     foreign = adapter.slurm.sbatch_waiting()
-    held = adapter.slurm.sbatch("-H", user="nobody")
+    held = adapter.slurm.sbatch("-H", user="games")
     for job in (closed, gone_round):
         adapter.done(Verb.CLOSE, job)
     adapter.done(Verb.CLOSE, f"{array}_1", whole=True)
@@ -370,7 +371,7 @@ def test_fail_open_finds_our_jobs_by_their_stamp_when_the_marks_are_lost(adapter
 def test_one_users_comment_speaks_for_nobody_elses_job(begin: Adapter) -> None:
     victim = begin.submit()
     forged = f"\x1e\n{victim}\x1f\x1f/evil\x1fnothing"
-    liar = begin.slurm.sbatch_waiting(f"--comment=slurm_fair:v1{forged}", user="nobody")
+    liar = begin.slurm.sbatch_waiting(f"--comment=slurm_fair:v1{forged}", user="games")
     seen, row = begin.job(victim)
     assert seen.jobs.checkpoints[row]
     assert seen.jobs.gated[row]
@@ -391,6 +392,24 @@ def test_an_acknowledgement_in_the_comment_is_read_for_the_job_that_was_asked(la
         assert (answers[parse_label(asked)], answers[parse_label(other)]) == (1, 0)
     finally:
         lab.clear()
+
+
+def test_gpus_are_counted_where_accounting_does_not_track_them() -> None:
+    with Lab(spec=LabSpec(nodes=2, database=False, settings=QUICK)) as running:
+        slurm = Slurm(running)
+        adapter = Adapter(slurm, "begin")
+        shapes = (
+            ("--gpus=2",),
+            ("-N2", "--gpus-per-node=3", "--gpus=6"),
+            ("-n4", "--gpus-per-task=1", "--gpus=4"),
+        )
+        jobs = [parse_label(slurm.sbatch_waiting(*shape)) for shape in shapes]
+        runs = slurm.sbatch_running("-N2", "--gpus=4", "--gpus-per-node=2")
+        seen = adapter.observe()
+        gpus = dict(zip(seen.jobs.key.tolist(), seen.jobs.gpus.tolist(), strict=True))
+        assert [gpus[job] for job in jobs] == [2, 6, 4]
+        assert gpus[parse_label(runs)] == 4
+        assert seen.held.gpus.tolist() == [2, 2]
 
 
 def test_a_frozen_controller_makes_an_act_refused_before_it_and_a_look_blind(begin: Adapter) -> None:

@@ -50,6 +50,7 @@ CASES: list[tuple[str, JobSpec, Mapping[str, int | NodeSpec], dict[str, int] | N
     ("two nodes asked for: an equal part on each", job(1, gpus=6, nodes=2), THREE, {"n1": 3, "n2": 3}),
     ("what does not divide goes to the first nodes", job(1, gpus=5, nodes=2), THREE, {"n1": 3, "n2": 2}),
     ("GPUs per node decide how many nodes", job(1, gpus=12, nodes=1, gpus_per_node=6), THREE, {"n1": 6, "n3": 6}),
+    ("fewer GPUs than nodes asked for", job(1, gpus=1, nodes=2), THREE, None),
     ("too few nodes have the GPUs per node", job(1, gpus=21, nodes=3, gpus_per_node=7), THREE, None),
     ("bigger than any node: whole nodes", job(1, gpus=16), {"n1": 8, "n2": taken(1), "n3": 8}, {"n1": 8, "n3": 8}),
     ("the last whole node need not be used up", job(1, gpus=12), {"n1": 8, "n2": 8}, {"n1": 8, "n2": 4}),
