@@ -35,6 +35,7 @@ from slurm_fair.tick import Done, Rules, Stopwatch, tick
 _BUSY_SECONDS = 0.25  # between looks while somebody is asked, requeued or about to start
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
+_FREE_TRIES = 15
 _DAY = 86_400.0
 log = logging.getLogger("slurm_fair")
 
@@ -267,21 +268,31 @@ class Daemon:
         log.info("configuration read again from %s", config.source)
 
     def fail_open(self) -> Liberated:
-        """Free every job of ours and stop."""
-        freed = liberate(self.commands, self.journal.marks(), self.clock.now, self.config.slurm.gate)
+        """Free every job of ours and stop; a job that is still completing is waited for a little."""
+        total, freed = 0, self._free_once()
+        for _ in range(_FREE_TRIES):
+            total += freed.freed
+            if not freed.left:
+                break
+            time.sleep(1.0)
+            freed = self._free_once()
         for left in freed.left:
             log.error("could not free %s", left)
-        log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", freed.freed)
+        log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", total)
         if not freed.left:
-            self.journal.drop_marks([(mark.key, mark.whole_record) for mark in self.journal.marks()])
-            for file in (
-                self.places.heartbeat,
-                self.places.fail_open,
-            ):  # the dead-man ends with the heartbeat
-                with suppress(OSError):
-                    file.unlink()
+            self._leave_nothing()
         self.stopping = True
-        return freed
+        return Liberated(total, freed.left)
+
+    def _free_once(self) -> Liberated:
+        return liberate(self.commands, self.journal.marks(), self.clock.now, self.config.slurm.gate)
+
+    def _leave_nothing(self) -> None:
+        """No marks, and no heartbeat: the dead-man ends with it."""
+        self.journal.drop_marks([(mark.key, mark.whole_record) for mark in self.journal.marks()])
+        for file in (self.places.heartbeat, self.places.fail_open):
+            with suppress(OSError):
+                file.unlink()
 
 
 def _log_tick(done: Done) -> None:

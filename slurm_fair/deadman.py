@@ -68,7 +68,7 @@ def take_over(config: Config, places: Places, now: Callable[[], float]) -> int:
     while True:
         try:
             marks, lost = _marks(places)
-            done = liberate(commands_of(config, places), marks, now, config.slurm.gate, stamped_too=lost)
+            done = liberate(commands_of(config, places), marks, now, config.slurm.gate, lost=lost)
         except SlurmFairError as problem:
             log.error("cannot free jobs yet, trying again: %s", problem)
             time.sleep(_RETRY_SECONDS)

@@ -6,7 +6,7 @@ acknowledge is taken from the fake jobs themselves instead of from files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from slurm_fair.config import Config, Slurm, from_tree
@@ -25,9 +25,10 @@ SAVED, NOT_SAVED = 1, 2
 
 
 class MemoryJournal:
-    """Journal, intent log and marks that survive the controller but not the test."""
+    """Journal, intent log and marks that survive the controller but not the test; `at` hears of each step."""
 
     def __init__(self) -> None:
+        self.at: Callable[[str, Sequence[Action]], None] = lambda point, actions: None
         self.records: list[TickRecord] = []
         self.standing: Standing | None = None
         self.intents: dict[int, tuple[Action, Outcome | None]] = {}
@@ -35,10 +36,12 @@ class MemoryJournal:
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep both."""
+        self.at("before_append", ())
         if self.records and tick.number <= self.records[-1].number:
             raise AssertionError(f"tick {tick.number} follows tick {self.records[-1].number}")
         self.records.append(tick)
         self.standing = standing
+        self.at("after_append", ())
 
     def latest(self) -> Standing | None:
         """The standing after the last tick kept."""
@@ -50,14 +53,19 @@ class MemoryJournal:
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
         """Written down."""
+        self.at("before_intent", actions)
         ids = range(len(self.intents), len(self.intents) + len(actions))
         self.intents |= {number: (action, None) for number, action in zip(ids, actions, strict=True)}
+        self.at("after_intent", actions)
         return ids
 
     def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
         """What came of them."""
+        actions = [outcome.action for outcome in outcomes]
+        self.at("before_outcome", actions)
         for number, outcome in zip(ids, outcomes, strict=True):
             self.intents[number] = (self.intents[number][0], outcome)
+        self.at("after_outcome", actions)
 
     def marks(self) -> Sequence[Mark]:
         """All marks in force."""

@@ -140,6 +140,7 @@ class World:
         self.machines = {name: Machine(name, gpus) for name, gpus in nodes.items()}
         self.records: dict[int, Record] = {}
         self.starts: list[Start] = []
+        self.wasted: dict[int, float] = {}  # seconds of work that an answering job lost to a requeue of ours
         self.lost: list[int] = []  # killed by a restart on a node in the second in which they left it
         self.weights: dict[str, float] = {}
         self.later: list[tuple[float, Callable[[], None]]] = []
@@ -450,6 +451,8 @@ class World:
         if not record.requeue:
             return "Requested operation is presently disabled"
         self._leave(record, PENDING)
+        if record.work.saves and record.work.answers_in < 1:
+            self.wasted[record.key] = self.wasted.get(record.key, 0.0) + record.done - record.saved
         record.restarts += 1
         record.held = REQUEUED_HELD if hold else record.held
         return ""

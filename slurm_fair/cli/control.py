@@ -48,7 +48,7 @@ def resume(context: click.Context) -> None:
 
 @click.command("fail-open")
 @click.option(
-    "--stamped", is_flag=True, help="Also free jobs known only by their stamp (the journal is lost)."
+    "--stamped", is_flag=True, help="The journal is lost: tell our jobs by their stamps alone."
 )
 @click.pass_context
 def fail_open(context: click.Context, stamped: bool) -> None:

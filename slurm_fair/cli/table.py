@@ -13,7 +13,6 @@ from slurm_fair_accounting import render
 from slurm_fair_accounting.render import NOTHING
 from slurm_fair_accounting.render import safe as clean
 
-
 __all__ = ["Column", "clean", "duration", "instant", "print_table"]
 
 

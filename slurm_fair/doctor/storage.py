@@ -131,9 +131,15 @@ def daemon(facts: Facts) -> Iterator[Finding]:
             yield ok("the daemon does not run")
         return
     age = facts.now - beat.time if beat else 0.0
-    yield ok(
-        f"the daemon runs (last sign of life {age:.0f} s ago)" if beat else "the daemon runs as a shadow"
-    )
+    if beat is not None and age > beat.limit_seconds and not facts.places.paused.exists():
+        yield error(
+            f"the daemon is silent since {age:.0f} s",
+            "look at its log; `slurm-fair fail-open` frees its jobs",
+        )
+    elif beat is not None:
+        yield ok(f"the daemon runs (last sign of life {age:.0f} s ago)")
+    else:
+        yield ok("the daemon runs, as a shadow")
     if beat is None or _is_locked(facts.places.deadman_lock) or _timer_is_on():
         yield ok("the dead-man watches" if beat else "a shadow needs no dead-man")
     else:

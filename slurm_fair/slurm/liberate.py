@@ -18,6 +18,8 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
 from slurm_fair.slurm.queue import UNSPLIT, Queue
+from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, USER_HOLD
+from slurm_fair.slurm.stamp import Stamp
 
 
 class NoIntents:
@@ -44,10 +46,14 @@ def liberate(
     marks: Sequence[Mark],
     now: Callable[[], float],
     gate: str,
-    stamped_too: bool = False,
+    lost: bool = False,
     intents: IntentLog | None = None,
 ) -> Liberated:
-    """Free every waiting job that carries a mark of ours; with `stamped_too` also jobs known by their stamp."""
+    """Free every waiting job that carries a mark or a gate of ours.
+
+    A job submitted with our gate that the controller never saw is known by its stamp alone; when the journal is
+    `lost`, all jobs are, and an admin's hold on a job that came with the hold gate counts as ours.
+    """
     queue, details = Queue(commands), DetailsBook(commands)
     rows = queue.read()
     if isinstance(rows, str):
@@ -56,11 +62,10 @@ def liberate(
     complaint = details.learn(
         dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True))
     )
-    if complaint and stamped_too:
+    if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
     known = {(mark.key, mark.whole_record): mark for mark in marks}
-    if stamped_too:
-        known |= _stamped(waiting, details, known)
+    known |= _stamped(waiting, queue, details, known, lost)
     actions, book = [], []
     for row in waiting:
         mark = _mark_of(row, known)
@@ -72,8 +77,11 @@ def liberate(
         commands, queue, MarkBook(MarksInHand(book)), details, intents or NoIntents(), now, gate
     )
     outcomes = actuator.actuate(actions)
-    left = tuple(f"job {o.action.record}: {o.detail}" for o in outcomes if o.result is not Result.DONE)
-    return Liberated(len(outcomes) - len(left), left)
+    left = [f"job {o.action.record}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
+    for row in rows[rows["state"] == JobState.ENDING]:
+        if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
+            left.append(f"job {row['record']}: it is still completing")
+    return Liberated(sum(o.result is Result.DONE for o in outcomes), tuple(left))
 
 
 def _mark_of(row: np.void, known: dict[tuple[int, bool], Mark]) -> Mark | None:
@@ -100,19 +108,31 @@ def _free(row: np.void) -> Action:
 
 def _stamped(
     waiting: np.ndarray[tuple[int], np.dtype[np.void]],
+    queue: Queue,
     details: DetailsBook,
     known: dict[tuple[int, bool], Mark],
+    lost: bool,
 ) -> dict[tuple[int, bool], Mark]:
-    """Marks made up for jobs that say in their comment that we gated them, for when the journal is lost."""
+    """Marks made up for jobs without one that their stamp shows to be kept back on our account."""
     made_up = {}
     for row in waiting:
         stamp = details.of(int(row["record"]), int(row["restarts"])).stamp
         action = _free(row)
         which = (action.key, action.whole_record)
-        if stamp is None or not (stamp.gate or row["restarts"] > 0) or which in known:
-            continue
-        until = math.inf if row["priority"] == 0 else float(row["eligible"])
-        made_up[which] = Mark(
-            *which[:1], action.record, which[1], action.submit, action.restarts, until, False, 0.0
-        )
+        reason = queue.reasons.texts[int(row["reason"])]
+        if stamp is not None and which not in known and _kept_by_us(row, stamp, reason, lost):
+            until = math.inf if row["priority"] == 0 else float(row["eligible"])
+            made_up[which] = Mark(
+                action.key, action.record, which[1], action.submit, action.restarts, until, False, 0.0
+            )
     return made_up
+
+
+def _kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
+    """Whether a stamped job waits for us, and not for its user or an admin."""
+    if row["priority"] == 0:
+        submitted_so = row["restarts"] == 0 and reason in USER_HOLD
+        return stamp.gate == "hold" and (submitted_so or (lost and reason in ADMIN_HOLD | REQUEUE_HOLD))
+    if lost and row["restarts"] > 0:
+        return True
+    return stamp.is_gate(float(row["eligible"]), float(row["submit"]))

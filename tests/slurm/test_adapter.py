@@ -171,7 +171,8 @@ def test_a_job_promised_a_node_that_is_none_stays_closed(adapter: Adapter) -> No
     outcome = adapter.do(Verb.OPEN, job, "n99")
     assert (outcome.result, "Invalid node name specified" in outcome.detail) == (Result.REFUSED, True)
     assert stays(lambda: adapter.slurm.look(job).state == "PENDING")
-    assert adapter.job(job)[0].jobs.gated.all()
+    seen, row = adapter.job(job)
+    assert seen.jobs.gated[row]
 
 
 def test_a_job_goes_round_again_and_again_without_being_lost(adapter: Adapter) -> None:
@@ -276,10 +277,12 @@ def test_the_hold_gate_keeps_a_job_with_a_fixed_priority_back_by_a_begin_time(ho
     job = hold.submit()
     hold.done(Verb.OPEN, job, "n1")
     hold.slurm.update(job, "priority=7777")
+    hold.slurm.wait(job, lambda _: hold.slurm.do("sprio", "-h", "-j", job).stdout != "")
     hold.done(Verb.CLOSE, job)
     closed = hold.slurm.look(job)
     assert (closed.priority, closed.eligible > time.time() + 600) == (7777, True)
-    assert hold.job(job)[0].jobs.gated.any()
+    seen, row = hold.job(job)
+    assert seen.jobs.gated[row]
     hold.slurm.do("scancel", blocker)
 
 
@@ -362,7 +365,7 @@ def test_fail_open_frees_what_we_closed_and_nothing_else(adapter: Adapter) -> No
 
 def test_fail_open_finds_our_jobs_by_their_stamp_when_the_marks_are_lost(adapter: Adapter) -> None:
     job, foreign = adapter.submit(), adapter.slurm.sbatch_waiting()
-    freed = liberate(adapter.commands, (), time.time, adapter.gate, stamped_too=True)
+    freed = liberate(adapter.commands, (), time.time, adapter.gate, lost=True)
     assert (freed.freed, freed.left) == (1, ())
     adapter.slurm.wait_state(job, "RUNNING")
     assert adapter.slurm.look(foreign).state == "PENDING"
@@ -371,11 +374,10 @@ def test_fail_open_finds_our_jobs_by_their_stamp_when_the_marks_are_lost(adapter
 def test_one_users_comment_speaks_for_nobody_elses_job(begin: Adapter) -> None:
     victim = begin.submit()
     forged = f"\x1e\n{victim}\x1f\x1f/evil\x1fnothing"
-    liar = begin.slurm.sbatch_waiting(f"--comment=slurm_fair:v1{forged}", user="games")
+    begin.slurm.sbatch_waiting(f"--comment=slurm_fair:v1{forged}", user="games")
     seen, row = begin.job(victim)
     assert seen.jobs.checkpoints[row]
     assert seen.jobs.gated[row]
-    assert not seen.jobs.checkpoints[begin.job(liar)[1]]
 
 
 def test_an_acknowledgement_in_the_comment_is_read_for_the_job_that_was_asked(lab: Slurm) -> None:
@@ -423,4 +425,5 @@ def test_a_frozen_controller_makes_an_act_refused_before_it_and_a_look_blind(beg
         begin.slurm.lab.thaw("slurmctld")
     assert (outcome.result, outcome.detail.startswith("not tried: squeue: ")) == (Result.REFUSED, True)
     assert isinstance(blind, Blind)
-    assert begin.job(job)[0].jobs.state.tolist() == [JobState.WAITING]
+    seen, row = begin.job(job)
+    assert seen.jobs.state[row] == JobState.WAITING

@@ -1,0 +1,145 @@
+"""The proof: each way in which the demo could have gone wrong is noticed, by its own line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.demo.measure import Measures, TenantMeasures
+from slurm_fair.demo.scenario import DemoJob, Scenario
+from slurm_fair.demo.stage import Facts
+from slurm_fair.demo.verdict import Check, compare, prove, prove_fifo, ticks
+from slurm_fair_templates.demo_counter import chain
+from tests.builders import runs
+
+JOBS = (DemoJob("a-01", "a", 1, 2, 0.0, 4), DemoJob("b-01", "b", 1, 2, 0.0, 3))
+SCENARIO = Scenario(1, 4, 5.0, 2.0, JOBS, {"a": 1, "b": 1}, share_band=0.3, least_rho=0.6)
+
+
+def tenant(name: str, share: float, rho: float) -> TenantMeasures:
+    """One row; the waits do not matter here."""
+    return TenantMeasures(name, 1.0, share, rho, rho, 1.0, 2.0, 9.0)
+
+
+GOOD = Measures((tenant("a", 0.5, 0.9), tenant("b", 0.5, 0.8)), 30, 1.0, 1.0, 2.0, 9.0, 40, 50, 0.9, 1)
+
+
+def wrote(
+    folder: Path,
+    job: DemoJob,
+    steps: Sequence[tuple[int, int]],
+    starts: Sequence[int],
+    restarts: int = 0,
+    digest: str = "",
+) -> None:
+    """What a counter leaves behind."""
+    own = folder / job.name
+    own.mkdir()
+    (own / "steps.log").write_text("".join(f"{restart} {step}\n" for restart, step in steps))
+    (own / "starts.log").write_text("".join(f"{restart} n1 1000.0 0\n" for restart in starts))
+    result = {"steps": job.steps, "hash": digest or chain(job.steps), "restarts": restarts}
+    (own / "result.json").write_text(json.dumps(result))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two jobs, one of which was pre-empted once and lost nothing."""
+    wrote(tmp_path, JOBS[0], [(0, 1), (0, 2), (1, 3), (1, 4)], [0, 1], restarts=1)
+    wrote(tmp_path, JOBS[1], [(0, 1), (0, 2), (0, 3)], [0])
+    return tmp_path
+
+
+def again(folder: Path, job: DemoJob) -> Path:
+    """Make room for another story of a job."""
+    for file in (folder / job.name).iterdir():
+        file.unlink()
+    (folder / job.name).rmdir()
+    return folder
+
+
+def facts(folder: Path) -> Facts:
+    """An act without any fault."""
+    return Facts(runs(), {"a-01": 1, "b-01": 2}, folder, requeued=1)
+
+
+def broken(checks: Sequence[Check]) -> list[str]:
+    """The first words of the checks that do not hold."""
+    return [" ".join(check.title.split()[:3]) for check in checks if not check.holds]
+
+
+def test_a_clean_act_holds_in_every_point(folder: Path) -> None:
+    assert broken(prove(SCENARIO, facts(folder), GOOD)) == []
+    assert broken(prove_fifo(SCENARIO, facts(folder))) == []
+
+
+def test_a_job_without_a_result_is_named(folder: Path) -> None:
+    (folder / "b-01" / "result.json").unlink()
+    checks = prove(SCENARIO, facts(folder), GOOD)
+    assert broken(checks) == ["every job ended"]
+    assert "b-01" in checks[0].found
+
+
+def test_a_wrong_hash_is_noticed(folder: Path) -> None:
+    wrote(again(folder, JOBS[1]), JOBS[1], [(0, 1), (0, 2), (0, 3)], [0], digest=chain(4))
+    assert broken(prove(SCENARIO, facts(folder), GOOD)) == ["every job ended"]
+
+
+def test_a_step_run_twice_is_lost_work_unless_the_job_let_the_grace_pass(folder: Path) -> None:
+    steps = [(0, 1), (0, 2), (1, 2), (1, 3), (1, 4)]
+    wrote(again(folder, JOBS[0]), JOBS[0], steps, [0, 1], restarts=1)
+    assert broken(prove(SCENARIO, facts(folder), GOOD)) == ["no pre-emption that"]
+    excused = replace(facts(folder), unanswered=frozenset({1}))
+    assert broken(prove(SCENARIO, excused, GOOD)) == []
+    other = replace(facts(folder), unanswered=frozenset({2}))
+    assert broken(prove(SCENARIO, other, GOOD)) == ["no pre-emption that"]
+
+
+def test_two_starts_under_one_restart_count_are_noticed(folder: Path) -> None:
+    wrote(again(folder, JOBS[1]), JOBS[1], [(0, 1), (0, 2), (0, 3)], [0, 0])
+    assert broken(prove(SCENARIO, facts(folder), GOOD)) == ["no job ran"]
+
+
+@pytest.mark.parametrize(
+    ("change", "noticed"),
+    [
+        ({"left": ("job a-01 is still there",)}, "nothing of ours"),
+        ({"daemon_code": 1}, "the daemon ran"),
+        ({"complaints": ("... ERROR this tick failed",)}, "the daemon ran"),
+        ({"requeued": 2}, "jobs, accounting and"),
+    ],
+    ids=["a job left behind", "the daemon failed", "the daemon complained", "a pre-emption nobody else saw"],
+)
+def test_what_the_daemon_leaves_is_noticed(folder: Path, change: dict[str, object], noticed: str) -> None:
+    assert broken(prove(SCENARIO, replace(facts(folder), **change), GOOD)) == [noticed]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("measures", "noticed"),
+    [
+        (replace(GOOD, preemptions=2), ["jobs, accounting and"]),
+        (replace(GOOD, hungry_seconds=0), ["each tenant's part", "no tenant's rho"]),
+        (replace(GOOD, tenants=(tenant("a", 0.7, 1.2), tenant("b", 0.3, 0.7))), ["each tenant's part"]),
+        (replace(GOOD, tenants=(tenant("a", 0.5, 0.55), tenant("b", 0.5, 0.55))), ["no tenant's rho"]),
+    ],
+    ids=["sacct counts more", "never hungry", "parted unfairly", "too much lost to hand-overs"],
+)
+def test_what_accounting_says_is_noticed(folder: Path, measures: Measures, noticed: list[str]) -> None:
+    assert broken(prove(SCENARIO, facts(folder), measures)) == noticed
+
+
+def test_the_comparison_has_a_line_for_each_tenant_and_a_dash_without_the_other_act() -> None:
+    other = replace(GOOD, tenants=(tenant("a", 1.0, 2.0), tenant("b", 0.0, 0.0)), makespan_seconds=35)
+    rows = {row.what: (row.fair, row.fifo) for row in compare(SCENARIO, GOOD, other)}
+    assert rows["a's part of the GPU time, everybody hungry (due 50%)"] == ("50%", "100%")
+    assert rows["worst tenant's rho, everybody hungry"] == ("0.80", "0.00")
+    assert rows["makespan"] == ("40 s", "35 s")
+    assert all(row.fifo == "-" for row in compare(SCENARIO, GOOD, None))
+
+
+def test_ticks_are_summed_up_in_words() -> None:
+    assert ticks([]) == "no ticks"
+    assert ticks([0.1, 0.2, 0.9]).startswith("3 ticks, median 0.20 s")
