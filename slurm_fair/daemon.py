@@ -26,7 +26,7 @@ from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
-from slurm_fair.slurm.liberate import Liberated, liberate
+from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.store import SqliteJournal
@@ -269,20 +269,14 @@ class Daemon:
 
     def fail_open(self) -> Liberated:
         """Free every job of ours and stop; a job that is still completing is waited for a little."""
-        total, freed = 0, self._free_once()
-        for _ in range(_FREE_TRIES):
-            total += freed.freed
-            if not freed.left:
-                break
-            time.sleep(1.0)
-            freed = self._free_once()
+        freed = liberate_patiently(self._free_once, _FREE_TRIES)
         for left in freed.left:
             log.error("could not free %s", left)
-        log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", total)
+        log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", freed.freed)
         if not freed.left:
             self._leave_nothing()
         self.stopping = True
-        return Liberated(total, freed.left)
+        return freed
 
     def _free_once(self) -> Liberated:
         return liberate(self.commands, self.journal.marks(), self.clock.now, self.config.slurm.gate)

@@ -12,10 +12,11 @@ from slurm_fair.cli.run import set_up_log
 from slurm_fair.daemon import commands_of
 from slurm_fair.errors import NotTheOwner, SlurmFairError
 from slurm_fair.places import last_beat, write_whole
-from slurm_fair.slurm.liberate import Liberated, liberate
+from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
 from slurm_fair.store import fence, open_journal, open_reader
 from slurm_fair.wall import WallClock
 
+_FREE_TRIES = 15
 _DAEMON_SECONDS = 30.0  # how long a living daemon may take to fail open by itself
 
 
@@ -47,9 +48,7 @@ def resume(context: click.Context) -> None:
 
 
 @click.command("fail-open")
-@click.option(
-    "--stamped", is_flag=True, help="The journal is lost: tell our jobs by their stamps alone."
-)
+@click.option("--stamped", is_flag=True, help="The journal is lost: tell our jobs by their stamps alone.")
 @click.pass_context
 def fail_open(context: click.Context, stamped: bool) -> None:
     """Release every gate, hold and node list that is ours, and stop the daemon.
@@ -96,7 +95,8 @@ def _free_ourselves(site: Site, stamped: bool) -> Liberated:
         if not stamped:
             raise
         marks = ()
-    return liberate(commands_of(site.config, site.places), marks, clock.now, site.config.slurm.gate, stamped)
+    commands, gate = commands_of(site.config, site.places), site.config.slurm.gate
+    return liberate_patiently(lambda: liberate(commands, marks, clock.now, gate, stamped), _FREE_TRIES)
 
 
 @click.command()

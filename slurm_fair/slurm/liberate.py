@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -82,6 +83,18 @@ def liberate(
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
             left.append(f"job {row['record']}: it is still completing")
     return Liberated(sum(o.result is Result.DONE for o in outcomes), tuple(left))
+
+
+def liberate_patiently(free: Callable[[], Liberated], tries: int, pause_seconds: float = 1.0) -> Liberated:
+    """Free again and again while something of ours is left: a job that completes takes its time."""
+    total, done = 0, free()
+    for _ in range(tries):
+        total += done.freed
+        if not done.left:
+            return Liberated(total, ())
+        time.sleep(pause_seconds)
+        done = free()
+    return Liberated(total + done.freed, done.left)
 
 
 def _mark_of(row: np.void, known: dict[tuple[int, bool], Mark]) -> Mark | None:

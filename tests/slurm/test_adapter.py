@@ -277,7 +277,7 @@ def test_the_hold_gate_keeps_a_job_with_a_fixed_priority_back_by_a_begin_time(ho
     job = hold.submit()
     hold.done(Verb.OPEN, job, "n1")
     hold.slurm.update(job, "priority=7777")
-    hold.slurm.wait(job, lambda _: hold.slurm.do("sprio", "-h", "-j", job).stdout != "")
+    hold.slurm.wait(job, lambda _: hold.slurm.do("sprio", "-h", "-j", job).stdout.split()[0] == job)
     hold.done(Verb.CLOSE, job)
     closed = hold.slurm.look(job)
     assert (closed.priority, closed.eligible > time.time() + 600) == (7777, True)
