@@ -127,7 +127,7 @@ class Config:
 CHOICES = {
     "lease.align": ("rolling", "aligned"),
     "slurm.gate": ("begin", "hold"),
-    "slurm.transport": ("auto", "cli", "pyslurm"),
+    "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
     "slurm.reports": ("file", "comment", "none"),
     "log.level": ("debug", "info", "warning", "error"),
 }

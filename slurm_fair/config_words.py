@@ -42,7 +42,7 @@ KEYS = {
     "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold that only the controller or its dead-man lifts",
-    "slurm.transport": "cli: Slurm's commands; pyslurm: only with it; auto: pyslurm where it fits this Slurm",
+    "slurm.transport": "cli: Slurm's commands; auto: the best that this version has, which is cli",
     "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; "
     "none: not at all",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",

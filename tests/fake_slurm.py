@@ -216,7 +216,8 @@ class World:
         single = numbers[0] if len(numbers) == 1 else NO_TASK
         submit = float(int(self.time))
         gate = f",gate=+{gate_seconds:g}" if gate_seconds else ",gate=hold" if hold else ""
-        comment = f"slurm_fair:v1,signal=USR2{gate}" if stamped and work.checkpoints else ""
+        speaks = stamped and work.checkpoints
+        comment = f"slurm_fair:v{int(speaks)},signal=USR2{gate}" if speaks or gate else ""
         eligible = submit + gate_seconds if gate_seconds else max(submit, float(int(begin)))
         self.records[number] = Record(
             number, number, single, numbers if len(numbers) > 1 else (), gpus, gpus_per_node, nodes, tenant,
@@ -438,7 +439,7 @@ class World:
         """A request to checkpoint; an error text when there is nobody to hear it."""
         if record.state != RUNNING:
             return "Job/step already completing or completed"
-        if record.comment:
+        if record.work.checkpoints:
             record.answer_at = self.time + record.work.answers_in
         return ""
 

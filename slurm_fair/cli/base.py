@@ -27,7 +27,7 @@ class Site:
 
     def reader(self) -> Reader:
         """The journal, to read."""
-        if not self.places.journal.exists() and os.access(self.places.directory, os.X_OK):
+        if os.access(self.places.directory, os.X_OK) and not self.places.journal.exists():
             raise StoreError(
                 f"{self.places.journal}: no journal yet: start the daemon with `slurm-fair run`, "
                 "or name the configuration it uses with --config"

@@ -76,7 +76,7 @@ class _Wave:
     gangs: Sequence[int]
     clusters: float
     at_leases: float
-    apart_leases: float
+    spread_leases: float  # from its first submission to its last
     work_leases: float
 
 
@@ -87,8 +87,8 @@ def full(nodes: int = 4, gpus_per_node: int = 8, lease_seconds: float = 8.0) -> 
     pair = min(2, nodes) * node
     waves = (
         _Wave(FLOOD, (half, node, quarter, quarter, half, quarter, quarter), 1.5, 0.0, 0.0, 3.0),
-        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.5, 0.05, 1.3),
-        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.05, 1.2),
+        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.5, 0.4, 1.3),
+        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.3, 1.2),
     )
     return _scenario(nodes, gpus_per_node, lease_seconds, waves, 2.0, (0.3, 0.6))
 
@@ -98,8 +98,8 @@ def quick(lease_seconds: float = 5.0) -> Scenario:
     _check(2, 4, lease_seconds)
     waves = (
         _Wave(FLOOD, (2, 4, 2, 2, 2), 1.5, 0.0, 0.0, 1.3),
-        _Wave(SECOND, (1, 2, 1, 2), 0.7, 0.4, 0.05, 1.2),
-        _Wave(THIRD, (4, 2, 2), 0.9, 0.5, 0.05, 1.2),
+        _Wave(SECOND, (1, 2, 1, 2), 0.7, 0.4, 0.2, 1.2),
+        _Wave(THIRD, (4, 2, 2), 0.9, 0.5, 0.15, 1.2),
     )
     # One lease is a good part of the whole, so the bounds are wider; plain Slurm is out of them all the same.
     return _scenario(2, 4, lease_seconds, waves, 0.6, (0.5, 0.5))
@@ -113,8 +113,8 @@ def _scenario(
     whole_cluster_leases: float,
     bounds: tuple[float, float],
 ) -> Scenario:
-    last = max(wave.at_leases for wave in waves)
-    long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.3) * lease_seconds,
+    last = max(wave.at_leases + wave.spread_leases for wave in waves)
+    long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.05) * lease_seconds,
                 whole_cluster_leases * lease_seconds)  # fmt: skip
     jobs = [job for wave in waves for job in _jobs(wave, nodes, gpus_per_node, lease_seconds)]
     ordered = sorted([*jobs, long], key=lambda job: job.at_seconds)
@@ -123,15 +123,22 @@ def _scenario(
 
 
 def _jobs(wave: _Wave, nodes: int, gpus_per_node: int, lease_seconds: float) -> Iterator[DemoJob]:
+    gangs = list(_gangs(wave, nodes * gpus_per_node))
+    for number, gang in enumerate(gangs):
+        across = -(-gang // gpus_per_node)
+        at = wave.at_leases + wave.spread_leases * number / len(gangs)
+        work = wave.work_leases * _LENGTHS[number % len(_LENGTHS)]
+        name = f"{wave.tenant}-{number + 1:02}"
+        yield _job(name, wave.tenant, across, gang // across, at * lease_seconds, work * lease_seconds)
+
+
+def _gangs(wave: _Wave, total_gpus: int) -> Iterator[int]:
     wanted = 0
-    for number, gang in enumerate(itertools.cycle(wave.gangs)):
-        if wanted >= wave.clusters * nodes * gpus_per_node:
+    for gang in itertools.cycle(wave.gangs):
+        if wanted >= wave.clusters * total_gpus:
             return
         wanted += gang
-        across = -(-gang // gpus_per_node)
-        at = (wave.at_leases + number * wave.apart_leases) * lease_seconds
-        work = wave.work_leases * lease_seconds * _LENGTHS[number % len(_LENGTHS)]
-        yield _job(f"{wave.tenant}-{number + 1:02}", wave.tenant, across, gang // across, at, work)
+        yield gang
 
 
 def _job(name: str, tenant: str, nodes: int, gpus: int, at_seconds: float, work_seconds: float) -> DemoJob:

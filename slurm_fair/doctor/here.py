@@ -49,12 +49,9 @@ def commands(facts: Facts) -> Finding:
 
 def pyslurm(facts: Facts) -> Finding:
     """Whether pyslurm is there, and fits; the commands serve without it."""
-    wanted = facts.config.slurm.transport == "pyslurm"
     try:
         found = version("pyslurm")
     except PackageNotFoundError:
-        if wanted:
-            return error("pyslurm is not installed", 'set [slurm] transport = "auto", or install pyslurm')
         return ok("pyslurm is not installed (optional: Slurm's commands serve as well)")
     if facts.client and release(found) != release(facts.client):
         return warning(

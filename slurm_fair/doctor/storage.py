@@ -25,7 +25,7 @@ TIMER = "slurm-fair-deadman.timer"
 def findings(facts: Facts) -> Iterator[Finding]:
     """All of them."""
     directory = facts.places.directory
-    if not directory.is_dir():
+    if not os.path.isdir(directory):  # unlike Path.is_dir, no error where a parent is closed to us
         yield from absent(directory, facts.account)
         return
     if not os.access(directory, os.X_OK):
@@ -40,7 +40,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 def absent(directory: Path, account: str) -> Iterator[Finding]:
     """No directory yet: whether the daemon could make it."""
-    parent = next((place for place in directory.parents if place.is_dir()), Path("/"))
+    parent = next((place for place in directory.parents if os.path.isdir(place)), Path("/"))
     if os.access(parent, os.W_OK):
         yield ok(f"{directory} is not there yet; the daemon makes it")
     else:

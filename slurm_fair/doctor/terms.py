@@ -115,7 +115,7 @@ def requeue_delay(facts: Facts) -> Finding:
 def kill_wait(facts: Facts) -> Finding:
     """What a job has that did not save when it was asked."""
     wait, lease = facts.whole("KillWait", _KILL_WAIT_SECONDS), facts.config.lease
-    if lease.grace + wait >= lease.term:
+    if lease.grace < lease.term <= lease.grace + wait:
         return warning(
             f"grace ({lease.grace:g} s) and KillWait ({wait} s) together fill a lease ({lease.term:g} s)",
             "lengthen the term or shorten the grace",

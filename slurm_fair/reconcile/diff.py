@@ -28,11 +28,18 @@ _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 def actions_for(
     leases: Leases, snapshot: Snapshot, terms: LeaseTerms, unsettled: Mapping[int, float], now: float
 ) -> tuple[Action, ...]:
-    """Everything that is to be done now, most urgent first."""
+    """Everything that is to be done now, most urgent first; one act per job at a time.
+
+    An unsplit array whose gate is due is closed whole, and those of its tasks that were promised GPUs are opened
+    at the next look: an array that has a task to open in every tick would else never have its gate renewed.
+    """
     revoking = _revocations(leases, snapshot, terms, now)
-    opening = _openings(leases, snapshot)
-    closing = _closings(leases, snapshot, terms, now, {action.key for action in opening})
-    return tuple(a for a in (*revoking, *opening, *closing) if a.key not in unsettled)
+    closing = [a for a in _closings(leases, snapshot, terms, now) if a.key not in unsettled]
+    arrays = [a for a in closing if a.whole_record]
+    opening = _openings(leases, snapshot, {a.record for a in arrays})
+    opened = {action.key for action in opening}
+    single = [a for a in closing if not a.whole_record and a.key not in opened]
+    return tuple(a for a in (*revoking, *arrays, *opening, *single) if a.key not in unsettled)
 
 
 def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
@@ -64,8 +71,11 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
     return actions
 
 
-def _openings(leases: Leases, snapshot: Snapshot) -> list[Action]:
-    """Open the gates of promised jobs whose GPUs are free in fact, oldest promise first."""
+def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Action]:
+    """Open the gates of promised jobs whose GPUs are free in fact, oldest promise first.
+
+    `closing` = records of arrays that are closed whole in this tick.
+    """
     jobs, nodes = snapshot.jobs, snapshot.nodes
     free = nodes.capacity - snapshot.held.per_node(len(nodes))
     row = find(jobs.key, leases.key)
@@ -79,6 +89,8 @@ def _openings(leases: Leases, snapshot: Snapshot) -> list[Action]:
         where, count = leases.places.node[first:last], leases.places.gpus[first:last]
         if row[at] < 0 or not len(where) or (free[where] < count).any():
             continue
+        if int(jobs.record[row[at]]) in closing:
+            continue
         free[where] -= count
         names = tuple(nodes.names[node] for node in where.tolist())
         until = float(jobs.gate_until[row[at]])
@@ -86,34 +98,34 @@ def _openings(leases: Leases, snapshot: Snapshot) -> list[Action]:
     return actions
 
 
-def _closings(
-    leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float, opening: set[int]
-) -> list[Action]:
+def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Set, renew and tidy gates of waiting jobs; one act for a whole unsplit array."""
     jobs = snapshot.jobs
     if not len(jobs):
         return []
-    due = _due(leases, snapshot, terms, now)
-    rows = np.flatnonzero(due)
+    rows = np.flatnonzero(_due(leases, snapshot, terms, now))
     opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
-    busy = {key >> TASK_BITS for key in opening} | set((opened >> TASK_BITS).tolist())
+    starting = set((opened >> TASK_BITS).tolist())
     shared = _shared_records(jobs.record, jobs.state == JobState.WAITING)
+    patient = jobs.gated & (jobs.gate_until - now >= terms.term / 2)
     until = float(math.ceil(now + 2 * terms.term))
     actions, done = [], set()
     for row in rows[np.argsort(jobs.gate_until[rows], kind="stable")].tolist():
-        if int(jobs.key[row]) in opening:
-            continue  # one act per job at a time
         mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
         if not shared[row]:
             actions.append(_action(Verb.CLOSE, row, snapshot, until=mine, why="waits for its lease"))
-        elif int(jobs.record[row]) not in done and int(jobs.key[row]) >> TASK_BITS not in busy:
+        elif int(jobs.record[row]) not in done and not (patient[row] and _base(jobs.key, row) in starting):
             done.add(int(jobs.record[row]))
-            base = pack(int(jobs.key[row]) >> TASK_BITS)
             whole = _action(
                 Verb.CLOSE, row, snapshot, until=mine, whole_record=True, why="waits for its lease"
             )
-            actions.append(_with_key(whole, base))
+            actions.append(_with_key(whole, pack(_base(jobs.key, row))))
     return actions
+
+
+def _base(keys: Ints, row: int) -> int:
+    """Id of the array that a job belongs to."""
+    return int(keys[row]) >> TASK_BITS
 
 
 def _with_key(action: Action, key: int) -> Action:

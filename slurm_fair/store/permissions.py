@@ -41,10 +41,12 @@ def check_files(path: Path) -> None:
 
 def check_readable(path: Path) -> None:
     """As a reader may be another user: no question of owner, only of who could have written it."""
-    if not path.exists():
+    with in_words(path):
+        there = path.exists()
+        modes = {place: place.stat().st_mode for place in (path.parent, path) if there}
+    if not there:
         raise UnsafeStore(f"{path}: there is no journal here: check [storage], or start the daemon once")
-    for place in (path.parent, path):
-        mode = place.stat().st_mode
+    for place, mode in modes.items():
         if mode & _OTHERS_WRITE:
             raise UnsafeStore(
                 f"{place}: others may write it: run `chmod go-w {place}` once you trust its content"

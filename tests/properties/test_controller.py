@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from slurm_fair.model import JobState, LeasePhase, LeaseTerms, TickRecord, Verb, Verdict, label, unpack_keys
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    LeasePhase,
+    LeaseTerms,
+    TickRecord,
+    Verb,
+    Verdict,
+    label,
+    unpack_keys,
+)
 from slurm_fair.model.ids import pack
 from tests.crashes import POINTS, Crash, Failpoint, disarm
 from tests.fake_cluster import Site
@@ -83,6 +93,11 @@ class History:
         site.world.clock.sleep_until(site.next_look(began))
         site.world.catch_up()
         self.check_starts()
+
+    def look_only(self) -> None:
+        """A tick after which no time passes."""
+        self.site.tick()
+        self.check_tick(self.site.journal.records[-1])
 
     def says(self, what: str) -> str:
         """A failure that can be replayed."""
@@ -185,19 +200,23 @@ class History:
                 assert record.eligible > site.now, self.says(f"the gate of {record.number} is open")
 
     def _check_work_conserved(self) -> None:
-        free = self.site.world.free()
-        resting = {key for key, (until, _) in self.site.standing.backoff.items() if until > self.site.now - 10}
-        for record in self.site.world.living():
-            tasks = record.tasks or (record.task,)
-            keys = {pack(record.base, task) for task in tasks}
-            ours = record.key not in self.moved if not record.tasks else True
-            if record.state != PENDING or record.held or keys <= resting or not ours:
-                continue
-            fits = [n for n, gpus in free.items() if gpus >= record.gpus]
-            assert not (record.nodes == 1 and fits), self.says(
-                f"job {record.number} waits although {fits} have {record.gpus} free GPUs"
-            )
-
+        """After a tick no job without a lease fits what nobody has or was promised."""
+        self.look_only()
+        record, standing = self.site.journal.records[-1], self.site.standing
+        snapshot, leases = record.snapshot, standing.leases
+        names = snapshot.nodes.names
+        unleased = np.flatnonzero(snapshot.jobs.holds_gpus & ~np.isin(snapshot.jobs.key, leases.key))
+        used = leases.places.per_node(len(names)) + snapshot.held.only(unleased).per_node(len(names))
+        free = snapshot.nodes.capacity - used
+        jobs = snapshot.jobs
+        could = (jobs.state == JobState.WAITING) & (jobs.blocked == Blocked.NOT_BLOCKED) & (jobs.nodes == 1)
+        could &= ~np.isin(jobs.key, leases.key)
+        for row in np.flatnonzero(could).tolist():
+            fits = [names[node] for node in np.flatnonzero(free >= jobs.gpus[row]).tolist()]
+            assert not fits, self.says(f"{label(jobs.key[row])} waits although {fits} have room for it")
+        blocked = set(jobs.blocked[jobs.state == JobState.WAITING].tolist())
+        people = {Blocked.NOT_BLOCKED, Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.OWN_BEGIN}
+        assert blocked <= people, self.says(f"jobs are still blocked: {blocked}")
 
 # -- what can happen -----------------------------------------------------------------------------------------
 

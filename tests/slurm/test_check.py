@@ -1,4 +1,4 @@
-"""The doctor at a real Slurm: as root, as an Operator, as somebody who may do nothing, and with parts of it gone."""
+"""The doctor at a real Slurm: as root, an Operator, or somebody who may do nothing, and with parts of it gone."""
 
 from __future__ import annotations
 

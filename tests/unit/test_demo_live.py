@@ -85,7 +85,7 @@ def test_the_live_table_fits_eighty_columns_and_shows_both_acts() -> None:
         assert word in text
 
 
-def test_no_color_is_respected_on_a_terminal(monkeypatch: object) -> None:
+def test_no_color_is_respected_on_a_terminal() -> None:
     said = io.StringIO()
     console = Console(file=said, width=80, force_terminal=True, no_color=True)
     console.print(live.table([stage(True, Picture("playing", 7.0, SEEN, 3))]))

@@ -1,0 +1,286 @@
+"""The queue as squeue prints it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_fair.model import JobState
+from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.user_text import ask_text
+from tests.slurm_samples import in_epoch_seconds, sample, whole
+from tests.slurm_stub import QUIET, Stub, row
+
+# The columns of the captures of the newer versions; `N/A` is what ours had there.
+COLUMNS = (
+    "JobID", "JobArrayID", "State", "Reason", "Account", "UserName", "Partition", "QOS", "NumNodes", "NodeList",
+    "ReqNodes", "ExcNodes", "tres-alloc", "tres-per-node", "tres-per-job", "SubmitTime", "EligibleTime", "StartTime",
+    "PriorityLong", "Nice", "TimeLimit", "Dependency", "RestartCnt", "Comment",
+)  # fmt: skip
+
+
+def queue(stub: Stub, *answers: str | tuple[int, str, str]) -> Queue:
+    """A queue that gets these answers."""
+    stub.answers("squeue", *answers)
+    return Queue(stub.commands())
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Stub:
+    """Programs without answers yet."""
+    return Stub(tmp_path)
+
+
+def read(stub: Stub, *rows: str) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Rows that must be readable."""
+    found = queue(stub, "".join(rows)).read()
+    assert not isinstance(found, str), found
+    return found
+
+
+def test_a_capture_of_22_05_reads_as_the_queue_it_was(stub: Stub) -> None:
+    rows = read(stub, sample("22.05", "squeue.txt"))
+    found = {int(r["record"]): r for r in rows}
+    assert [int(found[n]["gpus"]) for n in (41, 42, 43)] == [4, 4, 5]
+    assert [int(found[n]["state"]) for n in (41, 42, 49)] == [
+        JobState.WAITING,
+        JobState.RUNNING,
+        JobState.DONE,
+    ]
+    assert (int(found[44]["task"]), int(found[44]["array_limit"])) == (UNSPLIT, 2)
+    assert (int(found[45]["base"]), int(found[45]["task"])) == (44, 2)
+    assert (found[41]["restarts"], found[41]["eligible"] - found[41]["submit"]) == (1, 121)
+    assert [int(found[n]["priority"]) for n in (46, 47)] == [0, 0]
+    assert found[48]["dependency"]
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_captures_of_newer_versions_read_by_the_same_words(stub: Stub, version: str) -> None:
+    lines = in_epoch_seconds(sample(version, "squeue_columns.txt")).splitlines()
+    found = read(stub, *map(in_our_format, lines))
+    by_nodes = {int(r["nodes"]): int(r["gpus"]) for r in found if r["task"] != UNSPLIT}
+    assert by_nodes[4] == 4
+    assert {int(r["gpus"]) for r in found if r["nodes"] == 1} == {8, 4}
+    arrays = [r for r in found if r["task"] == UNSPLIT]
+    assert [int(r["array_limit"]) for r in arrays] == [2]
+    running = found[found["state"] == JobState.RUNNING]
+    assert set(running["time_limit"].tolist()) >= {7200.0, 1800.0}
+
+
+def in_our_format(line: str) -> str:
+    """A captured row with the columns that we ask for; what was not captured stays quiet."""
+    seen = dict(zip(COLUMNS, line.split("|"), strict=True))
+    base, _, task = seen["JobArrayID"].partition("_")
+    known = {name: value for name, value in seen.items() if name in FIELDS}
+    known |= {"ArrayJobID": base, "ArrayTaskID": task.strip("[]") or "N/A"}
+    return BETWEEN.join((QUIET | known)[name] for name in FIELDS) + f"{ROW_END}\n"
+
+
+@pytest.mark.parametrize("version", ["22.05", "24.11", "26.05"])
+def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
+    lines = whole(version, "squeue_O.txt").splitlines()
+    assert lines
+    assert {len(line.split("|")) for line in lines} == {len(COLUMNS)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "column", "value"),
+    [
+        ({"State": "SUSPENDED", "PriorityLong": 0}, "state", JobState.SUSPENDED),
+        ({"State": "COMPLETING"}, "state", JobState.ENDING),
+        ({"State": "SPECIAL_EXIT"}, "state", JobState.WAITING),
+        ({"EligibleTime": "N/A"}, "eligible", 0.0),
+        ({"TimeLimit": "UNLIMITED"}, "time_limit", np.inf),
+        ({"NumNodes": "2-4"}, "nodes", 2),
+        ({"HetJobID": "7"}, "het", True),
+        ({"HetJobID": "0"}, "het", False),
+        ({"BatchFlag": "0"}, "batch", False),
+        ({"Requeue": "0"}, "requeue", False),
+        ({"Dependency": "afterok:3(unfulfilled)"}, "dependency", True),
+        ({"ArrayJobID": 5, "ArrayTaskID": "2"}, "task", 2),
+        ({"tres_alloc": "cpu=1,mem=64G"}, "memory_mb", 65_536),
+    ],
+)
+def test_a_column_means_what_slurm_means_by_it(
+    stub: Stub, fields: dict[str, object], column: str, value: object
+) -> None:
+    (found,) = read(stub, row(**fields))
+    assert found[column] == value
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpus"),
+    [
+        ({"tres_per_job": "gres:gpu:6", "NumNodes": 2}, 6),
+        ({"tres_per_job": "N/A", "tres_per_node": "gres:gpu:a100:3", "NumNodes": 2}, 6),
+        ({"tres_per_job": "N/A", "tres_per_task": "gres:gpu:1", "NumTasks": 4}, 4),
+        ({"tres_per_job": "N/A"}, 0),
+    ],
+)
+def test_gpus_are_counted_by_the_request_where_accounting_does_not_track_them(
+    stub: Stub, fields: dict[str, object], gpus: int
+) -> None:
+    (found,) = read(stub, row(tres_alloc="cpu=1,mem=8000M,node=1,billing=1", **fields))
+    assert found["gpus"] == gpus
+
+
+def test_a_gpu_type_is_found_wherever_it_was_asked_for(stub: Stub) -> None:
+    asked = queue(stub, row(tres_per_job="gres:gpu:h100:1"))
+    rows = asked.read()
+    assert not isinstance(rows, str)
+    assert asked.gpu_types.texts[int(rows["gpu_type"][0])] == "h100"
+
+
+def test_every_task_of_an_unsplit_array_is_a_job(stub: Stub) -> None:
+    asked = queue(
+        stub, row(ArrayTaskID="1,3-4%2") + row(JobID=9, ArrayJobID=7, ArrayTaskID="2", RestartCnt=1)
+    )
+    rows = asked.read()
+    assert not isinstance(rows, str)
+    which, base, task = spread_tasks(rows, asked.task_lists)
+    assert (which.tolist(), base.tolist(), task.tolist()) == ([0, 0, 0, 1], [7] * 4, [1, 3, 4, 2])
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (
+            (1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"),
+            "Unable to contact",
+        ),
+        ((0, row(), "squeue: error: Invalid job format specification: X"), "Invalid job format"),
+        (row()[:-9], "cut off"),
+        (row() + "one\x1ftwo\x1e\n", "2 columns instead of 29"),
+        (row(State="BRAND_NEW"), "state 'BRAND_NEW', which this version does not know"),
+        (row(SubmitTime="2026-11-20T22:08:47"), "no time in epoch seconds"),
+        (row(JobID="x"), "no whole number"),
+    ],
+)
+def test_an_answer_that_is_not_whole_is_no_answer(
+    stub: Stub, answer: str | tuple[int, str, str], complaint: str
+) -> None:
+    found = queue(stub, answer).read()
+    assert isinstance(found, str)
+    assert complaint in found
+
+
+def test_an_empty_queue_is_an_answer_and_a_purged_id_alone_too(stub: Stub) -> None:
+    assert len(read(stub, "")) == 0
+    gone = queue(stub, (1, "", "slurm_load_jobs error: Invalid job id specified")).read(["7"])
+    assert not isinstance(gone, str)
+    assert len(gone) == 0
+
+
+def test_tasks_are_listed_record_by_record_and_an_empty_id_list_means_all_only_when_meant(stub: Stub) -> None:
+    asked = queue(stub, row())
+    asked.read()
+    asked.read(["7", "9"])
+    everything, some = stub.ran("squeue")
+    assert "--array-unique" in everything
+    assert "-j" not in everything
+    assert some[some.index("-j") + 1] == "7,9"
+
+
+def test_a_line_that_did_not_change_is_not_parsed_again(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = queue(stub, row() + row(JobID=8), row() + row(JobID=9))
+    asked.read()
+    parsed: list[str] = []
+    parse = Queue._parse
+    monkeypatch.setattr(Queue, "_parse", lambda self, line: parsed.append(line) or parse(self, line))
+    rows = asked.read()
+    assert not isinstance(rows, str)
+    assert rows["record"].tolist() == [7, 9]
+    assert [line.split(BETWEEN)[0] for line in parsed] == ["9"]
+
+
+def test_names_that_are_new_for_ever_do_not_fill_the_memory(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_NAMES", 10)
+    asked = Queue(stub.commands())
+    for number in range(60):
+        answer = Answer(("squeue",), 0, row(NodeList=f"n{number}", State="RUNNING"), "", 0.0)
+        rows = asked._rows(answer, remember=True)
+        assert asked.node_lists.texts[int(rows["node_list"][0])] == f"n{number}"
+    assert len(asked.node_lists.texts) < 20
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={name.replace("-", "_"): st.text(max_size=12) for name in FIELDS}
+            | {"State": st.sampled_from(sorted(STATES))},
+        ),
+        max_size=4,
+    ),
+    st.text(max_size=20),
+)
+def test_no_answer_makes_the_reader_fail_otherwise_than_by_refusing_it(
+    fields: list[dict[str, object]], tail: str
+) -> None:
+    text = "".join(row(**given) for given in fields) + tail
+    asked = Queue(_Saying(text))  # type: ignore[arg-type]
+    found = asked.read()
+    assert isinstance(found, str) or len(found) >= len(fields)
+
+
+class _Saying:
+    """Commands that always say the same."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def run(self, *argv: str, **_: object) -> Answer:
+        """The text, as a whole answer."""
+        return Answer(argv, 0, self._text, "", 0.0)
+
+
+# -- text of users --------------------------------------------------------------------------------------------
+
+
+class _Slurm:
+    """squeue -o for a few jobs with comments."""
+
+    def __init__(self, comments: dict[int, str]) -> None:
+        self.comments, self.calls = comments, 0
+
+    def run(self, *argv: str, **_: object) -> Answer:
+        """The rows of the ids asked for."""
+        self.calls += 1
+        ids = [int(text) for text in argv[argv.index("-j") + 1].split(",")]
+        rows = [f"{n}\x1f{self.comments[n]}\x1e\n" for n in ids if n in self.comments]
+        return Answer(argv, 0, "".join(rows), "", 0.0)
+
+
+def test_plain_comments_cost_one_call() -> None:
+    slurm = _Slurm({n: f"comment {n}" for n in range(1, 400)})
+    found = ask_text(slurm, range(1, 401), "k")  # type: ignore[arg-type]
+    assert not isinstance(found, str)
+    assert (found[7], 400 in found, slurm.calls) == (["comment 7"], False, 1)
+
+
+def test_a_comment_with_separators_of_columns_is_just_a_comment() -> None:
+    found = ask_text(_Slurm({1: "a\x1fb\nc"}), [1], "k")  # type: ignore[arg-type]
+    assert found == {1: ["a\x1fb\nc"]}
+
+
+@given(
+    st.dictionaries(
+        st.integers(1, 40),
+        st.one_of(st.text(max_size=20), st.from_regex(r"(\x1e\n?[0-9]{1,2}\x1f[a-z]*)+")),
+        min_size=1,
+    ),
+    st.integers(1, 40),
+)
+def test_no_comment_changes_what_is_read_of_another_job(comments: dict[int, str], honest: int) -> None:
+    comments[honest] = "mine"
+    found = ask_text(_Slurm(comments), sorted(comments), "k")  # type: ignore[arg-type]
+    assert not isinstance(found, str)
+    assert found[honest] == ["mine"]
+    assert set(found) <= set(comments)
