@@ -130,6 +130,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "why": [plan.reasons[row] for row in plan.reason.tolist()],
         "blocked": [Blocked(code).name.lower() if code else "" for code in jobs.blocked.tolist()],
         "slurm_reason": list(snapshot.reasons),
+        "qos": list(snapshot.qos or [""] * len(jobs)),
         "rank": plan.rank.tolist(),
         "rho": [
             None if math.isnan(x) else x for x in np.where(owed > 0, had / np.maximum(owed, 1e-9), np.nan)

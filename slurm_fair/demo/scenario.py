@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -62,6 +63,11 @@ class Scenario:
         """What the jobs need in all."""
         return sum(job.gpus * job.work_seconds for job in self.jobs)
 
+    def begin(self, now: float) -> float:
+        """The next instant just after leases have ended: so everybody is there when they end for the first time,
+        and the story is the same every time."""
+        return (math.floor(now / self.lease_seconds) + 1.05) * self.lease_seconds
+
     @property
     def limit_seconds(self) -> float:
         """When an act that is not over has gone wrong: four times what a full cluster would need."""
@@ -87,8 +93,8 @@ def full(nodes: int = 4, gpus_per_node: int = 8, lease_seconds: float = 8.0) -> 
     pair = min(2, nodes) * node
     waves = (
         _Wave(FLOOD, (half, node, quarter, quarter, half, quarter, quarter), 1.5, 0.0, 0.0, 3.0),
-        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.5, 0.4, 1.3),
-        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.3, 1.2),
+        _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.4, 0.3, 1.3),
+        _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.5, 0.25, 1.2),
     )
     return _scenario(nodes, gpus_per_node, lease_seconds, waves, 2.0, (0.3, 0.6))
 
@@ -98,8 +104,8 @@ def quick(lease_seconds: float = 5.0) -> Scenario:
     _check(2, 4, lease_seconds)
     waves = (
         _Wave(FLOOD, (2, 4, 2, 2, 2), 1.5, 0.0, 0.0, 1.3),
-        _Wave(SECOND, (1, 2, 1, 2), 0.7, 0.4, 0.2, 1.2),
-        _Wave(THIRD, (4, 2, 2), 0.9, 0.5, 0.15, 1.2),
+        _Wave(SECOND, (1, 2, 1, 2), 0.7, 0.35, 0.2, 1.2),
+        _Wave(THIRD, (4, 2, 2), 0.9, 0.4, 0.2, 1.2),
     )
     # One lease is a good part of the whole, so the bounds are wider; plain Slurm is out of them all the same.
     return _scenario(2, 4, lease_seconds, waves, 0.6, (0.5, 0.5))

@@ -156,7 +156,9 @@ class Stage:
                 self.picture = Picture("starting the daemon")
                 self._controller.start(self.scenario, self._lab.conf)
             self._wait_for_the_other()
-            began = time.time()
+            began = self.scenario.begin(time.time())
+            if self._stop.wait(began - time.time()):
+                raise Stopped("stopped")
             self._play(began)
             facts = self._facts(began)
         finally:

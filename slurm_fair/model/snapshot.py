@@ -35,6 +35,7 @@ class Snapshot:
     barred: Placement  # nodes that a user excluded (gpus = 0), by row of `jobs`
     reasons: tuple[str, ...]  # Slurm's own reason word per row of `jobs`
     left_alone: tuple[LeftAlone, ...] = ()
+    qos: tuple[str, ...] = ()  # QOS per row of `jobs`, where the cluster knows such a thing
 
     @property
     def total_gpus(self) -> int:

@@ -55,16 +55,21 @@ def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
 
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
-    """Ask once; requeue on the answer or when the grace is over."""
+    """Ask; requeue on the answer or when the grace is over; ask again when we were away for longer."""
     row = find(snapshot.jobs.key, leases.key)
     actions = []
     for at in np.flatnonzero(leases.phase == LeasePhase.REVOKING).tolist():
         job = int(row[at])
         if job < 0 or snapshot.jobs.state[job] != JobState.RUNNING:
             continue
+        answered = snapshot.jobs.acknowledged[job] != _NO_ANSWER
+        # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
+        outdated = now > leases.asked[at] + terms.grace + terms.interval
         if not leases.asked[at]:
             actions.append(_action(Verb.ASK, job, snapshot, why="its lease is over"))
-        elif snapshot.jobs.acknowledged[job] != _NO_ANSWER:
+        elif answered and outdated:
+            actions.append(_action(Verb.ASK, job, snapshot, why="its answer is too old"))
+        elif answered:
             actions.append(_action(Verb.REQUEUE, job, snapshot, why="it answered"))
         elif now >= leases.asked[at] + terms.grace:
             actions.append(_action(Verb.REQUEUE, job, snapshot, why="no answer within the grace"))
@@ -147,7 +152,9 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> B
     running_out = jobs.gated & (jobs.gate_until - now < terms.term)
     begins_soon = own_begin & (jobs.gate_until - now <= 2 * terms.interval)
     missing = ~jobs.gated & ~own_begin & ~moved_by_user
-    due: Bools = waiting & (missing | running_out | begins_soon | jobs.pinned)
+    # Pinning splits a task off its array, so a record that several share carries no list of ours.
+    pinned = jobs.pinned & ~_shared_records(jobs.record, jobs.state == JobState.WAITING)
+    due: Bools = waiting & (missing | running_out | begins_soon | pinned)
     return due
 
 

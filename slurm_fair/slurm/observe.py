@@ -14,7 +14,6 @@ from slurm_fair.model import (
     Blocked,
     JobState,
     JobTable,
-    LeftAlone,
     NodeTable,
     PartitionTable,
     Placement,
@@ -28,7 +27,7 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.nodes import Machines, Reservation
-from slurm_fair.slurm.queue import Queue, spread_tasks
+from slurm_fair.slurm.queue import Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
     REQUEUE_HOLD,
     USER_HOLD,
@@ -91,12 +90,12 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
     return Snapshot(
         seen.time, seen.cluster, nodes, partitions, tenants, users, _gpu_types(seen), jobs, held, wanted,
-        barred, tuple(seen.queue.reasons.texts[n] for n in raw["reason"].tolist()), _listed(reasons),
+        barred, _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _texts(seen.queue.qos, raw["qos"]),
     )  # fmt: skip
 
 
-def _listed(reasons: list[LeftAlone]) -> tuple[LeftAlone, ...]:
-    return tuple(reasons)
+def _texts(names: Names, column: NDArray[np.int64]) -> tuple[str, ...]:
+    return tuple(names.texts[number] for number in column.tolist())
 
 
 def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.void], Ints]:

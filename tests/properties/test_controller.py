@@ -120,7 +120,7 @@ class History:
             poisoned = record.state == RUNNING and record.held and record.key not in self.held
             assert not poisoned, self.says(f"{record.number} runs and is held")
         for key, wasted in world.wasted.items():
-            assert wasted < 1e-6, self.says(f"{label(key)} lost {wasted:.2f} s although it answers at once")
+            assert wasted < TERMS.interval + 1, self.says(f"{label(key)} lost {wasted:.2f} s although it answers at once")
 
     def check_starts(self) -> None:
         """One start per restart count, and none that nobody granted."""
@@ -231,6 +231,7 @@ def submit(history: History) -> None:
         answers_in=dice.choice([0.2, 0.6, 0.6, 6.0, float("inf")]),
         saves=dice.random() < 0.9,
         leaves_in=dice.choice([0.05, 0.3, 3.0]),
+        patience=TERMS.grace,
     )
     hold = gate == "hold" and dice.random() < 0.8
     gated = {"gate_seconds": 600.0} if gate == "begin" and dice.random() < 0.8 else {}

@@ -53,6 +53,15 @@ class TestAtEverySize:
         assert arrivals == sorted(arrivals)
 
 
+def test_an_act_begins_just_after_leases_have_ended_and_everybody_comes_before_they_end_again() -> None:
+    for scenario in ALL:
+        for now in (1000.0, 1003.9, 1007.999):
+            began, lease = scenario.begin(now), scenario.lease_seconds
+            assert now < began <= now + 1.05 * lease
+            assert 0 < began % lease < 0.1 * lease
+            assert began % lease + scenario.jobs[-1].at_seconds < lease
+
+
 def test_the_full_demo_has_about_thirty_jobs_of_five_sizes_and_needs_about_a_minute_of_the_cluster() -> None:
     scenario = full()
     assert 27 <= len(scenario.jobs) <= 33

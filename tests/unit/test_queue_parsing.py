@@ -19,8 +19,8 @@ from tests.slurm_stub import QUIET, Stub, row
 # The columns of the captures of the newer versions; `N/A` is what ours had there.
 COLUMNS = (
     "JobID", "JobArrayID", "State", "Reason", "Account", "UserName", "Partition", "QOS", "NumNodes", "NodeList",
-    "ReqNodes", "ExcNodes", "tres-alloc", "tres-per-node", "tres-per-job", "SubmitTime", "EligibleTime", "StartTime",
-    "PriorityLong", "Nice", "TimeLimit", "Dependency", "RestartCnt", "Comment",
+    "ReqNodes", "ExcNodes", "tres-alloc", "tres-per-node", "tres-per-job", "SubmitTime", "EligibleTime",
+    "StartTime", "PriorityLong", "Nice", "TimeLimit", "Dependency", "RestartCnt", "Comment",
 )  # fmt: skip
 
 
@@ -83,7 +83,8 @@ def in_our_format(line: str) -> str:
 
 @pytest.mark.parametrize("version", ["22.05", "24.11", "26.05"])
 def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
-    lines = whole(version, "squeue_O.txt").splitlines()
+    # 22.05 says on standard error that it does not know ExcNodes; the capture has that too.
+    lines = [line for line in whole(version, "squeue_O.txt").splitlines() if "error:" not in line]
     assert lines
     assert {len(line.split("|")) for line in lines} == {len(COLUMNS)}
 
@@ -191,7 +192,12 @@ def test_a_line_that_did_not_change_is_not_parsed_again(stub: Stub, monkeypatch:
     asked.read()
     parsed: list[str] = []
     parse = Queue._parse
-    monkeypatch.setattr(Queue, "_parse", lambda self, line: parsed.append(line) or parse(self, line))
+
+    def noted(self: Queue, line: str) -> object:
+        parsed.append(line)
+        return parse(self, line)
+
+    monkeypatch.setattr(Queue, "_parse", noted)
     rows = asked.read()
     assert not isinstance(rows, str)
     assert rows["record"].tolist() == [7, 9]

@@ -1,0 +1,183 @@
+"""Acknowledgements: what counts as one, and what a stranger could put in its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_fair.slurm.acks import (
+    NO_ANSWER,
+    NOT_SAVED,
+    SAVED,
+    job_directory,
+    read_acknowledgement,
+    read_comment,
+    read_document,
+)
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+ASKED = 1000.0
+GOOD = {"v": 1, "restart": 2, "saved": True, "time": 1001.5}
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+
+
+def answer(folder: Path, document: object, restarts: int = 2, user: str = ME) -> int:
+    """What is read of a document in its place."""
+    text = document if isinstance(document, str) else json.dumps(document)
+    (folder / "ack.json").write_text(text)
+    return read_acknowledgement(folder, user, restarts, ASKED)
+
+
+@pytest.mark.parametrize(
+    ("document", "meaning"),
+    [
+        (GOOD, SAVED),
+        (GOOD | {"saved": False}, NOT_SAVED),
+        (GOOD | {"saved": "yes"}, NOT_SAVED),
+        ({"restart": 2, "time": 1001}, NOT_SAVED),
+        (GOOD | {"restart": 1}, NO_ANSWER),
+        (GOOD | {"restart": 3}, NO_ANSWER),
+        (GOOD | {"restart": "2"}, NO_ANSWER),
+        (GOOD | {"time": 997.9}, NO_ANSWER),
+        (GOOD | {"time": 998.1}, SAVED),
+        (GOOD | {"time": "1001"}, NO_ANSWER),
+        (GOOD | {"time": None}, NO_ANSWER),
+        (json.dumps(GOOD).replace("1001.5", "NaN"), NO_ANSWER),
+        ({}, NO_ANSWER),
+        ([], NO_ANSWER),
+        ("{", NO_ANSWER),
+        ("", NO_ANSWER),
+        ("\x00\xff garbage", NO_ANSWER),
+        ("[" * 30_000, NO_ANSWER),
+        ('{"restart": ' + "2" * 5000 + "}", NO_ANSWER),
+    ],
+)
+def test_only_this_runs_answer_to_this_request_counts(tmp_path: Path, document: object, meaning: int) -> None:
+    assert answer(tmp_path, document) == meaning
+
+
+def test_true_is_not_the_first_restart(tmp_path: Path) -> None:
+    assert answer(tmp_path, GOOD | {"restart": True}, restarts=1) == NO_ANSWER
+
+
+def nothing(path: Path) -> None:
+    """No file."""
+
+
+def linked(path: Path) -> None:
+    """A symbolic link to a good answer."""
+    (path.parent / "elsewhere").write_text(json.dumps(GOOD))
+    path.symlink_to(path.parent / "elsewhere")
+
+
+def linked_twice(path: Path) -> None:
+    """A second name of a good answer."""
+    (path.parent / "elsewhere").write_text(json.dumps(GOOD))
+    path.hardlink_to(path.parent / "elsewhere")
+
+
+def fifo(path: Path) -> None:
+    """A pipe that nobody writes to."""
+    os.mkfifo(path)
+
+
+def directory(path: Path) -> None:
+    """A directory."""
+    path.mkdir()
+
+
+def huge(path: Path) -> None:
+    """A good answer behind a lot of blanks."""
+    path.write_text(" " * 65_536 + json.dumps(GOOD))
+
+
+@pytest.mark.parametrize("put", [nothing, linked, linked_twice, fifo, directory, huge])
+def test_what_is_no_plain_small_file_is_no_answer(tmp_path: Path, put: Callable[[Path], None]) -> None:
+    put(tmp_path / "ack.json")
+    assert read_acknowledgement(tmp_path, ME, 2, ASKED) == NO_ANSWER
+
+
+def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    text = json.dumps(GOOD)
+    assert answer(tmp_path, text + " " * (65_536 - len(text))) == SAVED
+
+
+@needs_root
+def test_a_file_of_another_user_is_no_answer(tmp_path: Path) -> None:
+    assert answer(tmp_path, GOOD, user="nobody") == NO_ANSWER
+    os.chown(tmp_path / "ack.json", pwd.getpwnam("nobody").pw_uid, -1)
+    assert read_acknowledgement(tmp_path, "nobody", 2, ASKED) == SAVED
+    assert read_acknowledgement(tmp_path, ME, 2, ASKED) == NO_ANSWER
+
+
+@pytest.mark.parametrize("user", ["no-such-user", "", "a\x00b"])
+def test_a_user_that_this_machine_does_not_know_gives_no_answer(tmp_path: Path, user: str) -> None:
+    assert answer(tmp_path, GOOD, user=user) == NO_ANSWER
+
+
+def test_a_job_without_a_known_directory_is_not_looked_for_under_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = job_directory("", "7_2")
+    folder.mkdir(parents=True)
+    assert folder == Path(".slurm-fair/7_2")
+    assert answer(folder, GOOD) == NO_ANSWER
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "x" * 5000, "\ud800"])
+def test_a_directory_with_an_impossible_name_is_no_answer(name: str) -> None:
+    assert read_document(Path("/tmp") / name / "ack.json", ME) is None
+
+
+@given(st.binary(max_size=300))
+def test_no_content_breaks_the_reader(content: bytes) -> None:
+    path = Path(f"/tmp/slurm-fair-ack-{os.getpid()}.json")
+    path.write_bytes(content)
+    try:
+        found = read_document(path, ME)
+    finally:
+        path.unlink()
+    assert found is None or isinstance(found, dict)
+
+
+@pytest.mark.parametrize(
+    ("comment", "meaning"),
+    [
+        ("slurm_fair_ack:restart=2,saved=1,time=1001", SAVED),
+        ("slurm_fair:v1,gate=hold slurm_fair_ack:restart=2,saved=0,time=1001.25,step=40", NOT_SAVED),
+        ("slurm_fair_ack:restart=1,saved=1,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:restart=2,saved=1,time=900", NO_ANSWER),
+        ("slurm_fair_ack:restart=2,saved=1,time=900 slurm_fair_ack:restart=2,saved=0,time=1001", NOT_SAVED),
+        ("slurm_fair_ack:restart=2,saved=0,time=1001 slurm_fair_ack:restart=2,saved=1,time=1002", SAVED),
+        ("slurm_fair_ack:restart=2,saved=yes,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:restart=2,saved=1,time=1001,more=1", NO_ANSWER),
+        ("slurm_fair_ack:restart=2,saved=1,time=nan", NO_ANSWER),
+        ("xslurm_fair_ack:restart=2,saved=1,time=1001", NO_ANSWER),
+        ("", NO_ANSWER),
+    ],
+)
+def test_the_newest_token_of_this_run_in_the_comment_is_the_answer(comment: str, meaning: int) -> None:
+    assert read_comment(comment, 2, ASKED) == meaning
+
+
+@given(
+    st.integers(0, 10**9 - 1),
+    st.booleans(),
+    st.floats(0, 1e10),
+    st.none() | st.integers(0, 10**15),
+    st.text(max_size=9),
+)
+def test_a_token_written_into_any_comment_is_read(
+    restart: int, saved: bool, when: float, step: int | None, text: str
+) -> None:
+    tail = "" if step is None else f",step={step}"
+    token = f"slurm_fair_ack:restart={restart},saved={int(saved)},time={when:.3f}{tail}"
+    assert read_comment(f"{text} {token} {text}", restart, when) == (SAVED if saved else NOT_SAVED)

@@ -1,0 +1,103 @@
+"""Past runs as sacct prints them."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_fair.errors import SlurmTextError
+from slurm_fair.model import Blind, JobState, labels
+from slurm_fair.slurm.history import _FIELDS, SlurmHistory, runs_from
+from tests.slurm_samples import VERSIONS, in_epoch_seconds, sample, whole
+from tests.slurm_stub import Stub
+
+TRES = "billing=1,cpu=1,gres/gpu=2,mem=8000M,node=1"
+WORDS = st.text(alphabet="0123456789_[]+%abcPENDIG |=,/", max_size=20)
+
+
+def line(
+    job: str = "7", state: str = "COMPLETED", start: str = "110", end: str = "150", alloc: str = TRES
+) -> str:
+    """One row of sacct as we ask for it."""
+    return "|".join((job, "vision", "alice", "100", start, end, state, alloc, TRES))
+
+
+def test_a_capture_of_22_05_reads_run_by_run() -> None:
+    runs = runs_from(sample("22.05", "sacct.txt").splitlines())
+    found = dict(zip(labels(runs.key), range(len(runs)), strict=True))
+    requeued, running = found["41"], found["42"]
+    assert (int(runs.requeued[requeued]), int(runs.gpus[requeued])) == (1, 4)
+    assert (float(runs.end[running]), int(runs.state[running])) == (0.0, JobState.RUNNING)
+    assert (runs.tenants, runs.users) == (("vision",), ("root",))
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_captures_of_newer_versions_read_the_same_way(version: str) -> None:
+    runs = runs_from(in_epoch_seconds(sample(version, "sacct_columns.txt")).splitlines())
+    found = dict(zip(labels(runs.key), range(len(runs)), strict=True))
+    assert "9" not in found
+    assert int(runs.gpus[found["9_0"]]) == 8
+    assert int(runs.state[found["11"]]) == JobState.DONE
+    assert float(runs.end[found["9_0"]]) == 0.0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sacct_has_had_our_columns_in_every_version(version: str) -> None:
+    assert set(_FIELDS) <= set(whole(version, "sacct.txt").splitlines()[0].split("|"))
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value"),
+    [
+        (line(state="CANCELLED by 1000"), "state", JobState.DONE),
+        (line(state="REQUEUED"), "requeued", 1),
+        (line(state="NODE_FAIL"), "requeued", 1),
+        (line(state="FAILED"), "requeued", 0),
+        (line(state="PENDING", start="Unknown", end="Unknown"), "state", JobState.WAITING),
+        (line(start="None"), "start", 0.0),
+        (line(alloc=""), "gpus", 2),
+        (line(alloc="cpu=1,gres/gpu:h100=3,gres/gpu=3"), "gpus", 3),
+    ],
+)
+def test_a_run_says_what_it_was(row: str, column: str, value: float) -> None:
+    assert getattr(runs_from([row]), column).tolist() == [value]
+
+
+@pytest.mark.parametrize("job", ["9_[1-5%2]", "9+0", "9.batch", "abc"])
+def test_rows_that_are_no_run_of_one_job_are_left_out(job: str) -> None:
+    assert len(runs_from([line(job)])) == 0
+
+
+def test_runs_come_sorted_by_job_and_start() -> None:
+    runs = runs_from([line("9", start="200"), line("7_2"), line("9", start="120"), line("7_1")])
+    assert (labels(runs.key), runs.start.tolist()) == (["7_1", "7_2", "9", "9"], [110.0, 110.0, 120.0, 200.0])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((1, "", "sacct: error: Problem talking to the database: Connection refused"), "Connection refused"),
+        ((0, line(), "slurm accounting storage is disabled"), "disabled"),
+        ("7|vision\n", "2 columns instead of 9"),
+        (line(start="yesterday"), "no time in epoch seconds"),
+    ],
+)
+def test_accounting_that_does_not_answer_well_is_blind(
+    tmp_path: Path, answer: str | tuple[int, str, str], reason: str
+) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("sacct", answer)
+    found = SlurmHistory(stub.commands()).runs(0, 100, ["gpu", "debug"])
+    assert isinstance(found, Blind)
+    assert reason in found.reason
+    assert stub.ran("sacct")[0][6:12] == ["-r", "debug,gpu", "-S", "uts0", "-E", "uts101"]
+
+
+@given(st.lists(st.one_of(st.text(), st.lists(WORDS, min_size=9, max_size=9).map("|".join)), max_size=4))
+def test_no_line_makes_the_reader_fail_otherwise_than_by_refusing_it(lines: list[str]) -> None:
+    with contextlib.suppress(SlurmTextError):
+        assert len(runs_from(lines)) <= len(lines)
