@@ -199,7 +199,7 @@ def _backoff(
     """A job that Slurm did not start is tried again later, and later still."""
     after = dict(backoff)
     for event in events:
-        if event.kind == "takenback":
+        if event.kind == "takenback" and event.detail["opened"]:
             times = after.get(event.key, (0.0, 0))[1] + 1
             after[event.key] = (now + min(_BACKOFF_SECONDS * 2 ** (times - 1), _BACKOFF_MOST), times)
     return after

@@ -51,6 +51,21 @@ class FakeCommands(Commands):
             return Answer(argv, 0, text, "", 0.01)
         return self._listing(argv)
 
+    def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> Answer:
+        """scancel for tasks of an array that has waiting ones: sent, and an answer that seems to deny it."""
+        if argv[:3] != ("scancel", "-v", "--batch"):
+            raise NotImplementedError(" ".join(argv))
+        answer = self.run("scancel", *argv[2:])
+        if answer.code or answer.timed_out:
+            return answer
+        heard = "Job is in transitional state\n" * (len(argv) - 4)
+        assert enough(heard)
+        return Answer(argv, -9, "", heard, 0.01)
+
+    def path(self, program: str) -> str:
+        """The fake has no programs, and never reaches for the machine's own."""
+        raise NotImplementedError(program)
+
     # -- acts ---------------------------------------------------------------------------------------------
 
     def _act(self, argv: tuple[str, ...], stdin: str) -> Answer:

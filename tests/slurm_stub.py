@@ -14,7 +14,7 @@ SCRIPT = """#!/bin/sh
 name=${0##*/} dir=${0%/*}/..
 n=0; [ ! -e $dir/$name.count ] || read n < $dir/$name.count
 n=$((n + 1)); echo $n > $dir/$name.count
-{ printf '%s' "$name"; for each; do printf '\\037%s' "$each"; done; printf '\\036'; } >> $dir/log
+printf '%s\\000' "$name" $# "$@" >> $dir/log
 cat > $dir/$name.$n.stdin
 while [ $n -gt 0 ] && [ ! -e $dir/$name.$n.code ]; do n=$((n - 1)); done
 answer=$dir/$name.$n
@@ -76,7 +76,13 @@ class Stub:
     def calls(self) -> list[list[str]]:
         """Every argv, in order."""
         log = self.folder / "log"
-        return [call.split("\x1f") for call in log.read_text().split("\x1e")[:-1]] if log.exists() else []
+        words = log.read_text().split("\0")[:-1] if log.exists() else []
+        calls: list[list[str]] = []
+        while words:
+            count = int(words[1])
+            calls.append([words[0], *words[2 : 2 + count]])
+            words = words[2 + count :]
+        return calls
 
     def ran(self, program: str) -> list[list[str]]:
         """The arguments of each call of one program."""

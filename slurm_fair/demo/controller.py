@@ -86,16 +86,16 @@ class Controller:
         while not self.board.exists():
             self.check()
             if time.monotonic() > deadline:
-                raise LabError(f"the daemon made no tick within {_FIRST_BEAT_SECONDS:g} s (log: {self.log})")
+                raise LabError(
+                    f"the daemon made no tick within {_FIRST_BEAT_SECONDS:g} s: {self._last()} (log: {self.log})"
+                )
             time.sleep(0.05)
 
     def check(self) -> None:
         """LabError when it has ended by itself."""
         if self._process is not None and self._process.poll() is not None:
-            last = (self.complaints() or self._lines() or ("it said nothing",))[-1]
-            raise LabError(
-                f"the daemon ended by itself with code {self._process.returncode}: {last} (log: {self.log})"
-            )
+            code = self._process.returncode
+            raise LabError(f"the daemon ended by itself with code {code}: {self._last()} (log: {self.log})")
 
     def stop(self) -> int:
         """End the daemon and its dead-man; its exit code."""
@@ -128,6 +128,10 @@ class Controller:
     def complaints(self) -> tuple[str, ...]:
         """What its log says in anger."""
         return tuple(line for line in self._lines() if any(word in line for word in _COMPLAINTS))
+
+    def _last(self) -> str:
+        """Its last complaint, else its last word."""
+        return (self.complaints() or self._lines() or ("it said nothing",))[-1]
 
     def _lines(self) -> tuple[str, ...]:
         try:

@@ -43,7 +43,8 @@ def _alive(leases: Leases, row: Ints, snapshot: Snapshot) -> Bools:
 
 
 def _late(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Bools:
-    """Promised, the gate open, and yet not started in time; or promised for a whole term in vain."""
+    """Promised, the gate open, and yet not started in time; or promised in vain, for a whole term or on nodes
+    that take no work any more."""
     if not len(snapshot.jobs):
         return np.zeros(len(leases), dtype=bool)
     waits = (leases.phase == LeasePhase.GRANTED) & (snapshot.jobs.state[row] == JobState.WAITING)
@@ -53,8 +54,18 @@ def _late(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> B
         snapshot.time - leases.opened > terms.start_timeout,
         snapshot.time - leases.granted > max(terms.term, terms.grace + terms.start_timeout),
     )
-    late: Bools = waits & in_vain
+    late: Bools = waits & (in_vain | (~opened & _out_of_service(leases, snapshot)))
     return late
+
+
+def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
+    """Leases on a node that takes no new work any more, or is gone."""
+    usable = {name for name, ok in zip(snapshot.nodes.names, snapshot.nodes.usable.tolist(), strict=True) if ok}
+    out = np.array([name not in usable for name in leases.node_names], dtype=bool)
+    stuck = np.zeros(len(leases), dtype=bool)
+    if len(leases.places):
+        stuck[leases.places.row[out[leases.places.node]]] = True
+    return stuck
 
 
 def _started(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
@@ -169,11 +180,17 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
 
 
 def _taken_back(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
-    reason = snapshot.reasons[row] if leases.opened[at] else "its GPUs did not come free"
-    detail = {"why": f"Slurm did not start it: {reason}" if leases.opened[at] else reason}
+    reason = snapshot.reasons[row] if leases.opened[at] else _why_in_vain(leases, at, snapshot)
+    opened = bool(leases.opened[at])
+    detail = {"why": f"Slurm did not start it: {reason}" if opened else reason, "opened": opened}
     return Event(
         snapshot.time, "takenback", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
     )
+
+
+def _why_in_vain(leases: Leases, at: int, snapshot: Snapshot) -> str:
+    stuck = _out_of_service(leases, snapshot)[at]
+    return "its node takes no new work any more" if stuck else "its GPUs did not come free"
 
 
 def _adoption(leases: Leases, at: int, snapshot: Snapshot) -> Event:

@@ -12,6 +12,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm import gates, priority
 from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.crowded import ask_crowded, is_crowded
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.fresh import Row, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
@@ -65,7 +66,7 @@ class Actuator:
         done = {action: (Result.REFUSED, why) for action in actions if (why := self._hinders(action, before))}
         going = [action for action in actions if action not in done]
         self.marks.set(self._marks_ahead(going, before))
-        done |= self._ask([action for action in going if action.verb is Verb.ASK])
+        done |= self._ask([action for action in going if action.verb is Verb.ASK], before)
         done |= self._send([action for action in going if action.verb is not Verb.ASK], before)
         return done
 
@@ -137,14 +138,17 @@ class Actuator:
 
     # -- signals ------------------------------------------------------------------------------------------
 
-    def _ask(self, actions: list[Action]) -> dict[Action, tuple[Result, str]]:
+    def _ask(self, actions: list[Action], rows: Rows) -> dict[Action, tuple[Result, str]]:
         by_signal: dict[str, list[Action]] = {}
         for action in actions:
             signal = self.details.of(action.record, action.restarts).gate_stamp.signal
             by_signal.setdefault(signal, []).append(action)
         done: dict[Action, tuple[Result, str]] = {}
-        for signal, group in by_signal.items():
-            answer = self._signal(signal, group)
+        for signal, everybody in by_signal.items():
+            crowd = [action for action in everybody if is_crowded(action, rows)]
+            done |= ask_crowded(self.commands, signal, crowd)
+            group = [action for action in everybody if action not in done]
+            answer = self._signal(signal, group) if group else Answer((), 0, "", "", 0.0)
             done |= {action: signalled(answer, _ids(action)) for action in group}
             if answer.timed_out:
                 done |= self._signal_the_rest(signal, group)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +104,36 @@ class Commands:
         except OSError as problem:  # no memory or process to spare, or Slurm is being replaced under us
             return Answer(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
         return Answer(full, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+    def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> Answer:
+        """Run a command that would repeat itself, and end it when its standard error says enough."""
+        full = (self.path(argv[0]), *argv[1:])
+        self.calls += 1
+        began = time.monotonic()
+        with subprocess.Popen(
+            full, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env=self.environment(),
+        ) as process:  # fmt: skip
+            heard = _hear(process, enough, began + timeout_seconds)
+            cut_short = process.poll() is None and not enough(heard)
+            process.kill()
+        return Answer(full, process.returncode, "", heard, time.monotonic() - began, timed_out=cut_short)
+
+
+def _hear(process: subprocess.Popen[bytes], enough: Callable[[str], bool], deadline: float) -> str:
+    """What a process says on standard error until it is enough, it ends, or time is up."""
+    heard, pipe = b"", process.stderr
+    assert pipe is not None
+    while not enough(heard.decode(errors="replace")):
+        if not select.select([pipe], [], [], max(deadline - time.monotonic(), 0.0))[0]:
+            break
+        more = os.read(pipe.fileno(), 65536)
+        if not more:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(deadline - time.monotonic(), 0.1))
+            break
+        heard += more
+    return heard.decode(errors="replace")
 
 
 def rows_of(answer: Answer, columns: int, row_end: str, between: str) -> list[list[str]] | str:

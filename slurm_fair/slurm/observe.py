@@ -27,7 +27,7 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.nodes import Machines, Reservation
-from slurm_fair.slurm.queue import Names, Queue, spread_tasks
+from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
     REQUEUE_HOLD,
     USER_HOLD,
@@ -304,10 +304,18 @@ def _jobs(
         checkpoints=np.array(checkpoints, dtype=bool),
         requeueable=raw["requeue"].copy(),
         acknowledged=answers,
-        array_limit=raw["array_limit"].astype(np.int64),
+        array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
         **ints,
     )
+
+
+def _array_limits(raw: NDArray[np.void], queue: Queue) -> Ints:
+    """The %limit of each row's array, also of tasks that have a record of their own."""
+    bases, inverse = np.unique(raw["base"], return_inverse=True)
+    limits = np.array([queue.array_limits.get(base, 0) for base in bases.tolist()], dtype=np.int64)
+    spread: Ints = limits[inverse]
+    return np.where(raw["task"] == NO_TASK, 0, spread)
 
 
 def _user_nodes(key: int, seen: Sighting) -> str:

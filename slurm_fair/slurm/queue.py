@@ -93,6 +93,7 @@ class Queue:
     qos: Names = field(default_factory=Names)
     gpu_types: Names = field(default_factory=Names)
     task_lists: list[Ints] = field(default_factory=list)
+    array_limits: dict[int, int] = field(default_factory=dict)  # by base; tasks of their own do not show it
     _task_texts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _lines: dict[str, int] = field(default_factory=dict)
     _parsed: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, RAW))
@@ -132,7 +133,7 @@ class Queue:
         if known < _MANY_NAMES + 4 * rows:
             return
         self.node_lists, self.reasons, self.task_lists = Names(), Names(), []
-        self._task_texts, self._lines, self._parsed = {}, {}, np.zeros(0, RAW)
+        self._task_texts, self.array_limits, self._lines, self._parsed = {}, {}, {}, np.zeros(0, RAW)
 
     def _parse(self, line: str) -> tuple[Any, ...]:
         columns = line.split(BETWEEN)
@@ -179,6 +180,7 @@ class Queue:
             self.task_lists.append(numbers)
             self._task_texts[task] = (len(self.task_lists) - 1, limit)
         listed, limit = self._task_texts[task]
+        self.array_limits[words.number(base)] = limit
         return words.number(base), UNSPLIT, listed, limit
 
 

@@ -5,21 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
-from slurm_fair.config import Config
-from slurm_fair.config import Slurm as SlurmConfig
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.model import Action, Blind, Blocked, JobState, Outcome, Result, Snapshot, Verb, parse_label
-from slurm_fair.model.columns import find
-from slurm_fair.model.ids import TASK_BITS, pack
-from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.liberate import NoIntents, liberate
-from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.model import Blind, Blocked, JobState, Result, Verb, parse_label
+from slurm_fair.slurm.liberate import liberate
+from tests.adapter_on_slurm import Adapter
 from tests.on_slurm import Slurm
 
 pytestmark = [
@@ -30,76 +23,6 @@ pytestmark = [
 QUICK = {"KillWait": "2", "MessageTimeout": "2"}
 SPEC = LabSpec(nodes=3, users={"games": ("vision",)}, settings=QUICK)
 CHECKPOINTS = "trap 'exit 0' USR2; while :; do sleep 0.1; done"
-
-
-@dataclass
-class Adapter:
-    """A cluster as the daemon sees it, and a hand on it that acts on one job at a time."""
-
-    slurm: Slurm
-    gate: str
-    reports: str = "file"
-    cluster: SlurmCluster = field(init=False)
-
-    def __post_init__(self) -> None:
-        config = replace(Config(), slurm=SlurmConfig(gate=self.gate, reports=self.reports))
-        self.commands = Commands(self.slurm.lab.conf)
-        self.cluster = SlurmCluster(self.commands, config, time.time, MarksInHand(), NoIntents())
-
-    def submit(self, *options: str, body: str = "sleep 300", user: str | None = None) -> str:
-        """A job gated at its submission, as a template would do it."""
-        begin = ("--begin=now+600", "--comment=slurm_fair:v1,gate=+600")
-        hold = ("-H", "--comment=slurm_fair:v1,gate=hold")
-        return self.slurm.sbatch(*(begin if self.gate == "begin" else hold), *options, body=body, user=user)
-
-    def observe(self, asked: dict[int, float] | None = None) -> Snapshot:
-        """A look that must not be blind."""
-        seen = self.cluster.observe(asked or {})
-        assert not isinstance(seen, Blind), seen.reason
-        return seen
-
-    def job(self, job: str) -> tuple[Snapshot, int]:
-        """A look, and the job's row in it."""
-        seen = self.observe()
-        row = int(find(seen.jobs.key, np.array([parse_label(job)], dtype=np.int64))[0])
-        assert row >= 0, job
-        return seen, row
-
-    def blocked(self, job: str) -> Blocked:
-        """Why the job may not be planned."""
-        seen, row = self.job(job)
-        return Blocked(int(seen.jobs.blocked[row]))
-
-    def action(self, verb: Verb, job: str, nodes: tuple[str, ...] = (), whole: bool = False) -> Action:
-        """An act as the reconciler would order it after a look now."""
-        seen, row = self.job(job)
-        jobs = seen.jobs
-        until = float(jobs.gate_until[row]) if verb is Verb.OPEN else float(int(time.time()) + 900)
-        key = pack(int(jobs.key[row]) >> TASK_BITS) if whole else int(jobs.key[row])
-        return Action(
-            verb, key, int(jobs.record[row]), float(jobs.submit[row]), int(jobs.restarts[row]), nodes, until,
-            whole,
-        )  # fmt: skip
-
-    def do(self, verb: Verb, job: str, *nodes: str, whole: bool = False) -> Outcome:
-        """Look, act, and the one outcome."""
-        (outcome,) = self.cluster.actuate([self.action(verb, job, nodes, whole)])
-        return outcome
-
-    def done(self, verb: Verb, job: str, *nodes: str, whole: bool = False) -> None:
-        """An act that must be done."""
-        outcome = self.do(verb, job, *nodes, whole=whole)
-        assert outcome.result is Result.DONE, outcome
-
-    def start(self, job: str, node: str) -> None:
-        """Open and wait until it runs there."""
-        self.done(Verb.OPEN, job, node)
-        assert self.slurm.wait_state(job, "RUNNING").nodes == node
-
-    def requeue(self, job: str) -> None:
-        """Requeue and wait until it waits again."""
-        self.done(Verb.REQUEUE, job)
-        self.slurm.wait_state(job, "PENDING")
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +123,17 @@ def test_an_asked_job_gets_the_signal_of_its_stamp(adapter: Adapter) -> None:
     adapter.start(job, "n1")
     adapter.slurm.wait(job, lambda _: adapter.do(Verb.ASK, job).result is Result.DONE)
     assert adapter.slurm.wait_state(job, "COMPLETED", "COMPLETING", "FAILED").restarts == 0
+
+
+@pytest.mark.parametrize("tasks", ["1-3", "1-2"])
+def test_an_asked_task_gets_its_signal_though_others_of_its_array_wait(begin: Adapter, tasks: str) -> None:
+    array = begin.submit(f"--array={tasks}", body=CHECKPOINTS)
+    begin.start(f"{array}_2", "n1")
+    began = time.monotonic()
+    begin.slurm.wait(f"{array}_2", lambda _: begin.do(Verb.ASK, f"{array}_2").result is Result.DONE)
+    assert time.monotonic() - began < 5
+    assert begin.slurm.wait_state(f"{array}_2", "COMPLETED", "FAILED").restarts == 0
+    assert begin.slurm.look(f"{array}_1").state == "PENDING"
 
 
 def test_an_act_ordered_for_an_earlier_run_is_refused(adapter: Adapter) -> None:

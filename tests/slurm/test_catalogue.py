@@ -95,8 +95,7 @@ def test_a_priority_fixed_by_an_admin_is_kept_through_gate_start_and_revocation(
 # -- begin times and dependencies -----------------------------------------------------------------------------
 
 
-@BOTH_GATES
-def test_a_begin_time_of_the_users_own_is_respected_and_then_the_gate_closes(site: Site, gate: str) -> None:
+def test_a_begin_time_of_the_users_own_is_respected_and_then_the_gate_closes(site: Site) -> None:
     blocker = full(site)
     began = time.time()
     job = site.submit(4, "--begin=now+7", gated=False, user=USER)
@@ -121,8 +120,7 @@ def test_a_dependent_job_starts_only_after_what_it_waits_for(site: Site, gate: s
     assert len(granted) == 1, "it went through a grant like any other job"
 
 
-@BOTH_GATES
-def test_a_job_whose_dependency_never_came_true_is_left_waiting(site: Site, gate: str) -> None:
+def test_a_job_whose_dependency_never_came_true_is_left_waiting(site: Site) -> None:
     first = site.submit(2, steps=1, code=3, user=USER)
     second = site.submit(2, f"--dependency=afterok:{first.label}", user=USER)
     first.ends("FAILED")
@@ -159,8 +157,7 @@ def test_a_job_cancelled_while_it_is_being_revoked_never_runs_again(site: Site, 
     assert (job.state, job.now().restarts, len(job.starts())) == ("CANCELLED", 0, 1)
 
 
-@BOTH_GATES
-def test_a_job_that_never_answers_is_requeued_at_the_end_of_the_grace(site: Site, gate: str) -> None:
+def test_a_job_that_never_answers_is_requeued_at_the_end_of_the_grace(site: Site) -> None:
     job = site.submit(ALL_GPUS, manner="deaf", user=USER).runs()
     rival = site.submit(ALL_GPUS, tenant="nlp")
     wait_until(lambda: "ask done" in site.acts(job), 15, "asked")

@@ -96,7 +96,7 @@ def test_a_node_under_maintenance_gets_nothing_and_its_running_job_stays(
     running = site.submit(8).runs()
     (node,) = running.now().nodes
     maintenance(node)
-    wait_until(lambda: f"reservation maint" in site.cli("status").stdout, 20, "seen")  # noqa: F541
+    wait_until(lambda: "reservation maint" in site.cli("status").stdout, 20, "seen")
     since = time.time()
     others = [site.submit(8, tenant="nlp") for _ in range(3)]
     wait_until(lambda: sum(job.state == "RUNNING" for job in others) == 2, 15)
@@ -140,8 +140,7 @@ def away(site: Site, seconds: float, how: str) -> tuple[Job, Job]:
     """Take slurmctld away while two jobs contend; nothing may be done meanwhile, and all goes on afterwards."""
     running = site.submit(ALL_GPUS).runs()
     waiting = site.submit(ALL_GPUS, tenant="nlp").waits()
-    before = (site.lab.freeze if how == "frozen" else site.lab.halt)("slurmctld")
-    assert before is None
+    (site.lab.freeze if how == "frozen" else site.lab.halt)("slurmctld")
     gone = time.time()
     try:
         wait_until(lambda: "blind, so nothing is done" in site.said(), 20)
@@ -149,7 +148,7 @@ def away(site: Site, seconds: float, how: str) -> tuple[Job, Job]:
         blind_since = time.time()
     finally:
         (site.lab.thaw if how == "frozen" else site.lab.revive)("slurmctld")
-    acts = [act for act in acts_between(site, gone + 0.5, blind_since)]
+    acts = acts_between(site, gone + 0.5, blind_since)
     assert acts == [], f"acts while blind: {acts}"
     waiting.runs(30)
     running.waits(10)

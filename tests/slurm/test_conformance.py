@@ -304,6 +304,17 @@ def test_one_waiting_job_keeps_scancel_trying_so_that_later_ones_in_the_list_get
     assert slurm.wait_state(running, "COMPLETED").restarts == 0
 
 
+def test_a_task_gets_its_signal_but_scancel_goes_on_while_others_of_its_array_wait(slurm: Slurm) -> None:
+    body = "trap 'exit 0' USR1; while :; do sleep 0.1; done"
+    array = slurm.sbatch("--begin=now+600", "--array=1-3", body=body)
+    slurm.update(f"{array}_2", "starttime=now")
+    slurm.wait_state(f"{array}_2", "RUNNING")
+    time.sleep(0.5)  # the script sets its trap
+    stuck = slurm.do("timeout", "2", "scancel", "--batch", "--signal=USR1", f"{array}_2")
+    assert stuck.returncode == 124
+    assert slurm.wait_state(f"{array}_2", "COMPLETED").restarts == 0
+
+
 def test_a_comment_keeps_separators_and_newlines(slurm: Slurm) -> None:
     comment = "one\x1ftwo\x1e\nthree"
     job = slurm.sbatch_waiting(f"--comment={comment}")

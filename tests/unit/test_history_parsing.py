@@ -94,7 +94,7 @@ def test_accounting_that_does_not_answer_well_is_blind(
     found = SlurmHistory(stub.commands()).runs(0, 100, ["gpu", "debug"])
     assert isinstance(found, Blind)
     assert reason in found.reason
-    assert stub.ran("sacct")[0][6:12] == ["-r", "debug,gpu", "-S", "uts0", "-E", "uts101"]
+    assert stub.ran("sacct")[0][5:11] == ["-r", "debug,gpu", "-S", "uts0", "-E", "uts101"]
 
 
 @given(st.lists(st.one_of(st.text(), st.lists(WORDS, min_size=9, max_size=9).map("|".join)), max_size=4))

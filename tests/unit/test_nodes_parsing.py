@@ -16,8 +16,8 @@ from tests.slurm_stub import Stub
 
 ROW = ("n1", "gpu", "up", "gpu:a100:8", "gpu:a100:2(IDX:0-1)", "mixed", "4/60/0/64", "512000", "32000")
 RESERVATION = (
-    "ReservationName=rr StartTime=1795225541 EndTime=1795229141 Duration=01:00:00 Nodes=n[2-3] NodeCnt=2 CoreCnt=64 "
-    "Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=64 Users=root State=INACTIVE"
+    "ReservationName=rr StartTime=1795225541 EndTime=1795229141 Duration=01:00:00 Nodes=n[2-3] NodeCnt=2 "
+    "CoreCnt=64 Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=64 Users=root State=INACTIVE"
 )
 
 

@@ -1,0 +1,58 @@
+"""Requests to running tasks of an array that has waiting tasks too.
+
+Slurm 22.05 sends such a task its signal and then answers that the array is in transition, because its waiting
+tasks cannot be signalled; scancel believes it and sends the signal again every few seconds, for minutes. So it
+is ended as soon as it has heard that answer once for each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from slurm_fair.model import Action, Result
+from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.slurm import gates
+from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.fresh import Rows
+from slurm_fair.slurm.verdict import signalled
+
+_AT_ONCE = 10  # scancel's own threads: a later job waits until one of them gives up
+_TOGETHER = 8
+_LIMIT_SECONDS = 4.0  # before scancel sends the signal again
+_SENT = "transitional state"
+
+
+def is_crowded(action: Action, rows: Rows) -> bool:
+    """Whether the task's array has tasks that wait, as the same look saw it."""
+    return (pack(action.key >> TASK_BITS), True) in rows
+
+
+def ask_crowded(
+    commands: Commands, signal: str, actions: Sequence[Action]
+) -> dict[Action, tuple[Result, str]]:
+    """Signal the batch scripts of array tasks."""
+    parts = [actions[first : first + _AT_ONCE] for first in range(0, len(actions), _AT_ONCE)]
+    with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="ask") as threads:
+        answers = list(threads.map(lambda part: _ask(commands, signal, part), parts))
+    return {
+        action: _result(answer, action, len(part))
+        for part, answer in zip(parts, answers, strict=True)
+        for action in part
+    }
+
+
+def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> Answer:
+    ids = [gates.job_id(action.key) for action in actions]
+
+    def sent_to_all(heard: str) -> bool:
+        return heard.count(_SENT) >= len(ids)
+
+    argv = ("scancel", "-v", "--batch", f"--signal={signal}", *ids)
+    return commands.run_until(sent_to_all, *argv, timeout_seconds=_LIMIT_SECONDS)
+
+
+def _result(answer: Answer, action: Action, count: int) -> tuple[Result, str]:
+    if answer.code == 0 or answer.err.count(_SENT) >= count:
+        return Result.DONE, ""
+    return signalled(answer, (gates.job_id(action.key),))

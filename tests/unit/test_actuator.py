@@ -1,0 +1,345 @@
+"""The only writer to Slurm, against programs that answer from a table and write down what they were asked."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurm_fair.model import Result, Verb
+from slurm_fair.model.ids import pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.details import Details
+from slurm_fair.slurm.stamp import Stamp
+from tests.actuator_bench import (
+    CLOSED,
+    GATE,
+    NOW,
+    OPENED,
+    PINNED,
+    RUNNING,
+    SUBMIT,
+    WAITING,
+    Bench,
+    action,
+    mark,
+    sent,
+)
+from tests.slurm_stub import Stub, row
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Stub:
+    """Programs; scontrol and scancel succeed in silence."""
+    found = Stub(tmp_path)
+    for program in ("scontrol", "scancel"):
+        found.answers(program, "")
+    return found
+
+
+# -- what is sent, when it works --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "looks", "lines"),
+    [
+        (Verb.CLOSE, [WAITING, CLOSED], ["update jobid=7 starttime=uts1795009500"]),
+        (
+            Verb.OPEN,
+            [WAITING, PINNED, OPENED],
+            ["update jobid=7 reqnodelist=n1", "update jobid=7 starttime=now"],
+        ),
+        (Verb.REQUEUE, [RUNNING, row(State="COMPLETING", RestartCnt=1)], ["requeue incomplete 7"]),
+        (Verb.REQUEUE, [RUNNING, row(RestartCnt=1)], ["requeue incomplete 7"]),
+        (Verb.ASK, [RUNNING], []),
+    ],
+)
+def test_an_act_that_shows_its_effect_is_done(
+    stub: Stub, verb: Verb, looks: list[str], lines: list[str]
+) -> None:
+    stub.answers("squeue", *looks)
+    assert Bench(stub).do(action(verb)) == [(Result.DONE, "")]
+    assert sent(stub) == lines
+
+
+def test_under_the_hold_gate_our_holds_are_set_and_released(stub: Stub) -> None:
+    ours = (mark(math.inf),)
+    held = row(PriorityLong=0, Reason="JobHeldAdmin")
+    stub.answers("squeue", held, row(PriorityLong=0, ReqNodes="n1", Reason="JobHeldAdmin"), OPENED)
+    bench = Bench(stub, "hold", ours)
+    assert bench.do(action(Verb.OPEN)) == [(Result.DONE, "")]
+    assert sent(stub) == [
+        "update jobid=7 reqnodelist=n1", "update jobid=7 eligibletime=now+1", "release 7",
+    ]  # fmt: skip
+    assert bench.diary.marks_now[pack(7), False].gate_until == 0.0
+
+
+def test_under_the_hold_gate_a_running_job_of_ours_is_requeued_into_a_hold(stub: Stub) -> None:
+    stub.answers("squeue", RUNNING, row(PriorityLong=0, RestartCnt=1))
+    bench = Bench(stub, "hold", (mark(math.inf),))
+    assert bench.do(action(Verb.REQUEUE)) == [(Result.DONE, "")]
+    assert sent(stub) == ["requeuehold incomplete 7"]
+
+
+def test_a_job_that_left_its_node_in_this_second_starts_in_the_next(stub: Stub) -> None:
+    requeued = {"RestartCnt": 1, "SubmitTime": str(int(NOW)), "EligibleTime": str(int(NOW) + 121)}
+    stub.answers("squeue", row(**requeued), row(ReqNodes="n1", **requeued), OPENED)
+    act = action(Verb.OPEN, submit=NOW, restarts=1, until=NOW + 121)
+    Bench(stub).do(act)
+    assert sent(stub)[-1] == "update jobid=7 starttime=now+1"
+
+
+def test_of_an_unsplit_array_only_the_waiting_tasks_are_named(stub: Stub) -> None:
+    stub.answers("squeue", row(ArrayTaskID="1,3-4%2"), row(ArrayTaskID="1,3-4%2", EligibleTime="1795009500"))
+    assert Bench(stub).do(action(Verb.CLOSE, whole_record=True)) == [(Result.DONE, "")]
+    assert sent(stub) == ["update jobid=7_[1,3-4] starttime=uts1795009500"]
+
+
+def test_an_array_with_too_odd_a_task_list_is_named_as_a_whole_and_never_held(stub: Stub) -> None:
+    odd = ",".join(str(number) for number in range(1, 1000, 2))
+    stub.answers("squeue", row(ArrayTaskID=odd), row(ArrayTaskID=odd, EligibleTime="1795009500"))
+    bench = Bench(stub, "hold", (mark(math.inf, whole=True),))
+    assert bench.do(action(Verb.CLOSE, whole_record=True)) == [(Result.DONE, "")]
+    assert sent(stub) == ["update jobid=7 starttime=uts1795009500"]
+
+
+def test_closing_gives_the_users_own_nodes_back(stub: Stub) -> None:
+    stub.answers("squeue", PINNED, CLOSED)
+    bench = Bench(stub, marks=(mark(0.0, pinned=True, user_nodes="n[4-5]"),))
+    assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
+    assert sent(stub) == ["update jobid=7 reqnodelist=n4,n5 starttime=uts1795009500"]
+    assert bench.diary.marks_now[pack(7), False] == Mark(
+        pack(7), 7, False, SUBMIT, 0, GATE + 500, False, NOW, ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("held", "ours", "eligible", "lines"),
+    [
+        (False, mark(GATE), GATE, ["update jobid=7 starttime=now"]),
+        (False, mark(GATE, pinned=True), GATE, ["update jobid=7 reqnodelist= starttime=now"]),
+        (False, mark(GATE - 900), GATE, []),  # its user moved it
+        (True, mark(math.inf), NOW - 9, ["release 7"]),
+        (True, mark(math.inf), GATE, ["release 7"]),  # its user's begin time stays
+        (
+            True,
+            mark(GATE, pinned=True),
+            GATE,
+            ["update jobid=7 reqnodelist= starttime=now"],
+        ),  # held by its user
+        (True, mark(0.0, pinned=True), NOW - 9, ["update jobid=7 reqnodelist="]),
+    ],
+)
+def test_freeing_undoes_what_is_ours_and_nothing_else(
+    stub: Stub, held: bool, ours: Mark, eligible: float, lines: list[str]
+) -> None:
+    before = {"PriorityLong": 0 if held else 100, "EligibleTime": str(int(eligible))}
+    released = 100 if ours.gate_until == math.inf else before["PriorityLong"]
+    opened = str(int(NOW)) if "start" in "".join(lines) else before["EligibleTime"]
+    stub.answers("squeue", row(**before), row(PriorityLong=released, EligibleTime=opened))
+    bench = Bench(stub, "hold", (ours,))
+    assert bench.do(action(Verb.FREE)) == [(Result.DONE, "")]
+    assert sent(stub) == lines
+    assert bench.diary.marks_now == {}
+
+
+# -- what is not sent ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verb", "seen", "detail"),
+    [
+        (Verb.OPEN, "", "it is no longer listed"),
+        (Verb.OPEN, row(SubmitTime="1795000001"), "it was requeued or replaced since it was looked at"),
+        (Verb.OPEN, row(RestartCnt=1), "it was requeued or replaced since it was looked at"),
+        (Verb.OPEN, RUNNING, "it is running"),
+        (Verb.OPEN, row(PriorityLong=0, Reason="JobHeldUser"), "it is held (JobHeldUser)"),
+        (Verb.OPEN, row(Dependency="afterok:3"), "it waits for another job"),
+        (Verb.OPEN, row(EligibleTime="1795008000"), "its begin time was moved by somebody"),
+        (Verb.CLOSE, RUNNING, "it is running"),
+        (Verb.CLOSE, row(State="COMPLETED"), "it is done"),
+        (Verb.FREE, RUNNING, "it is running"),
+        (Verb.REQUEUE, WAITING, "it is waiting"),
+        (Verb.REQUEUE, row(State="COMPLETING"), "it is ending"),
+        (Verb.REQUEUE, row(State="CANCELLED"), "it is done"),
+        (Verb.REQUEUE, row(State="SUSPENDED"), "it is suspended"),
+        (Verb.ASK, row(State="COMPLETING"), "it is ending"),
+    ],
+)
+def test_an_act_that_no_longer_applies_is_refused_before_anything_is_sent(
+    stub: Stub, verb: Verb, seen: str, detail: str
+) -> None:
+    stub.answers("squeue", seen)
+    assert Bench(stub).do(action(verb)) == [(Result.REFUSED, detail)]
+    assert (stub.ran("scontrol"), stub.ran("scancel")) == ([], [])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_start_without_nodes_or_of_a_whole_array_is_refused(stub: Stub, whole: bool) -> None:
+    stub.answers("squeue", row(ArrayTaskID="1-3") if whole else WAITING)
+    act = action(Verb.OPEN, nodes=("n1",) if whole else (), whole_record=whole)
+    assert Bench(stub).do(act) == [(Result.REFUSED, "no nodes are named for it")]
+    assert stub.ran("scontrol") == []
+
+
+def test_no_acts_mean_no_calls(stub: Stub) -> None:
+    assert Bench(stub).do() == []
+    assert stub.calls == []
+
+
+def test_under_the_hold_gate_a_job_that_somebody_else_holds_is_not_held_again(stub: Stub) -> None:
+    stub.answers("squeue", row(PriorityLong=0, Reason="JobHeldUser"))
+    unheld = Bench(stub, "hold", (mark(0.0),))
+    unheld.actuator.details._known[7, 0] = _stamped()
+    assert unheld.do(action(Verb.CLOSE)) == [(Result.REFUSED, "it is held (JobHeldUser)")]
+    assert sent(stub) == []
+
+
+def _stamped() -> Details:
+    """Of a job that was submitted held."""
+    return Details(Stamp(1, gate="hold"), "/home/alice", ())
+
+
+def test_a_fixed_priority_is_not_lost_to_a_hold(stub: Stub) -> None:
+    stub.answers("squeue", OPENED, row(EligibleTime="1795009500"))
+    stub.answers("sprio", "7|5000|0|0|0|0|0|0|0||0\n")
+    bench = Bench(stub, "hold", (mark(math.inf),))
+    assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
+    assert sent(stub) == ["update jobid=7 starttime=uts1795009500"]
+
+
+def test_a_priority_made_of_factors_is_held_as_any(stub: Stub) -> None:
+    stub.answers("squeue", OPENED, row(PriorityLong=0))
+    stub.answers("sprio", "7|142|0|2|0|140|0|0|0||0\n")
+    assert Bench(stub, "hold", (mark(math.inf),)).do(action(Verb.CLOSE)) == [(Result.DONE, "")]
+    assert sent(stub) == ["hold 7"]
+
+
+def test_a_hold_that_met_a_job_already_running_is_undone(stub: Stub) -> None:
+    stub.answers("squeue", OPENED, row(State="RUNNING", PriorityLong=0))
+    stub.answers("sprio", "")
+    bench = Bench(stub, "hold", (mark(math.inf),))
+    assert bench.do(action(Verb.CLOSE)) == [(Result.REFUSED, "it started first")]
+    assert sent(stub) == ["hold 7", "release 7"]
+
+
+# -- lists ---------------------------------------------------------------------------------------------------
+
+
+def test_each_job_of_a_list_gets_its_own_outcome(stub: Stub) -> None:
+    jobs = (7, 8, 9, 10)
+    before = "".join(row(JobID=job) for job in jobs)
+    closed = {"EligibleTime": "1795009500"}
+    after = row(**closed) + row(JobID=8) + row(JobID=9) + row(JobID=10, State="RUNNING")
+    stub.answers("squeue", before, after)
+    stub.answers("scontrol", (1, "", "Invalid node name specified for job 8\n"))
+    assert Bench(stub).do(*(action(Verb.CLOSE, job) for job in jobs)) == [
+        (Result.DONE, ""),
+        (Result.REFUSED, "Invalid node name specified for job 8"),
+        (Result.UNKNOWN, "no effect was seen"),
+        (Result.REFUSED, "it started first"),
+    ]
+
+
+def test_a_list_longer_than_a_batch_goes_in_several(stub: Stub) -> None:
+    stub.answers("squeue", "")
+    results = Bench(stub).do(*(action(Verb.CLOSE, job) for job in range(1, 902)))
+    assert set(results) == {(Result.REFUSED, "it is no longer listed")}
+    assert len(stub.ran("squeue")) == 3
+
+
+def test_only_jobs_whose_pin_was_seen_are_opened(stub: Stub) -> None:
+    before = row() + row(JobID=8)
+    stub.answers("squeue", before, row(ReqNodes="n1") + row(JobID=8), OPENED + row(JobID=8))
+    stub.answers("scontrol", (1, "", "Requested nodes are busy for job 8\n"), "")
+    results = Bench(stub).do(action(Verb.OPEN), action(Verb.OPEN, 8))
+    assert results == [(Result.DONE, ""), (Result.REFUSED, "Requested nodes are busy for job 8")]
+    assert sent(stub)[2:] == ["update jobid=7 starttime=now"]
+
+
+def test_one_job_that_stopped_running_does_not_cost_the_others_their_signal(
+    stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm_fair.slurm.actuator._SIGNAL_SECONDS", 0.4)
+    other = row(JobID=8, State="RUNNING")
+    stub.answers("squeue", RUNNING + other, WAITING + other)
+    stub.answers("scancel", "", "")
+    (stub.folder / "scancel.1.hangs").touch()
+    results = Bench(stub).do(action(Verb.ASK), action(Verb.ASK, 8))
+    assert results == [(Result.REFUSED, "it stopped running first"), (Result.DONE, "")]
+    assert [call[2:] for call in stub.ran("scancel")] == [["7", "8"], ["8"]]
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.OPEN])
+def test_intent_and_mark_are_written_before_anything_is_sent_and_the_outcome_after(
+    stub: Stub, verb: Verb
+) -> None:
+    stub.answers("squeue", WAITING, PINNED if verb is Verb.OPEN else CLOSED, OPENED)
+    bench = Bench(stub)
+    bench.do(action(verb))
+    programs = [call[0] for call in stub.calls]
+    first = programs.index("scontrol")
+    assert bench.diary.events[0] == ("intend", 0)
+    assert bench.diary.events[1] == ("mark", first)
+    assert bench.diary.events[-1] == ("conclude", len(programs))
+    assert [outcome.result for outcome in bench.diary.outcomes] == [Result.DONE]
+
+
+def test_a_start_that_failed_stays_marked_so_that_it_is_tidied_up(stub: Stub) -> None:
+    stub.answers("squeue", WAITING, PINNED)
+    stub.answers("scontrol", "", (1, "", "Unexpected message received for job 7"))
+    bench = Bench(stub)
+    assert bench.do(action(Verb.OPEN))[0][0] is Result.UNKNOWN
+    assert bench.diary.marks_now[pack(7), False].pinned
+
+
+def test_a_requeue_that_was_refused_leaves_no_claim_to_a_later_hold(stub: Stub) -> None:
+    stub.answers("squeue", RUNNING)
+    stub.answers("scontrol", (1, "", "Requested operation is presently disabled for job 7"))
+    bench = Bench(stub, "hold", (mark(math.inf),))
+    assert bench.do(action(Verb.REQUEUE))[0][0] is Result.REFUSED
+    assert bench.diary.marks_now[pack(7), False].gate_until == 0.0
+
+
+def test_a_daemon_that_may_not_act_writes_and_sends_nothing(stub: Stub) -> None:
+    bench = Bench(stub)
+
+    def fence() -> None:
+        raise PermissionError("another daemon acts")
+
+    bench.actuator.fence = fence
+    with pytest.raises(PermissionError):
+        bench.actuator.actuate([action(Verb.CLOSE)])
+    assert (bench.diary.events, stub.calls) == ([], [])
+
+
+# -- hostile words -------------------------------------------------------------------------------------------
+
+HOSTILE = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(
+        ["n1 nice=-9", "n1\nrelease 8", "n1,n2", "n[1-2]", "", "-n1", "n1\x00", "n1\u2028x", "n1\n"]
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes=st.lists(HOSTILE, min_size=1, max_size=3), own=HOSTILE, until=st.floats() | st.floats(1e9, 2e9))
+def test_no_name_or_time_makes_more_than_one_word_of_a_command(
+    nodes: list[str], own: str, until: float
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        stub = Stub(Path(folder))
+        stub.answers("squeue", WAITING)
+        stub.answers("scontrol", "")
+        bench = Bench(stub, marks=(mark(GATE, pinned=True, user_nodes=own),))
+        acts = (action(Verb.OPEN, nodes=tuple(nodes)), action(Verb.CLOSE, until=until), action(Verb.FREE))
+        for act in acts:
+            bench.do(act)

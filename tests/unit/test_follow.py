@@ -1,0 +1,188 @@
+"""Leases follow what is seen: one row per thing that can have happened since the last look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, LeaseTerms, Snapshot
+from slurm_fair.reconcile import follow
+from tests.builders import JobSpec, LeaseSpec, job, lease, leases, snapshot
+
+TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
+NOW = 5000.0
+WAITING, RUNNING, ENDING = JobState.WAITING, JobState.RUNNING, JobState.ENDING
+SUSPENDED, DONE = JobState.SUSPENDED, JobState.DONE
+GRANTED, REVOKING = LeasePhase.GRANTED, LeasePhase.REVOKING
+
+
+def promised(**changes: Any) -> LeaseSpec:
+    """A lease whose job has not been seen running."""
+    return lease(1, {"n1": 4}, **({"phase": GRANTED, "granted": NOW - 20, "end": 5400.0} | changes))
+
+
+def running(**changes: Any) -> LeaseSpec:
+    """A lease of a running job."""
+    return lease(1, {"n1": 4}, **({"start": 4500.0, "granted": 4500.0, "end": 5400.0} | changes))
+
+
+def seen(*jobs: JobSpec, time: float = NOW) -> Snapshot:
+    """Two nodes of eight GPUs."""
+    return snapshot(time=time, nodes={"n1": 8, "n2": 8}, jobs=jobs)
+
+
+def wait(**columns: Any) -> JobSpec:
+    """Job 1, waiting."""
+    return job(1, gpus=4, **columns)
+
+
+def run(state: JobState = RUNNING, **columns: Any) -> JobSpec:
+    """Job 1, holding its GPUs on the first node."""
+    return job(1, gpus=4, state=state, on={"n1": 4}, **({"start": 4500.0} | columns))
+
+
+# what happened -> (lease before, jobs now, phase after or None = no lease, kind of event or None, why)
+CASES: dict[str, tuple[LeaseSpec, list[JobSpec], LeasePhase | None, str, str]] = {
+    "a promised job that waits keeps its promise": (promised(), [wait()], GRANTED, "", ""),
+    "a promised job whose gate is open may take its time to start": (
+        promised(opened=NOW - 59), [wait()], GRANTED, "", "",
+    ),
+    "a promised job that Slurm does not start in time loses its promise": (
+        promised(opened=NOW - 61), [wait(reason="Resources")], None, "takenback", "did not start it: Resources",
+    ),
+    "a promise whose GPUs do not come free lasts a term": (promised(granted=NOW - 899), [wait()], GRANTED, "", ""),
+    "and no longer": (promised(granted=NOW - 901), [wait()], None, "takenback", "did not come free"),
+    "a promised job seen running has a running lease": (
+        promised(opened=NOW - 5), [run(start=4998.0)], LeasePhase.RUNNING, "", "",
+    ),
+    "a promised job that is held before it starts gives its promise back": (
+        promised(), [wait(blocked=Blocked.USER_HOLD)], None, "returned", "held",
+    ),
+    "a promised job that was cancelled gives it back": (promised(), [job(1, state=DONE)], None, "returned", "ended"),
+    "a promised job that is no longer listed gives it back": (promised(), [], None, "returned", "ended"),
+    "a promised job that was requeued by its user is another run": (
+        promised(restarts=0), [wait(restarts=1)], None, "returned", "",
+    ),
+    "a running job keeps its lease": (running(), [run()], LeasePhase.RUNNING, "", ""),
+    "a suspended job keeps its GPUs and its lease": (running(), [run(SUSPENDED)], LeasePhase.RUNNING, "", ""),
+    "a job that completes keeps its lease until its GPUs are free": (
+        running(), [run(ENDING)], LeasePhase.RUNNING, "", "",
+    ),
+    "a requeued job keeps it while it leaves, although Slurm counts the restart already": (
+        running(phase=REVOKING), [run(ENDING, restarts=1)], REVOKING, "", "",
+    ),
+    "a revoked job that is back in the queue has none": (
+        running(phase=REVOKING), [wait(restarts=1)], None, "returned", "revoked",
+    ),
+    "a job that somebody else requeued has none": (running(), [wait(restarts=1)], None, "returned", "somebody else"),
+    "a job that ended has none": (running(), [job(1, state=DONE)], None, "returned", "ended"),
+    "a job that is no longer listed has none": (running(), [], None, "returned", "ended"),
+    "a job that is being asked to leave still runs": (running(phase=REVOKING), [run()], REVOKING, "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "jobs", "phase", "kind", "why"), CASES.values(), ids=CASES)
+def test_a_lease_follows(
+    before: LeaseSpec, jobs: list[JobSpec], phase: LeasePhase | None, kind: str, why: str
+) -> None:
+    after, events = follow(leases(before), seen(*jobs), TERMS)
+    assert after.phase.tolist() == ([] if phase is None else [phase])
+    assert [event.kind for event in events] == ([kind] if kind else [])
+    assert all(why in event.detail["why"] for event in events)
+
+
+def test_a_lease_that_starts_ends_with_the_others() -> None:
+    """Aligned leases end at multiples of the term, counted from the start that Slurm reports."""
+    after, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), TERMS)
+    assert (after.start.tolist(), after.end.tolist()) == ([4992.0], [5400.0])
+
+
+def test_a_rolling_lease_lasts_a_term_from_its_start() -> None:
+    terms = LeaseTerms(term=900.0, aligned=False)
+    after, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), terms)
+    assert after.end.tolist() == [4992.0 + 900.0]
+
+
+def test_a_lease_that_begins_shortly_before_the_boundary_ends_at_the_next_one() -> None:
+    """Nobody is started to be stopped again within an interval."""
+    boundary = 5400.0
+    after, _ = follow(leases(promised(granted=boundary - 6)), seen(run(start=boundary - 5), time=5396.0), TERMS)
+    assert after.end.tolist() == [boundary + 900.0]
+
+
+def test_a_job_that_runs_without_a_lease_is_adopted() -> None:
+    after, events = follow(Leases.none(), seen(run(start=4995.0)), TERMS)
+    assert after.adopted.tolist() == [True]
+    assert after.phase.tolist() == [LeasePhase.RUNNING]
+    assert (after.granted.tolist(), after.end.tolist()) == ([4995.0], [5400.0])
+    assert [event.kind for event in events] == ["adopted"]
+
+
+def test_a_job_that_ran_long_before_us_has_a_whole_lease_from_now_on() -> None:
+    after, _ = follow(Leases.none(), seen(run(start=1000.0)), TERMS)
+    assert (after.start.tolist(), after.granted.tolist()) == ([1000.0], [NOW])
+    assert after.end.tolist() == [5400.0]
+
+
+@pytest.mark.parametrize("state", [WAITING, ENDING, DONE])
+def test_a_job_that_does_not_run_is_not_adopted(state: JobState) -> None:
+    shown = run(ENDING) if state == ENDING else job(1, gpus=4, state=state)
+    after, events = follow(Leases.none(), seen(shown), TERMS)
+    assert (len(after), events) == (0, ())
+
+
+def test_a_suspended_job_is_adopted_because_it_keeps_its_gpus() -> None:
+    after, _ = follow(Leases.none(), seen(run(SUSPENDED)), TERMS)
+    assert after.adopted.tolist() == [True]
+
+
+def test_where_a_job_runs_is_what_slurm_says_and_not_what_was_promised() -> None:
+    started = job(1, gpus=4, state=RUNNING, start=4990.0, on={"n2": 4})
+    after, _ = follow(leases(promised(opened=NOW - 5)), seen(started), TERMS)
+    assert after.places.node.tolist() == [1]
+
+
+def test_a_promise_keeps_its_nodes_when_the_snapshot_numbers_them_anew() -> None:
+    before = leases(promised())
+    shown = snapshot(time=NOW, nodes={"n0": 8, "n1": 8}, jobs=[wait()])
+    after, _ = follow(before, shown, TERMS)
+    assert after.node_names == ("n0", "n1")
+    assert after.places.node.tolist() == [1]
+
+
+def test_a_promise_on_a_node_that_is_gone_has_no_places_left() -> None:
+    after, _ = follow(leases(promised()), snapshot(time=NOW, nodes={"n9": 8}, jobs=[wait()]), TERMS)
+    assert after.places.node.tolist() == []
+
+
+def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:
+    before = leases(lease(2, {"n1": 2}, start=4000.0), lease(5, {"n1": 2}, start=4000.0))
+    jobs = [
+        job(1, gpus=1, state=RUNNING, on={"n2": 1}, start=4990.0),
+        job(2, state=DONE),
+        job(5, gpus=2, state=RUNNING, on={"n1": 2}, start=4000.0),
+        job(9, gpus=3, state=RUNNING, on={"n2": 3}, start=4990.0),
+    ]
+    after, _ = follow(before, seen(*jobs), TERMS)
+    assert [key >> 23 for key in after.key.tolist()] == [1, 5, 9]
+    assert list(zip(after.places.row.tolist(), after.places.gpus.tolist(), strict=True)) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_following_twice_is_following_once() -> None:
+    shown = seen(run(start=4995.0), job(2, gpus=2, state=RUNNING, on={"n2": 2}, start=4000.0))
+    once, _ = follow(leases(promised(opened=NOW - 5)), shown, TERMS)
+    twice, events = follow(once, shown, TERMS)
+    assert events == ()
+    assert all((getattr(once, n) == getattr(twice, n)).all() for n in ("key", "phase", "start", "end", "granted"))
+
+
+def test_without_any_job_all_leases_are_over() -> None:
+    after, events = follow(leases(promised(), lease(2, {"n1": 1})), seen(), TERMS)
+    assert len(after) == 0
+    assert [event.kind for event in events] == ["returned", "returned"]
+
+
+def test_a_returned_lease_says_how_long_it_was_held_and_which_it_was() -> None:
+    _, (event,) = follow(leases(running(renewals=2)), seen(job(1, state=DONE)), TERMS)
+    assert event.detail == {"why": "its job ended", "number": 3, "held_seconds": 500.0}

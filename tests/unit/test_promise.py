@@ -1,0 +1,152 @@
+"""Leases after a plan, and after what came of its acts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slurm_fair.model import (
+    Action,
+    JobState,
+    LeasePhase,
+    Leases,
+    LeaseTerms,
+    Outcome,
+    Placement,
+    Plan,
+    Result,
+    Snapshot,
+    Verb,
+    Verdict,
+)
+from slurm_fair.model.ids import pack
+from slurm_fair.reconcile import promise, settle
+from tests.builders import job, lease, leases, snapshot
+
+TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
+NOW = 4500.0
+RUNNING, WAITING = JobState.RUNNING, JobState.WAITING
+SHOWN = snapshot(
+    time=NOW,
+    nodes={"n1": 8, "n2": 8},
+    jobs=[job(1, gpus=4, state=RUNNING, start=3600, on={"n1": 4}), job(2, gpus=2), job(3, gpus=4, tenant="b")],
+)
+HELD = leases(lease(1, {"n1": 4}, start=3600, granted=3600, end=4500, renewals=3))
+
+
+def plan(shown: Snapshot, verdicts: Mapping[int, Verdict], places: Mapping[int, Mapping[str, int]] = {}) -> Plan:
+    """A plan by job ids; the others wait."""
+    rows = {key >> 23: row for row, key in enumerate(shown.jobs.key.tolist())}
+    names = shown.nodes.names
+    verdict = np.zeros(len(rows), dtype=np.int8)
+    for base, said in verdicts.items():
+        verdict[rows[base]] = said
+    triples = [(rows[base], names.index(n), g) for base, on in places.items() for n, g in on.items()]
+    nothing = np.zeros(len(rows), dtype=np.int64)
+    return Plan(verdict, nothing, nothing - 1, nothing + np.nan, Placement.of(triples), ("because",))
+
+
+def columns(table: Leases, *names: str) -> list[Any]:
+    """Columns as lists."""
+    return [getattr(table, name).tolist() for name in names]
+
+
+def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
+    after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, TERMS, NOW)
+    assert columns(after, "end", "renewals", "granted", "phase") == [[5400.0], [4], [NOW], [LeasePhase.RUNNING]]
+    assert (event.kind, event.detail) == ("renewed", {"until": 5400.0, "number": 5})
+
+
+def test_a_revoked_lease_is_being_given_back_and_keeps_its_end() -> None:
+    after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.REVOKE}), SHOWN, TERMS, NOW)
+    assert columns(after, "phase", "end", "asked") == [[LeasePhase.REVOKING], [4500.0], [0.0]]
+    assert (event.kind, event.detail["why"]) == ("revoked", "because")
+
+
+@pytest.mark.parametrize("verdict", [Verdict.KEEP, Verdict.LEAVE, Verdict.WAIT])
+def test_any_other_verdict_changes_nothing(verdict: Verdict) -> None:
+    after, events = promise(HELD, plan(SHOWN, {1: verdict}), SHOWN, TERMS, NOW)
+    assert columns(after, "phase", "end", "renewals") == columns(HELD, "phase", "end", "renewals")
+    assert events == ()
+
+
+def test_a_granted_job_has_a_promise_of_its_gang_where_the_plan_says() -> None:
+    made = plan(SHOWN, {3: Verdict.GRANT}, {3: {"n1": 2, "n2": 2}})
+    after, (event,) = promise(HELD, made, SHOWN, TERMS, NOW)
+    assert [key >> 23 for key in after.key.tolist()] == [1, 3]
+    assert columns(after, "phase", "gpus", "opened") == [[LeasePhase.RUNNING, LeasePhase.GRANTED], [4, 4], [0.0, 0.0]]
+    assert after.places.nodes_of(1).tolist() == [0, 1]
+    assert (event.kind, event.tenant, event.detail["nodes"]) == ("granted", "b", ["n1", "n2"])
+
+
+def test_grants_and_renewals_of_one_plan_are_told_apart() -> None:
+    made = plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT, 3: Verdict.GRANT}, {2: {"n1": 2}, 3: {"n2": 4}})
+    after, events = promise(HELD, made, SHOWN, TERMS, NOW)
+    assert [(e.kind, e.key >> 23) for e in events] == [("renewed", 1), ("granted", 2), ("granted", 3)]
+    assert [after.places.nodes_of(row).tolist() for row in range(3)] == [[0], [0], [1]]
+
+
+def test_a_plan_for_an_empty_queue_changes_nothing() -> None:
+    empty = snapshot(time=NOW, nodes={"n1": 8})
+    after, events = promise(Leases.none(), plan(empty, {}), empty, TERMS, NOW)
+    assert (len(after), events) == (0, ())
+
+
+# -- what came of the acts ------------------------------------------------------------------------------------
+
+
+def outcome(verb: Verb, result: Result, base: int = 1, **more: Any) -> Outcome:
+    """What came of an act on a job."""
+    return Outcome(Action(verb, pack(base), base, 0.0, 0, **more), result)
+
+
+def settled(phase: LeasePhase, verb: Verb, result: Result, **more: Any) -> Leases:
+    """One lease after one outcome at 4510."""
+    before = leases(lease(1, {"n1": 4}, phase=phase, end=4500.0, asked=4400.0))
+    return settle(before, [outcome(verb, result, **more)], TERMS, 4510.0)
+
+
+@pytest.mark.parametrize(
+    ("result", "opened"), [(Result.DONE, [4510.0]), (Result.UNKNOWN, [4510.0]), (Result.REFUSED, [])]
+)
+def test_an_open_gate_is_noted_a_doubtful_one_too_and_a_refused_one_ends_the_promise(
+    result: Result, opened: list[float]
+) -> None:
+    assert settled(LeasePhase.GRANTED, Verb.OPEN, result).opened.tolist() == opened
+
+
+@pytest.mark.parametrize(
+    ("verb", "result", "phase", "asked", "end"),
+    [
+        (Verb.ASK, Result.DONE, LeasePhase.REVOKING, 4510.0, 4500.0),
+        (Verb.ASK, Result.UNKNOWN, LeasePhase.REVOKING, 4400.0, 4500.0),
+        (Verb.ASK, Result.REFUSED, LeasePhase.RUNNING, 0.0, 5400.0),
+        (Verb.REQUEUE, Result.DONE, LeasePhase.REVOKING, 4400.0, 4500.0),
+        (Verb.REQUEUE, Result.UNKNOWN, LeasePhase.REVOKING, 4400.0, 4500.0),
+        (Verb.REQUEUE, Result.REFUSED, LeasePhase.RUNNING, 0.0, 5400.0),
+    ],
+)
+def test_a_job_that_slurm_will_not_stop_has_another_lease(
+    verb: Verb, result: Result, phase: LeasePhase, asked: float, end: float
+) -> None:
+    after = settled(LeasePhase.REVOKING, verb, result)
+    assert columns(after, "phase", "asked", "end") == [[phase], [asked], [end]]
+
+
+@pytest.mark.parametrize("result", list(Result))
+def test_what_becomes_of_a_gate_does_not_touch_leases(result: Result) -> None:
+    after = settled(LeasePhase.RUNNING, Verb.CLOSE, result)
+    assert columns(after, "phase", "asked", "opened", "end") == [[LeasePhase.RUNNING], [4400.0], [0.0], [4500.0]]
+
+
+def test_an_act_on_a_whole_array_is_not_one_on_its_first_task() -> None:
+    before = leases(lease(1, {"n1": 4}, phase=LeasePhase.GRANTED))
+    after = settle(before, [outcome(Verb.OPEN, Result.REFUSED, whole_record=True)], TERMS, NOW)
+    assert len(after) == 1
+
+
+def test_an_outcome_for_a_job_without_a_lease_is_nobodys() -> None:
+    assert len(settle(HELD, [outcome(Verb.OPEN, Result.REFUSED, base=99)], TERMS, NOW)) == 1

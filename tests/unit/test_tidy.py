@@ -1,0 +1,92 @@
+"""Marks outlive a look that leaves their job out, and no longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.model.ids import pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
+from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.tidy import Absences
+from tests.slurm_stub import QUIET, Stub, row
+
+SUBMIT = float(QUIET["SubmitTime"])
+
+
+def mark(key: int = pack(7), whole: bool = False, submit: float = SUBMIT, restarts: int = 0) -> Mark:
+    """A gate of ours on job 7."""
+    return Mark(key, 7, whole, submit, restarts, 1795009000.0, False, 1.0)
+
+
+def over(tmp_path: Path, given: Mark, *looks: str) -> list[bool]:
+    """After each look, whether the mark is to be dropped."""
+    stub = Stub(tmp_path)
+    stub.answers("squeue", *looks)
+    queue, absences = Queue(stub.commands()), Absences()
+    found = []
+    for _ in looks:
+        rows = queue.read()
+        assert not isinstance(rows, str)
+        found.append(absences.over([given], rows, queue) == [given])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("looks", "dropped"),
+    [
+        ([row(), row()], [False, False]),
+        (["", "", ""], [False, False, True]),
+        (["", "", row(), "", "", ""], [False] * 5 + [True]),
+        ([row(State="COMPLETED")], [True]),
+        ([row(State="RUNNING")], [False]),
+        ([row(RestartCnt=1, SubmitTime="1795000100")], [False]),
+        ([row(SubmitTime="1795000100")], [True]),  # another job under the id
+        ([row(State="FAILED", JobID=6) + row()], [False]),
+    ],
+)
+def test_a_job_is_gone_when_it_ended_or_was_missed_three_times(
+    tmp_path: Path, looks: list[str], dropped: list[bool]
+) -> None:
+    assert over(tmp_path, mark(), *looks) == dropped
+
+
+@pytest.mark.parametrize(
+    ("looks", "dropped"),
+    [
+        ([row(ArrayTaskID="1-3")], [False]),
+        ([row(JobID=9, ArrayJobID=7, ArrayTaskID="2")], [False]),
+        ([row(ArrayTaskID="2", State="RUNNING")] * 3, [False, False, True]),
+        ([row(ArrayTaskID="1-3", SubmitTime="1795000100")] * 3, [False, False, True]),
+        ([""] * 3, [False, False, True]),
+    ],
+)
+def test_an_array_is_gone_when_no_task_of_it_was_seen_waiting_three_times(
+    tmp_path: Path, looks: list[str], dropped: list[bool]
+) -> None:
+    assert over(tmp_path, mark(whole=True), *looks) == dropped
+
+
+def test_a_finished_run_beside_the_living_job_does_not_end_it(tmp_path: Path) -> None:
+    assert over(tmp_path, mark(), row(State="COMPLETED") + row()) == [False]
+
+
+@pytest.mark.parametrize(
+    ("submit", "restarts", "same"),
+    [(100.0, 1, True), (200.0, 2, True), (200.0, 1, False), (200.0, 0, False), (100.0, 0, False)],
+)
+def test_a_requeue_moves_the_submission_and_counts_and_a_reused_id_does_not(
+    submit: float, restarts: int, same: bool
+) -> None:
+    assert is_of(mark(submit=100.0, restarts=1), submit, restarts) is same
+
+
+def test_a_task_without_a_mark_of_its_own_has_its_arrays() -> None:
+    whole, own = mark(whole=True), mark(pack(7, 2))
+    book = MarkBook(MarksInHand([whole, own]))
+    assert book.covering(pack(7, 2), False, SUBMIT, 0) == own
+    assert book.covering(pack(7, 3), False, SUBMIT, 0) == whole
+    assert book.covering(pack(7, 3), False, SUBMIT + 5, 0) is None
+    assert book.covering(pack(8, 3), False, SUBMIT, 0) is None
