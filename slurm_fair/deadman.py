@@ -33,19 +33,34 @@ def watch(config: Config, places: Places, now: Callable[[], float], once: bool =
         except OSError:
             log.info("another dead-man watches already")
             return 0
-        if not once:
-            _await_first_beat(places)
-        while not overdue(config, places, now()):
-            if once or last_beat(places) is None:
-                return 0  # it never lived, or stopped for good with nothing of ours left
-            time.sleep(min(heartbeat_limit(config) / 10, 1.0))
-        return take_over(config, places, now)
+        freed = _watch_once(config, places, now, once)
+        while places.paused.exists() and not once:
+            # What a paused daemon kept back is free now; when it acts again it must be watched again.
+            _await_resume(places)
+            freed += _watch_once(config, places, now, once)
+        return freed
     finally:
         os.close(lock)
 
 
-def _await_first_beat(places: Places) -> None:
-    deadline = time.monotonic() + _FIRST_BEAT_SECONDS
+def _watch_once(config: Config, places: Places, now: Callable[[], float], once: bool) -> int:
+    """Until one silence has been dealt with, or there is nobody to watch."""
+    if not once:
+        _await_first_beat(config, places)
+    while not overdue(config, places, now()):
+        if once or last_beat(places) is None:
+            return 0  # it never lived, or stopped for good with nothing of ours left
+        time.sleep(min(heartbeat_limit(config) / 10, 1.0))
+    return take_over(config, places, now)
+
+
+def _await_resume(places: Places) -> None:
+    while places.paused.exists():
+        time.sleep(_RETRY_SECONDS / 4)
+
+
+def _await_first_beat(config: Config, places: Places) -> None:
+    deadline = time.monotonic() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.interval)
     while last_beat(places) is None and time.monotonic() < deadline:
         time.sleep(0.1)
 

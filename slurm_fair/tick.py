@@ -31,6 +31,7 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import find
+from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
@@ -240,19 +241,26 @@ def conclude(
     unknown = {o.action.key: now for o in outcomes if o.result is Result.UNKNOWN}
     backoff = dict(standing.backoff)
     for outcome in outcomes:
-        backoff |= _rest_after(outcome, ready, now)
+        backoff |= _rest_after(outcome, ready, backoff, now)
     return replace(standing, leases=leases, unsettled={**standing.unsettled, **unknown}, backoff=backoff)
 
 
-def _rest_after(outcome: Outcome, ready: Prepared, now: float) -> dict[int, tuple[float, int]]:
+def _rest_after(
+    outcome: Outcome, ready: Prepared, backoff: Mapping[int, tuple[float, int]], now: float
+) -> dict[int, tuple[float, int]]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
     action = outcome.action
-    if action.verb is Verb.OPEN and outcome.result is Result.REFUSED:
-        return {action.key: (now + ready.view.terms.interval, 0)}
+    if action.verb is Verb.OPEN and outcome.result is Result.REFUSED and not outcome.later:
+        return {action.key: (now + ready.view.terms.interval, backoff.get(action.key, (0.0, 0))[1])}
     if action.verb is Verb.CLOSE and outcome.result is Result.DONE:
-        row = int(find(ready.snapshot.jobs.key, np.array([action.key]))[0])
-        if row >= 0 and ready.snapshot.jobs.blocked[row] == Blocked.OWN_BEGIN:
-            return {action.key: (float(ready.snapshot.jobs.gate_until[row]), 0)}
+        jobs = ready.snapshot.jobs
+        same = (
+            jobs.key >> TASK_BITS == action.key >> TASK_BITS
+            if action.whole_record
+            else jobs.key == action.key
+        )
+        rows = np.flatnonzero(same & (jobs.blocked == Blocked.OWN_BEGIN))
+        return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
     return {}
 
 

@@ -170,7 +170,7 @@ class Site:
         busy = ((leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)).any()
         due = min(began + terms.interval, self.now + 0.5) if busy else began + terms.interval
         ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > self.now)]
-        return max(min([due, *ends.tolist()]), self.now + 0.05)
+        return max(min([due, *map(float, ends)]), self.now + 0.05)
 
     def run_until(self, instant: float) -> None:
         """Tick as the daemon does until then."""

@@ -36,9 +36,7 @@ class FakeCommands(Commands):
         self.watch: Callable[[str, tuple[str, ...]], None] = lambda when, argv: None
         self.said: list[str] = []  # every act, as a line
 
-    def run(
-        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
-    ) -> Answer:
+    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """One command."""
         self.calls += 1
         self.world.catch_up()
@@ -86,7 +84,9 @@ class FakeCommands(Commands):
             return Answer(argv, 8 if argv[0] == "scancel" else 1, "", text, 2.0)
         if trouble.late_replies:
             trouble.late_replies -= 1
-            self.world.later.append((self.world.time + trouble.late_by, lambda: self._do_quietly(argv, lines)))
+            self.world.later.append(
+                (self.world.time + trouble.late_by, lambda: self._do_quietly(argv, lines))
+            )
             return Answer(argv, -1, "", "", self.timeout_seconds, timed_out=True)
         errors = self._do(argv, lines)
         if trouble.lose_replies:

@@ -77,10 +77,13 @@ def _daemon_did_it(site: Site) -> bool:
     except NotTheOwner:
         pass
     write_whole(site.places.fail_open, "fail-open")
+    now = WallClock().now
     deadline = time.monotonic() + _DAEMON_SECONDS
     while time.monotonic() < deadline:
         if not site.places.fail_open.exists():
             return True
+        if not site.places.paused.exists() and watching.overdue(site.config, site.places, now()):
+            break  # it hangs
         time.sleep(0.1)
     fence(site.places.journal, by="fail-open")
     return False

@@ -60,7 +60,9 @@ def _late(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> B
 
 def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
     """Leases on a node that takes no new work any more, or is gone."""
-    usable = {name for name, ok in zip(snapshot.nodes.names, snapshot.nodes.usable.tolist(), strict=True) if ok}
+    usable = {
+        name for name, ok in zip(snapshot.nodes.names, snapshot.nodes.usable.tolist(), strict=True) if ok
+    }
     out = np.array([name not in usable for name in leases.node_names], dtype=bool)
     stuck = np.zeros(len(leases), dtype=bool)
     if len(leases.places):

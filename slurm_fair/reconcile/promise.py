@@ -91,13 +91,14 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
             continue
         if outcome.action.verb is Verb.ASK and outcome.result is Result.DONE:
             asked[row] = now
-        if outcome.action.verb in (Verb.ASK, Verb.REQUEUE) and outcome.result is Result.REFUSED:
+        refused = outcome.result is Result.REFUSED and not outcome.later
+        if outcome.action.verb in (Verb.ASK, Verb.REQUEUE) and refused:
             # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
             phase[row], end[row], asked[row] = LeasePhase.RUNNING, terms.end_for(now), 0.0
-        if outcome.action.verb is Verb.OPEN:
+        if outcome.action.verb is Verb.OPEN and not outcome.later:
             # An unknown end counts as opened: the job may start, so its GPUs stay promised.
             opened[row] = now
-            keep[row] = outcome.result is not Result.REFUSED
+            keep[row] = not refused
     return leases.with_columns(opened=opened, asked=asked, phase=phase, end=end).take(keep)
 
 

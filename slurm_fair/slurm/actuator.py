@@ -17,7 +17,7 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.fresh import Row, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.verdict import refused_or_unknown, signalled
+from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown, signalled
 
 _AT_ONCE = 400
 _SLACK_SECONDS = 1.5
@@ -53,7 +53,7 @@ class Actuator:
         began = self.now()
         done = self._attempt(actions)
         seconds = self.now() - began
-        outcomes = [Outcome(a, *done[a], seconds) for a in actions]
+        outcomes = [Outcome(a, *done[a], seconds, is_for_later(*done[a])) for a in actions]
         self._remember(outcomes)
         self.intents.conclude(ids, outcomes, self.now())
         return outcomes
@@ -61,7 +61,7 @@ class Actuator:
     def _attempt(self, actions: Sequence[Action]) -> dict[Action, tuple[Result, str]]:
         before = self._look(actions)
         if isinstance(before, str):
-            return dict.fromkeys(actions, (Result.REFUSED, f"not tried: {before}"))
+            return dict.fromkeys(actions, (Result.REFUSED, f"{NOT_TRIED}: {before}"))
         self._fixed = self._fixed_priorities(actions, before)
         done = {action: (Result.REFUSED, why) for action in actions if (why := self._hinders(action, before))}
         going = [action for action in actions if action not in done]

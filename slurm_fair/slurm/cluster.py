@@ -202,4 +202,4 @@ class DryRun:
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Nothing."""
-        return tuple(Outcome(action, Result.REFUSED, "dry run") for action in actions)
+        return tuple(Outcome(action, Result.REFUSED, "dry run", later=True) for action in actions)

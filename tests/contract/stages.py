@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from slurm_fair.config import Config, Scope, Slurm, from_tree
 from slurm_fair.lab import Lab, LabSpec
-from slurm_fair.model import Action, Blind, JobState, Outcome, Snapshot, Verb, parse_label
+from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import Cluster
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -33,8 +33,8 @@ SCRIPT = """#!/bin/bash
 name=$SLURM_JOB_ID; [ -z "$SLURM_ARRAY_JOB_ID" ] || name=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 mkdir -p .slurm-fair/$name
 answer() {
-    printf '{"v":1,"restart":%d,"saved":true,"time":%d}' "${SLURM_RESTART_COUNT:-0}" "$(date +%s)" > .slurm-fair/$name/new
-    mv .slurm-fair/$name/new .slurm-fair/$name/ack.json
+    printf '{"v":1,"restart":%d,"saved":true,"time":%d}' "${SLURM_RESTART_COUNT:-0}" "$(date +%s)" > new.$name
+    mv new.$name .slurm-fair/$name/ack.json
 }
 trap answer USR2
 trap "sleep $1; exit 143" TERM
@@ -55,6 +55,9 @@ class Job:
     requeue: bool = True
     leaves_in: float = 0.0
     partition: str = "gpu"
+
+
+USUAL = Job()
 
 
 class Stage(Protocol):
@@ -330,3 +333,32 @@ def nodes_of(stage: Stage, label: str) -> set[str]:
     """Where a job holds GPUs."""
     snapshot = look(stage)
     return {snapshot.nodes.names[node] for node in snapshot.held.nodes_of(row_of(snapshot, label)).tolist()}
+
+
+def running(stage: Stage, job: Job = USUAL, node: str = "n1") -> str:
+    """A job that was opened and runs."""
+    label = stage.submit(job)
+    assert act(stage, Verb.OPEN, label, nodes=(node,)).result is Result.DONE
+    until_state(stage, label, JobState.RUNNING)
+    return label
+
+
+Sentence = Callable[[Stage], None]
+
+
+@dataclass(slots=True)
+class Promises:
+    """Sentences; those marked so have nothing to do with the gate."""
+
+    all: list[Sentence] = field(default_factory=list)
+    of_any_gate: set[str] = field(default_factory=set)
+
+    def promise(self, check: Sentence) -> Sentence:
+        """One sentence; its name says it."""
+        self.all.append(check)
+        return check
+
+    def whatever_the_gate(self, check: Sentence) -> Sentence:
+        """One sentence that a real Slurm need keep only once."""
+        self.of_any_gate.add(check.__name__)
+        return self.promise(check)

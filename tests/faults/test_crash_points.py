@@ -194,7 +194,7 @@ def test_whoever_frees_the_jobs_may_die_too_and_be_followed(point: str, gate: st
 @pytest.mark.parametrize("trouble", ["lose_replies", "late_replies"])
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_act_whose_answer_is_lost_is_settled_by_looking_again(verb: Verb, trouble: str, gate: str) -> None:
-    """Twenty-five seconds after an act of unknown outcome nothing is unknown any more, and nothing is done twice."""
+    """Soon after an act of unknown outcome nothing is unknown any more, and nothing is done twice."""
     site = busy_site(gate)
     armed = True
 

@@ -29,7 +29,7 @@ from tests.fake_cluster import Site
 from tests.fake_slurm import ADMIN, PENDING, RUNNING, USER, Record, Work
 
 TERMS = LeaseTerms(term=30.0, interval=10.0, grace=4.0, start_timeout=10.0)
-STEPS = 18
+STEPS = 13
 NODES = {"n1": 4, "n2": 4, "n3": 8}
 PATIENT = 4  # a job may be rested for a while after an act of unknown outcome
 
@@ -120,7 +120,9 @@ class History:
             poisoned = record.state == RUNNING and record.held and record.key not in self.held
             assert not poisoned, self.says(f"{record.number} runs and is held")
         for key, wasted in world.wasted.items():
-            assert wasted < TERMS.interval + 1, self.says(f"{label(key)} lost {wasted:.2f} s although it answers at once")
+            assert wasted < TERMS.interval + 1, self.says(
+                f"{label(key)} lost {wasted:.2f} s although it answers at once"
+            )
 
     def check_starts(self) -> None:
         """One start per restart count, and none that nobody granted."""
@@ -162,7 +164,9 @@ class History:
         for action in (o.action for o in record.outcomes):
             if not action.whole_record:
                 row = keys.index(action.key)
-                wrong = action.verb in (Verb.ASK, Verb.REQUEUE) and snapshot.jobs.state[row] != JobState.RUNNING
+                wrong = (
+                    action.verb in (Verb.ASK, Verb.REQUEUE) and snapshot.jobs.state[row] != JobState.RUNNING
+                )
                 assert not wrong, self.says(f"{action.verb} of a job that does not run")
 
     # -- the end ------------------------------------------------------------------------------------------
@@ -218,13 +222,13 @@ class History:
         people = {Blocked.NOT_BLOCKED, Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.OWN_BEGIN}
         assert blocked <= people, self.says(f"jobs are still blocked: {blocked}")
 
+
 # -- what can happen -----------------------------------------------------------------------------------------
 
 
 def submit(history: History) -> None:
     dice, gate = history.dice, history.gate
-    shape = dice.choice([{}, {}, {}, {"nodes": 2, "gpus_per_node": 2}, {"tasks": range(1, dice.randint(3, 5))}])
-    gpus = 4 if "nodes" in shape else dice.choice([1, 1, 2, 2, 4, 8])
+    shape = dice.choice(["alone", "alone", "alone", "gang", "array"])
     work = Work(
         seconds=dice.choice([float("inf"), 20.0, 90.0]),
         checkpoints=dice.random() < 0.9,
@@ -233,10 +237,17 @@ def submit(history: History) -> None:
         leaves_in=dice.choice([0.05, 0.3, 3.0]),
         patience=TERMS.grace,
     )
-    hold = gate == "hold" and dice.random() < 0.8
-    gated = {"gate_seconds": 600.0} if gate == "begin" and dice.random() < 0.8 else {}
+    gated = dice.random() < 0.8
     history.site.world.submit(
-        gpus, dice.choice("abc"), work=work, requeue=dice.random() < 0.95, hold=hold, **gated, **shape
+        4 if shape == "gang" else dice.choice([1, 1, 2, 2, 4, 8]),
+        dice.choice("abc"),
+        work=work,
+        nodes=2 if shape == "gang" else 1,
+        gpus_per_node=2 if shape == "gang" else 0,
+        tasks=range(1, dice.randint(3, 5)) if shape == "array" else (),
+        requeue=dice.random() < 0.95,
+        hold=gated and gate == "hold",
+        gate_seconds=600.0 if gated and gate == "begin" else 0.0,
     )
 
 

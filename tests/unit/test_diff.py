@@ -170,7 +170,9 @@ def test_an_opened_job_is_not_closed_while_it_may_start() -> None:
 def test_a_promised_job_whose_gate_runs_out_is_closed_until_its_gpus_are_free() -> None:
     runs = job(2, gpus=8, state=RUNNING, start=4000.0, on={"n1": 8})
     held = lease(2, {"n1": 8}, phase=REVOKING, asked=NOW - 1)
-    assert told(acts([gated(gate_until=NOW + 5), runs], lease(1, {"n1": 4}, phase=GRANTED), held)) == ["close 1"]
+    assert told(acts([gated(gate_until=NOW + 5), runs], lease(1, {"n1": 4}, phase=GRANTED), held)) == [
+        "close 1"
+    ]
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------
@@ -250,7 +252,11 @@ def test_acts_carry_the_identity_that_they_were_decided_for() -> None:
 
 
 def test_when_all_is_as_it_should_be_there_is_nothing_to_do() -> None:
-    jobs = [job(1, gpus=8, state=RUNNING, start=4000.0, on={"n1": 8}), gated(2), *array(1, 2, gated=True, gate_until=AHEAD)]
+    jobs = [
+        job(1, gpus=8, state=RUNNING, start=4000.0, on={"n1": 8}),
+        gated(2),
+        *array(1, 2, gated=True, gate_until=AHEAD),
+    ]
     assert acts(jobs, lease(1, {"n1": 8}, end=9e9)) == ()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, LeaseTerms, Snapshot
 from slurm_fair.reconcile import follow
-from tests.builders import JobSpec, LeaseSpec, job, lease, leases, snapshot
+from tests.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
 NOW = 5000.0
@@ -59,7 +59,9 @@ CASES: dict[str, tuple[LeaseSpec, list[JobSpec], LeasePhase | None, str, str]] =
     "a promised job that is held before it starts gives its promise back": (
         promised(), [wait(blocked=Blocked.USER_HOLD)], None, "returned", "held",
     ),
-    "a promised job that was cancelled gives it back": (promised(), [job(1, state=DONE)], None, "returned", "ended"),
+    "a promised job that was cancelled gives it back": (
+        promised(), [job(1, state=DONE)], None, "returned", "ended",
+    ),
     "a promised job that is no longer listed gives it back": (promised(), [], None, "returned", "ended"),
     "a promised job that was requeued by its user is another run": (
         promised(restarts=0), [wait(restarts=1)], None, "returned", "",
@@ -75,7 +77,9 @@ CASES: dict[str, tuple[LeaseSpec, list[JobSpec], LeasePhase | None, str, str]] =
     "a revoked job that is back in the queue has none": (
         running(phase=REVOKING), [wait(restarts=1)], None, "returned", "revoked",
     ),
-    "a job that somebody else requeued has none": (running(), [wait(restarts=1)], None, "returned", "somebody else"),
+    "a job that somebody else requeued has none": (
+        running(), [wait(restarts=1)], None, "returned", "somebody else",
+    ),
     "a job that ended has none": (running(), [job(1, state=DONE)], None, "returned", "ended"),
     "a job that is no longer listed has none": (running(), [], None, "returned", "ended"),
     "a job that is being asked to leave still runs": (running(phase=REVOKING), [run()], REVOKING, "", ""),
@@ -107,7 +111,9 @@ def test_a_rolling_lease_lasts_a_term_from_its_start() -> None:
 def test_a_lease_that_begins_shortly_before_the_boundary_ends_at_the_next_one() -> None:
     """Nobody is started to be stopped again within an interval."""
     boundary = 5400.0
-    after, _ = follow(leases(promised(granted=boundary - 6)), seen(run(start=boundary - 5), time=5396.0), TERMS)
+    after, _ = follow(
+        leases(promised(granted=boundary - 6)), seen(run(start=boundary - 5), time=5396.0), TERMS
+    )
     assert after.end.tolist() == [boundary + 900.0]
 
 
@@ -166,7 +172,11 @@ def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:
     ]
     after, _ = follow(before, seen(*jobs), TERMS)
     assert [key >> 23 for key in after.key.tolist()] == [1, 5, 9]
-    assert list(zip(after.places.row.tolist(), after.places.gpus.tolist(), strict=True)) == [(0, 1), (1, 2), (2, 3)]
+    assert list(zip(after.places.row.tolist(), after.places.gpus.tolist(), strict=True)) == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+    ]
 
 
 def test_following_twice_is_following_once() -> None:
@@ -174,7 +184,9 @@ def test_following_twice_is_following_once() -> None:
     once, _ = follow(leases(promised(opened=NOW - 5)), shown, TERMS)
     twice, events = follow(once, shown, TERMS)
     assert events == ()
-    assert all((getattr(once, n) == getattr(twice, n)).all() for n in ("key", "phase", "start", "end", "granted"))
+    assert all(
+        (getattr(once, n) == getattr(twice, n)).all() for n in ("key", "phase", "start", "end", "granted")
+    )
 
 
 def test_without_any_job_all_leases_are_over() -> None:
@@ -186,3 +198,13 @@ def test_without_any_job_all_leases_are_over() -> None:
 def test_a_returned_lease_says_how_long_it_was_held_and_which_it_was() -> None:
     _, (event,) = follow(leases(running(renewals=2)), seen(job(1, state=DONE)), TERMS)
     assert event.detail == {"why": "its job ended", "number": 3, "held_seconds": 500.0}
+
+
+@pytest.mark.parametrize(("opened", "kept"), [(0.0, 0), (NOW - 5, 1)])
+def test_a_promise_on_a_node_that_takes_no_work_is_given_back_unless_the_gate_is_open(
+    opened: float, kept: int
+) -> None:
+    out = snapshot(time=NOW, nodes={"n1": node(8, usable=False), "n2": 8}, jobs=[wait()])
+    after, events = follow(leases(promised(opened=opened)), out, TERMS)
+    assert len(after) == kept
+    assert [(e.kind, e.detail["opened"]) for e in events] == ([] if kept else [("takenback", False)])

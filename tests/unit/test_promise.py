@@ -32,12 +32,18 @@ RUNNING, WAITING = JobState.RUNNING, JobState.WAITING
 SHOWN = snapshot(
     time=NOW,
     nodes={"n1": 8, "n2": 8},
-    jobs=[job(1, gpus=4, state=RUNNING, start=3600, on={"n1": 4}), job(2, gpus=2), job(3, gpus=4, tenant="b")],
+    jobs=[
+        job(1, gpus=4, state=RUNNING, start=3600, on={"n1": 4}),
+        job(2, gpus=2),
+        job(3, gpus=4, tenant="b"),
+    ],
 )
 HELD = leases(lease(1, {"n1": 4}, start=3600, granted=3600, end=4500, renewals=3))
 
 
-def plan(shown: Snapshot, verdicts: Mapping[int, Verdict], places: Mapping[int, Mapping[str, int]] = {}) -> Plan:
+def plan(
+    shown: Snapshot, verdicts: Mapping[int, Verdict], places: Mapping[int, Mapping[str, int]] = {}
+) -> Plan:
     """A plan by job ids; the others wait."""
     rows = {key >> 23: row for row, key in enumerate(shown.jobs.key.tolist())}
     names = shown.nodes.names
@@ -46,7 +52,9 @@ def plan(shown: Snapshot, verdicts: Mapping[int, Verdict], places: Mapping[int, 
         verdict[rows[base]] = said
     triples = [(rows[base], names.index(n), g) for base, on in places.items() for n, g in on.items()]
     nothing = np.zeros(len(rows), dtype=np.int64)
-    return Plan(verdict, nothing, nothing - 1, nothing + np.nan, Placement.of(triples), ("because",))
+    return Plan(
+        verdict, nothing, nothing - 1, np.full(len(nothing), np.nan), Placement.of(triples), ("because",)
+    )
 
 
 def columns(table: Leases, *names: str) -> list[Any]:
@@ -56,7 +64,12 @@ def columns(table: Leases, *names: str) -> list[Any]:
 
 def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
     after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, TERMS, NOW)
-    assert columns(after, "end", "renewals", "granted", "phase") == [[5400.0], [4], [NOW], [LeasePhase.RUNNING]]
+    assert columns(after, "end", "renewals", "granted", "phase") == [
+        [5400.0],
+        [4],
+        [NOW],
+        [LeasePhase.RUNNING],
+    ]
     assert (event.kind, event.detail) == ("renewed", {"until": 5400.0, "number": 5})
 
 
@@ -77,7 +90,11 @@ def test_a_granted_job_has_a_promise_of_its_gang_where_the_plan_says() -> None:
     made = plan(SHOWN, {3: Verdict.GRANT}, {3: {"n1": 2, "n2": 2}})
     after, (event,) = promise(HELD, made, SHOWN, TERMS, NOW)
     assert [key >> 23 for key in after.key.tolist()] == [1, 3]
-    assert columns(after, "phase", "gpus", "opened") == [[LeasePhase.RUNNING, LeasePhase.GRANTED], [4, 4], [0.0, 0.0]]
+    assert columns(after, "phase", "gpus", "opened") == [
+        [LeasePhase.RUNNING, LeasePhase.GRANTED],
+        [4, 4],
+        [0.0, 0.0],
+    ]
     assert after.places.nodes_of(1).tolist() == [0, 1]
     assert (event.kind, event.tenant, event.detail["nodes"]) == ("granted", "b", ["n1", "n2"])
 
@@ -139,7 +156,12 @@ def test_a_job_that_slurm_will_not_stop_has_another_lease(
 @pytest.mark.parametrize("result", list(Result))
 def test_what_becomes_of_a_gate_does_not_touch_leases(result: Result) -> None:
     after = settled(LeasePhase.RUNNING, Verb.CLOSE, result)
-    assert columns(after, "phase", "asked", "opened", "end") == [[LeasePhase.RUNNING], [4400.0], [0.0], [4500.0]]
+    assert columns(after, "phase", "asked", "opened", "end") == [
+        [LeasePhase.RUNNING],
+        [4400.0],
+        [0.0],
+        [4500.0],
+    ]
 
 
 def test_an_act_on_a_whole_array_is_not_one_on_its_first_task() -> None:

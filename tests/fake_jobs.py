@@ -1,0 +1,150 @@
+"""What a fake Slurm is made of: a clock, nodes, job records, and what a job does when it is let run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from slurm_fair.model.ids import pack
+
+START = 1_800_000_000.0  # a multiple of every lease term that tests use
+REQUEUE_DELAY_SECONDS = 121.0
+MIN_JOB_AGE_SECONDS = 300.0
+USER, ADMIN, REQUEUED_HELD = "JobHeldUser", "JobHeldAdmin", "job requeued in held state"
+PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
+OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL"})
+
+
+class VirtualClock:
+    """Time that passes only when told to."""
+
+    def __init__(self, now: float = START) -> None:
+        self._now = now
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self._now
+
+    def sleep_until(self, instant: float) -> None:
+        """Be there at once."""
+        self._now = max(self._now, instant)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._now += seconds
+
+
+@dataclass(slots=True)
+class Machine:
+    """One node."""
+
+    name: str
+    gpus: int = 8
+    others: int = 0  # GPUs held by jobs that are not ours to manage
+    cpus: int = 64
+    memory_mb: int = 512_000
+    state: str = "idle"  # idle | drained | down
+    partition: str = "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a job does once it is let run."""
+
+    seconds: float = math.inf
+    checkpoints: bool = True
+    answers_in: float = 0.5  # seconds from the request to the acknowledgement; inf = never
+    saves: bool = True
+    leaves_in: float = 0.1  # seconds of COMPLETING
+    patience: float = 60.0  # seconds after which it goes on when nobody takes its GPUs
+
+
+ENDLESS = Work()
+
+
+@dataclass(slots=True)
+class Record:
+    """One of slurmctld's job records; `tasks` are those of an unsplit array."""
+
+    number: int
+    base: int
+    task: int
+    tasks: tuple[int, ...]
+    gpus: int
+    gpus_per_node: int
+    nodes: int
+    tenant: str
+    partition: str
+    comment: str
+    requeue: bool
+    work: Work
+    submit: float
+    eligible: float
+    array_limit: int = 0
+    restarts: int = 0
+    state: str = PENDING
+    held: str = ""
+    wanted: tuple[str, ...] = ()
+    on: Mapping[str, int] = field(default_factory=dict)
+    start: float = 0.0
+    end: float = 0.0
+    left_at: float = 0.0
+    left: frozenset[str] = frozenset()
+    next_state: str = ""  # what it becomes when COMPLETING is over
+    gone_at: float = math.inf
+    done: float = 0.0  # seconds of work, in this run's memory
+    saved: float = 0.0  # seconds of work on disk
+    counted_to: float = 0.0
+    answer_at: float = math.inf
+    answered: tuple[int, float, bool] = (-1, 0.0, False)  # restarts, time, saved
+    waits_until: float = 0.0  # it has answered and makes no progress until then
+
+    @property
+    def key(self) -> int:
+        """The controller's key of a job or single task."""
+        if self.tasks:
+            raise AssertionError(f"record {self.number} is an unsplit array")
+        return pack(self.base, self.task)
+
+    @property
+    def alive(self) -> bool:
+        """Waiting, running or on its way out."""
+        return self.state not in OVER
+
+    @property
+    def finishes_at(self) -> float:
+        """When its work is done if nobody interferes."""
+        if self.state != RUNNING:
+            return math.inf
+        return max(self.counted_to, self.waits_until) + self.work.seconds - self.done
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a job, as the job itself would note it."""
+
+    key: int
+    restarts: int
+    time: float
+    on: Mapping[str, int]
+
+
+def spread(record: Record, free: Mapping[str, int]) -> dict[str, int] | None:
+    """The gang over these nodes: evenly, else as it fits; None when it does not."""
+    names = list(free)
+    if record.gpus_per_node:
+        enough = len(names) * record.gpus_per_node == record.gpus
+        share = dict.fromkeys(names, record.gpus_per_node)
+        return share if enough and all(free[n] >= record.gpus_per_node for n in names) else None
+    each, rest = divmod(record.gpus, len(names))
+    even = {name: each + (row < rest) for row, name in enumerate(names)}
+    if all(0 < even[name] <= free[name] for name in names):
+        return even
+    missing, greedy = record.gpus - len(names), dict.fromkeys(names, 1)
+    for name in sorted(names, key=lambda n: -free[n]):
+        more = min(max(free[name] - 1, 0), missing)
+        greedy[name] += more
+        missing -= more
+    fits = missing == 0 and all(free[name] >= 1 for name in names)
+    return greedy if fits else None

@@ -1,0 +1,91 @@
+"""A controller that is shown one snapshot after another, for tests of single ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from slurm_fair.model import Action, Blind, JobState, LeaseTerms, Outcome, Result, Snapshot, Standing, label
+from slurm_fair.policy import Policy
+from slurm_fair.reconcile import Limits
+from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair_plugins.astraea import Astraea
+from tests.builders import JobSpec, job, snapshot
+from tests.fake_cluster import MemoryJournal
+from tests.fake_slurm import VirtualClock
+
+BEGAN = 9000.0
+TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
+RUNNING, WAITING, DONE = JobState.RUNNING, JobState.WAITING, JobState.DONE
+Judge = Callable[[Action], Result]
+
+
+@dataclass
+class StubCluster:
+    """Shows what it is told to, and notes what is done."""
+
+    shown: list[Snapshot | Blind] = field(default_factory=list)
+    judge: Judge = lambda action: Result.DONE
+    asked: list[Mapping[int, float]] = field(default_factory=list)
+    done: list[Action] = field(default_factory=list)
+
+    def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
+        """The next sight."""
+        self.asked.append(asked)
+        return self.shown.pop(0)
+
+    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """Note them."""
+        assert actions, "an empty batch is not worth a call"
+        self.done += actions
+        return tuple(Outcome(action, self.judge(action), "because") for action in actions)
+
+
+@dataclass
+class Turn:
+    """A controller that is shown one snapshot after another."""
+
+    policy: Policy = field(default_factory=Astraea)
+    judge: Judge = lambda action: Result.DONE
+    terms: LeaseTerms = TERMS
+    limits: Limits = field(default_factory=Limits)
+    dry_run: bool = False
+    plan_limit_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        self.clock, self.journal = VirtualClock(BEGAN), MemoryJournal()
+        self.cluster = StubCluster(judge=self.judge)
+        self.standing = Standing.new(BEGAN)
+
+    def see(self, *jobs: JobSpec, after: float = 10.0, gpus: int = 8) -> Done:
+        """A look at these jobs."""
+        self.clock.advance(after)
+        return self.look(snapshot(time=self.clock.now(), nodes={"n1": gpus}, jobs=jobs))
+
+    def look(self, sight: Snapshot | Blind) -> Done:
+        """A look at anything."""
+        rules = Rules(
+            "test", self.policy, {}, self.terms, limits=self.limits, dry_run=self.dry_run,
+            plan_limit_seconds=self.plan_limit_seconds,
+        )  # fmt: skip
+        self.cluster.shown.append(sight)
+        self.cluster.done.clear()
+        watch = Stopwatch(self.clock.now)
+        done = tick(self.cluster, self.clock, self.journal, rules, self.standing, watch)
+        self.standing = done.standing
+        return done
+
+    def acts(self) -> list[str]:
+        """What was done in the last look."""
+        return [f"{a.verb.value} {label(a.key)}" for a in self.cluster.done]
+
+
+def gated(base: int, **columns: Any) -> JobSpec:
+    """A job behind a gate that holds."""
+    return job(base, **({"gpus": 4, "gated": True, "gate_until": 1e9, "submit": BEGAN} | columns))
+
+
+def running(base: int, start: float, **columns: Any) -> JobSpec:
+    """A job that runs on the one node."""
+    return job(base, **({"gpus": 4, "state": RUNNING, "start": start, "submit": BEGAN} | columns))

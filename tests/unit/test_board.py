@@ -1,0 +1,181 @@
+"""The board of one tick: what people are told of tenants and jobs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slurm_fair.board import Board, draw, read_board
+from slurm_fair.errors import StoreError
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    LeasePhase,
+    LeaseTerms,
+    LeftAlone,
+    Placement,
+    Plan,
+    Snapshot,
+    Standing,
+    TickRecord,
+    Verdict,
+)
+from tests.accounts import Account, ledger
+from tests.builders import job, lease, leases, node, snapshot
+
+NOW = 5000.0
+RUNNING = JobState.RUNNING
+SEEN = snapshot(
+    time=NOW,
+    nodes={"n1": 8, "n2": node(8, usable=False, why="DRAIN")},
+    weights={"a": 1.0, "b": 3.0},
+    left_alone=[LeftAlone("99", "asks for no GPU")],
+    jobs=[
+        job(1, gpus=4, tenant="a", state=RUNNING, start=4000, on={"n1": 4}),
+        job(2, gpus=8, tenant="b", submit=4500, time_limit_seconds=1000.0),
+        job(3, gpus=2, tenant="b", submit=4600),
+        job(4, gpus=2, tenant="a", blocked=Blocked.USER_HOLD, reason="JobHeldUser"),
+        job(5, gpus=1, tenant="a", state=JobState.DONE),
+        job(6, gpus=2, tenant="b", submit=4700),
+    ],
+)
+HELD = leases(
+    lease(1, {"n1": 4}, start=4000, granted=4000, end=5400, renewals=2),
+    lease(6, {"n1": 2}, phase=LeasePhase.GRANTED, granted=4990, end=5400),
+)
+
+
+def board(**changes: Any) -> Board:
+    """The board of the snapshot above; ranks 1, 0 of the waiting jobs 2 and 3."""
+    rows = len(SEEN.jobs)
+    said = [Verdict.KEEP, Verdict.WAIT, Verdict.WAIT, Verdict.LEAVE, Verdict.LEAVE, Verdict.KEEP]
+    plan = Plan(
+        verdict=np.array(said, dtype=np.int8),
+        reason=np.array([0, 1, 1, 2, 2, 0]),
+        rank=np.array([-1, 1, 0, -1, -1, -1]),
+        score=np.full(rows, np.nan),
+        places=Placement.none(),
+        reasons=("its lease is not over", "others are owed more", "its owner holds it"),
+        note=changes.get("note", ""),
+    )
+    books = ledger(
+        SEEN,
+        {"a": Account(had=4000, owed=2000), "b": Account(had=0, owed=6000)},
+        {"1": Account(had=4000, owed=1000), "2": Account(had=0, owed=500, ran=0)},
+    )
+    record = TickRecord(
+        7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, SEEN, plan, (), (), {"observe": 0.1},
+        dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
+    )  # fmt: skip
+    return draw(record, Standing(books, HELD, 7))
+
+
+def of(label: str) -> dict[str, Any]:
+    """The row of one job."""
+    row = board().find(label)
+    assert row is not None, f"job {label} is not on the board"
+    return dict(row)
+
+
+def test_running_jobs_come_first_then_the_waiting_ones_as_they_deserve() -> None:
+    assert [row["job"] for row in board().jobs] == ["1", "3", "2", "4", "6"]
+
+
+def test_a_job_that_ended_is_not_on_the_board() -> None:
+    assert board().find("5") is None
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        (
+            "1",
+            {
+                "state": "running",
+                "verdict": "keep",
+                "lease_end": 5400.0,
+                "leases": 3,
+                "nodes": "n1",
+                "rho": 4.0,
+            },
+        ),
+        (
+            "2",
+            {"state": "waiting", "why": "others are owed more", "lease_end": None, "leases": 0, "rho": 0.0},
+        ),
+        ("3", {"rho": None, "latency_ratio": None, "rank": 0}),
+        ("4", {"blocked": "user_hold", "slurm_reason": "JobHeldUser", "expected_start": None}),
+        ("6", {"lease_end": None, "leases": 1, "verdict": "keep"}),
+    ],
+)
+def test_each_job_is_told_where_it_stands(label: str, expected: dict[str, Any]) -> None:
+    row = of(label)
+    assert {name: row[name] for name in expected} == expected
+
+
+def test_who_is_next_may_start_when_the_next_lease_ends_and_others_later() -> None:
+    first, second = of("3")["expected_start"], of("2")["expected_start"]
+    assert first == 5400.0
+    assert second >= first
+
+
+def test_tenants_are_told_their_quota_and_what_they_had() -> None:
+    a, b = board().tenants
+    assert (a["tenant"], a["quota_gpus"], a["gpus"], a["running"], a["waiting"]) == ("a", 2.0, 4, 1, 1)
+    assert (a["had_gpu_seconds"], a["owed_gpu_seconds"], a["rho"]) == (4000.0, 2000.0, 2.0)
+    assert (b["tenant"], b["quota_gpus"], b["gpus"], b["demand_gpus"], b["rho"]) == ("b", 6.0, 0, 12, 0.0)
+
+
+def test_a_held_job_is_no_demand() -> None:
+    a, _ = board().tenants
+    assert a["demand_gpus"] == 4
+
+
+def test_the_board_says_what_is_left_alone_and_which_nodes_are_out() -> None:
+    assert board().left_alone == ({"job": "99", "reason": "asks for no GPU"},)
+    assert board().nodes_out == ({"node": "n2", "why": "DRAIN"},)
+    assert board().total_gpus == 8
+
+
+def test_notes_of_plan_and_guard_are_both_told() -> None:
+    assert board(note="the policy was late", guard="3 acts wait").note == "the policy was late 3 acts wait"
+    assert board().note == ""
+
+
+def test_a_published_board_reads_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "board.json"
+    drawn = board(dry_run=True)
+    path.write_text(json.dumps(drawn.document()))
+    back = read_board(path)
+    assert back.document() == json.loads(json.dumps(drawn.document()))
+    assert back.find("1") == json.loads(json.dumps(drawn.find("1")))
+    assert back.dry_run
+
+
+def test_the_document_is_plain_json_without_nan() -> None:
+    json.dumps(board().document(), allow_nan=False)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"v": 99}', '{"v": 1}', '{"v": 1, "time": 3, "odd": 1}'])
+def test_something_that_is_no_board_is_one_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "board.json"
+    path.write_text(text)
+    with pytest.raises(StoreError, match=r"board\.json"):
+        read_board(path)
+
+
+def test_a_board_that_is_not_there_is_one_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_board(tmp_path / "none.json")
+
+
+def test_an_empty_cluster_has_a_board() -> None:
+    empty: Snapshot = snapshot(time=NOW, nodes={"n1": 8})
+    nothing = np.zeros(0, dtype=np.int64)
+    plan = Plan(nothing.astype(np.int8), nothing, nothing, np.zeros(0), Placement.none(), ())
+    record = TickRecord(1, NOW, "p", {}, LeaseTerms(), 0, empty, plan, (), (), {})
+    assert draw(record, Standing.new(NOW)).jobs == ()
