@@ -32,7 +32,7 @@ from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
 
-_BUSY_SECONDS = 0.25  # between looks while somebody is asked, requeued or about to start
+_BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
 _FREE_TRIES = 15
@@ -194,10 +194,12 @@ class Daemon:
         due = began + terms.interval
         busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
         if busy.any() and not (self.rules.dry_run or self.places.paused.exists()):
-            due = min(due, now + max(_BUSY_SECONDS, self.last_tick_seconds))
+            due = min(due, now + max(_BUSY_SECONDS, 2 * self.last_tick_seconds))
         ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
         if len(ends):
             due = min(due, float(ends.min()))
+        if not terms.grants_at(now):
+            due = min(due, terms.next_end(now))
         return max(due, now + 0.05)
 
     # -- beside the ticks ---------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy import Policy, View
-from slurm_fair.policy.check import objections, standstill
+from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, settle
 from slurm_fair.reconcile.guard import oddity
@@ -169,13 +169,15 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
 
 
 def _with_users(events: Iterable[Event], snapshot: Snapshot) -> list[Event]:
-    """Submissions with the name of the user, which the ledger has no use for and reports do."""
+    """Beginnings and ends with the user's name and Slurm's final state: reports want what the ledger does not."""
     jobs = snapshot.jobs
     named = []
     for event in events:
-        row = int(find(jobs.key, np.array([event.key]))[0]) if event.kind == "submitted" else -1
-        user = {"user": snapshot.users[jobs.user[row]]} if row >= 0 else {}
-        named.append(replace(event, detail={**event.detail, **user}) if user else event)
+        row = int(find(jobs.key, np.array([event.key]))[0]) if event.kind in ("submitted", "finished") else -1
+        more = {"user": snapshot.users[jobs.user[row]]} if row >= 0 else {}
+        if row >= 0 and jobs.state[row] == JobState.DONE:
+            more["state"] = snapshot.reasons[row]
+        named.append(replace(event, detail={**event.detail, **more}) if more else event)
     return named
 
 
@@ -217,7 +219,9 @@ def decide(view: View, rules: Rules, clock: Clock) -> Plan:
     late = clock.now() - began
     if late > rules.plan_limit_seconds:
         return standstill(view, f"the policy took {late:.1f} s (limit {rules.plan_limit_seconds:g} s)")
-    return standstill(view, f"the plan cannot be: {wrong}") if wrong else plan
+    if wrong:
+        return standstill(view, f"the plan cannot be: {wrong}")
+    return plan if view.terms.grants_at(view.now) else postponed(plan)
 
 
 def reconcile(

@@ -32,7 +32,7 @@ FILES = (
     "tests/slurm/test_speed.py",
     "tests/slurm/test_demo.py",
 )
-MORE_PACKAGES = ("ca-certificates", "python3", "python3-venv")
+MORE_PACKAGES = ("ca-certificates", "mount", "python3", "python3-venv")
 BUILD_SECONDS, INSTALL_SECONDS, FILE_SECONDS = 1200.0, 900.0, 1800.0
 # A mirror that is a snapshot stays good when its Release file says that it is old.
 APT_OPTIONS = (
@@ -40,9 +40,10 @@ APT_OPTIONS = (
     'Acquire::Languages "none"',
     'APT::Install-Recommends "false"',
 )
-# The shell stays as the first process of its name space: it collects what daemons leave behind.
+# A folder that is mounted on itself can be a root with mounts of its own. The shell stays as the first process of
+# its name space: it collects what daemons leave behind.
 ENTER = (
-    'mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && mount -t proc proc "$0/proc" || exit 125; '
+    'mount --bind "$0" "$0" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && mount -t proc proc "$0/proc" || exit 125; '
     'chroot "$0" "$@"; code=$?; exit $code'
 )
 SPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
@@ -50,7 +51,7 @@ SPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "
 MACHINE_FILES = (
     "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/pip.conf", "etc/ssl/certs/ca-certificates.crt",
 )  # fmt: skip
-MACHINE_VARIABLES = re.compile(r"PIP_|SSL_CERT_|REQUESTS_CA_BUNDLE$|(https?|no|all)_proxy$", re.IGNORECASE)
+MACHINE_VARIABLES = re.compile(r"PIP_(?!FIND_LINKS)|SSL_CERT_|REQUESTS_CA_BUNDLE$|(https?|no|all)_proxy$", re.IGNORECASE)
 NOT_COPIED = (".git", ".venv", ".*_cache", "__pycache__", "*.egg-info", ".hypothesis", "build", "dist")
 PYTHON = "/opt/venv/bin/python"
 

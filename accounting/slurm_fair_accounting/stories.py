@@ -21,6 +21,9 @@ class Lease:
     ended_by: str = ""
 
 
+_SAME_START_SECONDS = 1.0
+
+
 @dataclass(slots=True)
 class Story:
     """One life of a job: from its submission to its end; a key that Slurm uses again begins another one."""
@@ -71,7 +74,10 @@ class Story:
         self.finished = {"end": event.time, **event.detail}
 
     def _granted(self, event: Event) -> None:
-        self.leases.append(Lease(_number(event, 1), _nodes(event), event.time))
+        lease = Lease(_number(event, 1), _nodes(event), event.time)
+        if self.runs and event.time - self.runs[-1][0] <= _SAME_START_SECONDS:
+            lease.start = self.runs[-1][0]  # Slurm's whole second may lie before the grant
+        self.leases.append(lease)
 
     def _adopted(self, event: Event) -> None:
         start = float(event.detail.get("start", event.time))

@@ -107,13 +107,13 @@ class Daemon:
 
 
 def last_words(log: Path) -> str:
-    """The last complaint in a log, else its last line."""
+    """The last two complaints in a log, else its last line: newer releases end with a general one."""
     try:
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
         lines = []
     complaints = [line for line in lines if "fatal" in line.lower() or "error" in line.lower()]
-    return (complaints or lines or ["it said nothing"])[-1]
+    return "; ".join(complaints[-2:] or lines[-1:] or ["it said nothing"])
 
 
 def socket_answers(path: Path) -> bool:

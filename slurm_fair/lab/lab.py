@@ -292,10 +292,11 @@ def _clean_up(owner_pid: int, folder: Path, remove: bool) -> None:
 
 
 def _fresh_folder(spec: LabSpec) -> Path:
-    """A name that nobody has, below $TMPDIR unless that makes the paths of Unix sockets too long."""
+    """A name that nobody has, below $TMPDIR unless that is closed to others (munged refuses it) or too long."""
     for parent in (tempfile.gettempdir(), "/tmp"):
         folder = Path(parent, f"lab-{secrets.token_hex(4)}").absolute()
-        if longest_socket_path(folder, spec.node_names) <= SOCKET_PATH_BYTES:
+        open_to_all = all(above.stat().st_mode & 0o001 for above in folder.parents)
+        if open_to_all and longest_socket_path(folder, spec.node_names) <= SOCKET_PATH_BYTES:
             break
     return folder
 

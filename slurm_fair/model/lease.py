@@ -33,12 +33,25 @@ class LeaseTerms:
     aligned: bool = True
     start_timeout: float = 60.0
 
+    @property
+    def _lead(self) -> float:
+        """An aligned lease is at least this long, and nothing is granted so shortly before an end."""
+        return min(self.interval, self.term / 4)
+
     def end_for(self, start: float) -> float:
         """When a lease that starts now ends; aligned leases end together, at multiples of the term."""
         if not self.aligned:
             return start + max(self.term, self.min_runtime)
-        least = max(self.min_runtime, min(self.interval, self.term / 4))
-        return math.ceil((start + least) / self.term) * self.term
+        return math.ceil((start + max(self.min_runtime, self._lead)) / self.term) * self.term
+
+    def grants_at(self, now: float) -> bool:
+        """Whether leases may be granted now. Shortly before a common end they may not: such a lease would last
+        past it, and a few small ones each time would keep a gang that needs whole nodes waiting for ever."""
+        return not self.aligned or self.next_end(now) - now > self._lead
+
+    def next_end(self, now: float) -> float:
+        """The next common end of aligned leases."""
+        return (math.floor(now / self.term) + 1) * self.term
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,9 @@ class Snapshot:
     held: Placement  # GPUs that jobs hold now, by row of `jobs`
     wanted: Placement  # nodes that a user asked for by name (gpus = 0), by row of `jobs`
     barred: Placement  # nodes that a user excluded (gpus = 0), by row of `jobs`
-    reasons: tuple[str, ...]  # Slurm's own reason word per row of `jobs`
+    reasons: tuple[
+        str, ...
+    ]  # Slurm's own word per row of `jobs`: its reason, or the final state of one that is over
     left_alone: tuple[LeftAlone, ...] = ()
     qos: tuple[str, ...] = ()  # QOS per row of `jobs`, where the cluster knows such a thing
 

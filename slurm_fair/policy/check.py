@@ -64,3 +64,17 @@ def standstill(view: View, note: str) -> Plan:
         view.memory,
         note,
     )
+
+
+def postponed(plan: Plan) -> Plan:
+    """The plan without what is new in it: grants, and the revocations that make room for them."""
+    granted, revoked = plan.verdict == Verdict.GRANT, plan.verdict == Verdict.REVOKE
+    if not (granted | revoked).any():
+        return plan
+    verdict = np.where(granted, Verdict.WAIT, np.where(revoked, Verdict.KEEP, plan.verdict))
+    return plan.with_columns(
+        verdict=verdict.astype(np.int8),
+        reason=np.where(granted | revoked, len(plan.reasons), plan.reason),
+        reasons=(*plan.reasons, "leases end in a moment: decided then"),
+        places=Placement.none(),
+    )

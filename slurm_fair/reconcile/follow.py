@@ -76,7 +76,11 @@ def _started(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
         return leases
     seen = (leases.phase == LeasePhase.GRANTED) & (snapshot.jobs.state[row] != JobState.WAITING)
     start = np.where(seen, snapshot.jobs.start[row], leases.start)
-    ends = _ends(terms, np.maximum(snapshot.jobs.start[row], leases.granted), seen)
+    # An aligned lease keeps the common end that it was granted for, however long its GPUs took to come free.
+    late = seen & ((leases.end <= snapshot.time) | (not terms.aligned))
+    ends = np.where(
+        late, _ends(terms, np.maximum(snapshot.jobs.start[row], leases.granted), late), leases.end
+    )
     return leases.with_columns(
         phase=np.where(seen, np.int8(LeasePhase.RUNNING), leases.phase),
         start=start,

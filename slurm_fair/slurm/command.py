@@ -23,6 +23,10 @@ _FIXED = {
     "SLURM_BITSTR_LEN": "0",  # task lists of arrays in full
 }
 
+# Else squeue folds the waiting tasks of an array into one row, whatever their restarts, nodes and begin times.
+# Newer releases have only the second: it lists each task of an array by itself.
+BY_RECORD, BY_TASK = "--array-unique", "--array"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -57,6 +61,7 @@ class Commands:
     timeout_seconds: float = 20.0
     bin_dir: Path | None = None
     calls: int = 0
+    unfold: str = BY_RECORD
     _paths: dict[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
@@ -104,6 +109,14 @@ class Commands:
         except OSError as problem:  # no memory or process to spare, or Slurm is being replaced under us
             return Answer(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
         return Answer(full, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+
+    def squeue(self, *argv: str) -> Answer:
+        """Every job in every state, nothing folded: `unfold` says how arrays are listed in the answer."""
+        answer = self.run("squeue", "-h", "-a", "-t", "all", self.unfold, *argv)
+        if self.unfold == BY_RECORD and answer.code and f"unrecognized option '{BY_RECORD}'" in answer.err:
+            self.unfold = BY_TASK
+            return self.squeue(*argv)
+        return answer
 
     def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> Answer:
         """Run a command that would repeat itself, and end it when its standard error says enough."""

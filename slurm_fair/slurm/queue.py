@@ -13,7 +13,8 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
 from slurm_fair.slurm import words
-from slurm_fair.slurm.command import Answer, Commands, only_ids
+from slurm_fair.slurm.command import BY_TASK, Answer, Commands, only_ids
+from slurm_fair.slurm.tasks import TaskRows
 
 BETWEEN, ROW_END = "\x1f", "\x1e"
 
@@ -25,9 +26,6 @@ FIELDS = (
     "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation",
 )  # fmt: skip
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
-
-# Else squeue folds the waiting tasks of an array into one row, whatever their restarts, nodes and begin times.
-_SPLIT = "--array-unique"
 
 NO_TASK, UNSPLIT = -1, -2
 _MANY_NAMES = 20_000
@@ -94,14 +92,18 @@ class Queue:
     gpu_types: Names = field(default_factory=Names)
     task_lists: list[Ints] = field(default_factory=list)
     array_limits: dict[int, int] = field(default_factory=dict)  # by base; tasks of their own do not show it
+    _task_rows: TaskRows = field(init=False)
     _task_texts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _lines: dict[str, int] = field(default_factory=dict)
     _parsed: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, RAW))
 
+    def __post_init__(self) -> None:
+        self._task_rows = TaskRows(self.commands, BETWEEN)
+
     def read(self, ids: Sequence[str] = ()) -> NDArray[np.void] | str:
         """Every listed job (or some ids) as RAW rows, or why the answer is not valid."""
         only = ("-j", only_ids(ids)) if ids else ()
-        answer = self.commands.run("squeue", "-h", "-a", "-t", "all", _SPLIT, *only, "-O", _FORMAT)
+        answer = self.commands.squeue(*only, "-O", _FORMAT)
         if ids and not answer.whole and "Invalid job id" in answer.err:
             return np.zeros(0, RAW)  # the only id asked for is gone from memory
         if not answer.whole:
@@ -116,6 +118,8 @@ class Queue:
         if lines.pop().strip():
             raise SlurmTextError("the last row is cut off")
         lines = [line.lstrip("\n") for line in lines]
+        if self.commands.unfold == BY_TASK:
+            lines = self._task_rows.by_record(lines, ask_limits=remember)
         if remember:
             self._forget_if_grown(len(lines))
         fresh = [line for line in lines if line not in self._lines]
@@ -159,7 +163,8 @@ class Queue:
         return (
             record, base, task, tasks, limit, not words.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
             self.qos.number(f["QOS"]), self.users.number(f["UserName"]), self.accounts.number(f["Account"]),
-            self.partitions.number(f["Partition"]), self.reasons.number(f["Reason"]),
+            self.partitions.number(f["Partition"]),
+            self.reasons.number(f["State" if state is JobState.DONE else "Reason"]),
             self.node_lists.number(f["NodeList"]), self.node_lists.number(f["ReqNodes"]),
             self.reservations.number(f["Reservation"]), self.gpu_types.number(kind) if kind else -1,
             int(state), gpus, per_node, max(words.number(f["NumNodes"]), 1),

@@ -36,10 +36,7 @@ def ask_text(commands: Commands, ids: Sequence[int], columns: str) -> dict[int, 
 
 def _ask(commands: Commands, ids: Sequence[int], columns: str) -> Answer:
     letters = BETWEEN.join(f"%{letter}" for letter in f"A{columns}")
-    return commands.run(
-        "squeue", "-h", "-a", "-t", "all", "--array-unique", "-j", only_ids([str(record) for record in ids]),
-        "-o", f"{letters}{ROW_END}",
-    )  # fmt: skip
+    return commands.squeue("-j", only_ids([str(record) for record in ids]), "-o", f"{letters}{ROW_END}")
 
 
 def _read(text: str, asked: set[int], columns: int) -> dict[int, list[str]] | None:
@@ -51,7 +48,8 @@ def _read(text: str, asked: set[int], columns: int) -> dict[int, list[str]] | No
     for row in rows:
         record, *fields = row.split(BETWEEN, columns)
         plain = record.isascii() and record.isdigit() and len(record) <= 10
-        if not plain or len(fields) != columns or int(record) in found or ROW_END in row:
+        if not plain or len(fields) != columns or ROW_END in row:
             return None
-        found[int(record)] = fields
+        if found.setdefault(int(record), fields) != fields:  # tasks of one record repeat its text
+            return None
     return {record: fields for record, fields in found.items() if record in asked}

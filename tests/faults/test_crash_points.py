@@ -129,14 +129,18 @@ def converges(site: Site, told: str) -> None:
         site.world.clock.advance(1.0)
         site.world.catch_up()
     check_converged(site, told)
-    site.run(1.2 * TERMS.term)
+    site.run(TERMS.term)
     check_nothing_is_broken(site, told)
     used = sum(gpus for r in site.world.living() for gpus in r.on.values())
     promised = site.standing.leases.phase == LeasePhase.GRANTED
     assert used + int(site.standing.leases.gpus[promised].sum()) >= 6, f"{told}: {used} of 8 GPUs are used"
 
 
-SINGLES = [Death(point, verb, time) for point, verb, time in product(POINTS, VERBS, (1, 2))]
+SINGLES = [
+    Death(point, verb, time)
+    for point, verb, time in product(POINTS, VERBS, (1, 2))
+    if time == 1 or verb in (Verb.OPEN, Verb.CLOSE)
+]
 
 
 def test_every_verb_is_used_by_the_scenario() -> None:
@@ -152,14 +156,14 @@ def test_every_verb_is_used_by_the_scenario() -> None:
 def test_a_controller_may_die_at_any_boundary_of_any_act(point: str, gate: str) -> None:
     for death in (d for d in SINGLES if d.point == point):
         site = busy_site(gate)
-        assert deaths_of(site, [death], 2.2 * TERMS.term) == 1, f"{death} never came"
+        assert deaths_of(site, [death], 2.1 * TERMS.term) == 1, f"{death} never came"
         converges(site, f"{gate}: {death}")
 
 
 @pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("second", POINTS)
 def test_the_controller_after_it_may_die_at_its_first_act(second: str, gate: str) -> None:
-    for verb, point in product(VERBS, ("after_intent", "before_exec", "after_exec")):
+    for verb, point in product(VERBS, ("before_exec", "after_exec")):
         site = busy_site(gate)
         deaths = [Death(point, verb), Death(second)]
         assert deaths_of(site, deaths, 1.7 * TERMS.term) == 2

@@ -45,4 +45,5 @@ def new_site(scenario_lab: Lab) -> Iterator[Callable[..., Site]]:
             site.assert_clean()
     finally:
         for site in sites:
+            print(site.said()[-4000:])  # shown when the test failed
             site.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pwd
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -276,24 +278,13 @@ def test_sigterm_ends_the_daemon_in_good_order(new_site: Callable[..., Site]) ->
 # -- rights ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def operator(scenario_lab: object) -> str:
-    """A Unix user that is nothing but a Slurm Operator; the checkout and Python must be readable for it."""
-    who = "daemon"
-    probe = subprocess.run(
-        [sys.executable, "-c", "import slurm_fair.cli"], cwd=REPOSITORY, user=who, group=who, extra_groups=[],
-        capture_output=True,
-    )  # fmt: skip
-    if probe.returncode:
-        pytest.skip(f"user {who} cannot read the checkout or Python")
-    return who
-
-
 @BOTH_GATES
 def test_an_operator_without_any_other_right_runs_the_controller(
-    new_site: Callable[..., Site], operator: str, gate: str
+    new_site: Callable[..., Site], gate: str
 ) -> None:
-    site = new_site(gate, LEASE, account=operator).start()
+    site = new_site(gate, LEASE, account="daemon").start()
+    assert site.process is not None
+    assert Path(f"/proc/{site.process.pid}").stat().st_uid == pwd.getpwnam("daemon").pw_uid
     first = site.submit(ALL_GPUS, user=USER).runs()
     second = site.submit(ALL_GPUS, tenant="speech", user="news").runs()
     assert first.now().restarts == 1

@@ -108,13 +108,29 @@ def test_a_rolling_lease_lasts_a_term_from_its_start() -> None:
     assert after.end.tolist() == [4992.0 + 900.0]
 
 
-def test_a_lease_that_begins_shortly_before_the_boundary_ends_at_the_next_one() -> None:
-    """Nobody is started to be stopped again within an interval."""
+def test_a_lease_keeps_the_common_end_that_it_was_granted_for() -> None:
+    """However long its GPUs took to come free: past the end it would keep whole gangs waiting."""
     boundary = 5400.0
     after, _ = follow(
-        leases(promised(granted=boundary - 6)), seen(run(start=boundary - 5), time=5396.0), TERMS
+        leases(promised(granted=boundary - 600)), seen(run(start=boundary - 5), time=5396.0), TERMS
+    )
+    assert after.end.tolist() == [boundary]
+
+
+def test_a_lease_that_starts_after_its_common_end_gets_the_next_one() -> None:
+    boundary = 5400.0
+    after, _ = follow(
+        leases(promised(granted=boundary - 600)), seen(run(start=boundary + 2), time=5404.0), TERMS
     )
     assert after.end.tolist() == [boundary + 900.0]
+
+
+@pytest.mark.parametrize(
+    ("seconds_before_the_end", "granted"),
+    [(600.0, True), (11.0, True), (9.0, False), (0.5, False), (0.0, True)],
+)
+def test_nothing_is_granted_shortly_before_a_common_end(seconds_before_the_end: float, granted: bool) -> None:
+    assert LeaseTerms().grants_at(5400.0 - seconds_before_the_end) is granted
 
 
 def test_a_job_that_runs_without_a_lease_is_adopted() -> None:

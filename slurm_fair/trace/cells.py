@@ -1,0 +1,94 @@
+"""One cell of a table as a value, or a BadCell that says what it should be."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from slurm_fair.trace.faults import BadCell, shown
+
+# Far beyond any cluster or century, and small enough that products and sums stay exact.
+MOST = 1e12
+_MOST_TEXT = 200
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_WHOLE = re.compile(r"[0-9]{1,12}(?:\.0{1,9})?")
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    if _NUMBER.fullmatch(text) is None:
+        words = "is empty: give a number" if not text.strip() else f"{shown(text)} is no number"
+        raise BadCell(words)
+    value = float(text)
+    if not -MOST <= value <= MOST:
+        raise BadCell(f"{shown(text)} is beyond {MOST:g}")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    value = number(text)
+    if not value > 0:
+        raise BadCell(f"{shown(text)} must be above 0")
+    return value
+
+
+def not_negative(text: str) -> float:
+    """A number of 0 or more."""
+    value = number(text)
+    if value < 0:
+        raise BadCell(f"{shown(text)} must be 0 or more")
+    return value + 0.0  # -0 is 0
+
+
+def whole(text: str) -> int:
+    """A whole number of 0 or more; `4.0` is one too."""
+    if _WHOLE.fullmatch(text) is None:
+        raise BadCell(f"{shown(text)} is no whole number of 0 or more")
+    return int(text.partition(".")[0])
+
+
+def positive_or_nan(text: str) -> float:
+    """A number above 0; NaN where it is not given."""
+    return positive(text) if text else math.nan
+
+
+def not_negative_or_nan(text: str) -> float:
+    """A number of 0 or more; NaN where it is not given."""
+    return not_negative(text) if text else math.nan
+
+
+def positive_or_one(text: str) -> float:
+    """A number above 0; 1 where it is not given."""
+    return positive(text) if text else 1.0
+
+
+def whole_or_zero(text: str) -> int:
+    """A whole number; 0 where it is not given."""
+    return whole(text) if text else 0
+
+
+def words(text: str) -> str:
+    """A printable text of a sane length, which may be empty."""
+    if not text.isprintable():
+        raise BadCell(f"{shown(text)} holds characters that cannot be printed")
+    if len(text) > _MOST_TEXT:
+        raise BadCell(f"{shown(text)} is longer than {_MOST_TEXT} characters")
+    return text
+
+
+def name(text: str) -> str:
+    """A printable text that is not empty."""
+    if not text:
+        raise BadCell("is empty: give a name")
+    return words(text)
+
+
+def choices(text: str) -> tuple[int, ...]:
+    """`1|2|4`: numbers of GPUs that the job could run with, ascending; () where none are given."""
+    if not text:
+        return ()
+    sizes = {whole(part.strip()) for part in text.split("|")}
+    if 0 in sizes:
+        raise BadCell(f"{shown(text)} must be numbers of GPUs above 0 with | between them")
+    return tuple(sorted(sizes))

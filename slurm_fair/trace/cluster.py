@@ -1,0 +1,191 @@
+"""The machines of a simulated cluster: `[[nodes]]` tables of a TOML file, or so many GPUs all alike.
+
+[[nodes]]
+name = "n[001-064]"   # one name, or several with ranges in brackets
+gpus = 8
+type = "a100"
+rack = "r1"
+speed = 1.0           # against the reference type of the trace's run times
+cpus = 96
+memory_gb = 512
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.errors import ConfigError
+from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
+from slurm_fair.trace.cells import MOST
+from slurm_fair.trace.faults import nearest, shown
+from slurm_fair.trace.files import reading
+
+_KEYS: dict[str, Any] = {
+    "name": "", "gpus": 0, "type": "gpu", "rack": "", "speed": 1.0, "cpus": 0, "memory_gb": 0.0,
+}  # fmt: skip
+_NEEDED = ("name", "gpus")
+_MOST_NODES = 200_000
+_PART = re.compile(r"[A-Za-z0-9_.-]*")
+_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Machines(Columns):
+    """One row per node."""
+
+    names: tuple[str, ...]
+    gpus: Ints
+    gpu_type: Ints  # index into gpu_types
+    rack: Ints  # index into racks
+    speed: Floats
+    cpus: Ints  # 0 = not limited
+    memory_gb: Floats  # 0 = not limited
+    gpu_types: tuple[str, ...]
+    racks: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @property
+    def total_gpus(self) -> int:
+        """All of them."""
+        return int(self.gpus.sum())
+
+    @property
+    def capacity(self) -> float:
+        """GPUs in terms of the reference type."""
+        return float((self.gpus * self.speed).sum())
+
+
+def uniform(gpus: int, gpus_per_node: int = 8) -> Machines:
+    """GPUs all alike, on as many nodes as they need; the last node has the rest."""
+    if not 0 < gpus <= _MOST_NODES or gpus_per_node <= 0:
+        raise ConfigError(
+            f"{gpus} GPUs, {gpus_per_node} a node: both must be above 0 and below {_MOST_NODES}"
+        )
+    count = -(-gpus // gpus_per_node)
+    sizes = np.minimum(gpus_per_node, gpus - gpus_per_node * np.arange(count))
+    digits = len(str(count))
+    zeros = np.zeros(count, dtype=np.int64)
+    return Machines(
+        names=tuple(f"n{number:0{digits}}" for number in range(1, count + 1)),
+        gpus=sizes.astype(np.int64),
+        gpu_type=zeros,
+        rack=zeros,
+        speed=np.ones(count),
+        cpus=zeros,
+        memory_gb=np.zeros(count),
+        gpu_types=("gpu",),
+        racks=("",),
+    )
+
+
+def read_machines(path: Path) -> Machines:
+    """The nodes of a cluster file; unknown keys are refused with the nearest known one."""
+    with reading(path) as text:
+        whole = text.read()
+    try:
+        tree = tomllib.loads(whole)
+    except ValueError as problem:
+        raise ConfigError(f"{path}: not TOML: {problem}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply: write [[nodes]] tables with plain keys") from None
+    for key in tree:
+        if key != "nodes":
+            raise ConfigError(f"{path}: unknown key {shown(key)}; write [[nodes]] tables")
+    tables = tree.get("nodes")
+    if not isinstance(tables, list) or not tables:
+        raise ConfigError(f"{path}: no [[nodes]] table: give name and gpus of at least one")
+    groups = [_group(group, f"{path}: nodes table {at}") for at, group in enumerate(tables, start=1)]
+    return _machines([(name, group) for group in groups for name in group["name"]], path)
+
+
+def _machines(nodes: list[tuple[str, Mapping[str, Any]]], path: Path) -> Machines:
+    names = [name for name, _ in nodes]
+    twice = next((name for at, name in enumerate(sorted(names)[1:]) if sorted(names)[at] == name), None)
+    if twice is not None:
+        raise ConfigError(f"{path}: node {twice} is there twice: give each node its own name")
+    types = sorted({group["type"] for _, group in nodes})
+    racks = sorted({group["rack"] for _, group in nodes})
+    return Machines(
+        names=tuple(names),
+        gpus=np.array([group["gpus"] for _, group in nodes], dtype=np.int64),
+        gpu_type=np.array([types.index(group["type"]) for _, group in nodes], dtype=np.int64),
+        rack=np.array([racks.index(group["rack"]) for _, group in nodes], dtype=np.int64),
+        speed=np.array([group["speed"] for _, group in nodes], dtype=np.float64),
+        cpus=np.array([group["cpus"] for _, group in nodes], dtype=np.int64),
+        memory_gb=np.array([group["memory_gb"] for _, group in nodes], dtype=np.float64),
+        gpu_types=tuple(types),
+        racks=tuple(racks),
+    )
+
+
+def _group(group: Any, where: str) -> dict[str, Any]:
+    """The keys of one table, each of its kind."""
+    if not isinstance(group, dict):
+        raise ConfigError(f"{where}: must be a table: write [[nodes]]")
+    for key in group:
+        if key not in _KEYS:
+            raise ConfigError(f"{where}: unknown key {shown(key)}; {nearest(key, _KEYS)}")
+    for key in _NEEDED:
+        if key not in group:
+            raise ConfigError(f"{where}: {key} is missing: each table needs {' and '.join(_NEEDED)}")
+    checked = {key: _checked(group.get(key, usual), usual, f"{where}: {key}") for key, usual in _KEYS.items()}
+    if checked["gpus"] == 0:
+        raise ConfigError(f"{where}: gpus must be above 0")
+    if checked["speed"] == 0:
+        raise ConfigError(f"{where}: speed must be above 0")
+    return checked | {"name": expand(checked["name"], f"{where}: name")}
+
+
+def _checked(value: Any, usual: Any, where: str) -> Any:
+    if isinstance(usual, str):
+        if not isinstance(value, str) or not value.isprintable():
+            raise ConfigError(f"{where} must be a printable text")
+        return value
+    wanted = "a whole number" if isinstance(usual, int) else "a number"
+    fits = isinstance(value, int if isinstance(usual, int) else (int, float)) and not isinstance(value, bool)
+    if not fits or not 0 <= value <= MOST:
+        raise ConfigError(f"{where} must be {wanted} of 0 or more, not {shown(repr(value)[:80])}")
+    return value
+
+
+def expand(text: str, where: str) -> tuple[str, ...]:
+    """Every name that `n[001-064],login` stands for, in its order."""
+    names: list[str] = []
+    for part in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+|,|.", text):
+        if part != ",":
+            names += _expand_part(part, where)
+    if not names or len(names) > _MOST_NODES:
+        raise ConfigError(f"{where}: {shown(text)} stands for {len(names)} nodes; 1 to {_MOST_NODES} can be")
+    return tuple(names)
+
+
+def _expand_part(part: str, where: str) -> list[str]:
+    names = [""]
+    for piece in re.split(r"(\[[^\[\]]*\])", part.strip()):
+        ends = _numbers(piece, where) if piece.startswith("[") and piece.endswith("]") else [piece]
+        if len(names) * len(ends) > _MOST_NODES:
+            raise ConfigError(f"{where}: {shown(part)} stands for more than {_MOST_NODES} nodes")
+        names = [f"{name}{end}" for name in names for end in ends]
+    if not names[0] or _PART.fullmatch(names[0]) is None:
+        raise ConfigError(f'{where}: {shown(part)} is no node name; write it like "n[001-064]"')
+    return names
+
+
+def _numbers(piece: str, where: str) -> list[str]:
+    numbers: list[str] = []
+    for span in piece[1:-1].split(","):
+        match = _RANGE.fullmatch(span.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if match is None or last < first or len(numbers) + last - first >= _MOST_NODES:
+            raise ConfigError(f'{where}: {shown(span)} is no range that can be; write it like "n[001-064]"')
+        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
+    return numbers

@@ -1,0 +1,53 @@
+"""Rows that cannot be used: where, which column, what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from slurm_fair.errors import InputError
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One bad row; `place` follows the file's name: `:12`, or `: entry 12` where lines say nothing."""
+
+    place: str
+    column: str
+    what: str
+
+    def words(self, path: object) -> str:
+        """As a person reads it."""
+        return f"{path}{self.place}: {self.column}: {self.what}"
+
+
+class BadCell(InputError):
+    """A cell that cannot be read; the column is added by whoever knows it."""
+
+    def __init__(self, what: str, column: str = "") -> None:
+        super().__init__(what)
+        self.what, self.column = what, column
+
+
+def shown(text: str) -> str:
+    """A foreign text in quotes, cut short, without what could move a terminal's cursor."""
+    clean = "".join(letter if letter.isprintable() else "?" for letter in text[: _MOST_SHOWN + 1])
+    return f"'{clean[:_MOST_SHOWN]}...'" if len(clean) > _MOST_SHOWN else f"'{clean}'"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as a question, or all of them."""
+    names = list(known)
+    close = difflib.get_close_matches(name[:_MOST_SHOWN], names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
+
+
+def refuse(path: object, faults: Sequence[Fault], cure: str = "--skip-bad leaves bad rows out") -> None:
+    """Raise for the first bad row, and say how many more there are."""
+    if not faults:
+        return
+    more = f" ({len(faults) - 1} more bad rows follow; {cure})" if len(faults) > 1 else f" ({cure})"
+    raise InputError(faults[0].words(path) + more)

@@ -1,0 +1,69 @@
+"""Trace CSV in: every bad row is refused with its place and its cure, or left out and counted when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from slurm_fair.errors import InputError
+from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.faults import BadCell, Fault, refuse
+from slurm_fair.trace.table import REQUIRED, Trace
+from slurm_fair.trace.tabular import table
+from slurm_fair.trace.throughputs import Throughputs
+
+OTHER_NAMES = {"static_duration_s": "declared_s", "application": "model"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A trace and what is not in it: bad rows, and what its source lists that is no GPU job, by reason."""
+
+    trace: Trace
+    bad: tuple[Fault, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_trace(
+    path: Path,
+    *,
+    skip_bad: bool = False,
+    throughputs: Throughputs | None = None,
+    need_durations: bool = True,
+) -> Reading:
+    """The jobs of a .csv or .csv.gz; InputError names the first bad row unless bad rows are to be skipped."""
+    bad: list[Fault] = []
+    with table(path, REQUIRED, OTHER_NAMES) as rows:
+        collector = Collector(rows.columns, Rules(throughputs, need_durations))
+        for row in rows.rows:
+            fault = row if isinstance(row, Fault) else try_add(collector, *row)
+            if fault:
+                bad.append(fault)
+    return finished(path, collector, bad, skip_bad)
+
+
+def try_add(collector: Collector, place: str, row: list[str]) -> Fault | None:
+    """Add a row, or say what is wrong with it."""
+    try:
+        collector.add(place, row)
+    except BadCell as wrong:
+        return Fault(place, wrong.column or "row", wrong.what)
+    return None
+
+
+def finished(
+    path: Path,
+    collector: Collector,
+    bad: list[Fault],
+    skip_bad: bool,
+    left_out: Mapping[str, int] | None = None,
+) -> Reading:
+    """What was collected, once the bad rows are dealt with; a trace without jobs is refused."""
+    if not skip_bad:
+        refuse(path, bad)
+    if not len(collector):
+        first = f": {bad[0].words('first bad row ').strip()}" if bad else ""
+        reasons = "".join(f", {count} {why}" for why, count in (left_out or {}).items())
+        raise InputError(f"{path}: no job in it ({len(bad)} bad rows{reasons}){first}: give at least one")
+    return Reading(collector.trace(), tuple(bad), left_out or {})

@@ -1,0 +1,87 @@
+"""Tables with a header: its columns are checked once, each row for its number of cells."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from slurm_fair.errors import InputError
+from slurm_fair.trace.faults import Fault, nearest, shown
+from slurm_fair.trace.files import reading
+
+# A place behind the file's name (`:12`) and the row's cells, stripped.
+Row = tuple[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An open table: the names of its columns, and its rows, one by one."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[Row | Fault]
+
+
+@contextlib.contextmanager
+def table(
+    path: Path,
+    required: Sequence[str],
+    other_names: Mapping[str, str] | None = None,
+    separator: str = ",",
+) -> Iterator[Table]:
+    """A table from a file; `other_names` maps what a column may also be called to its name."""
+    with reading(path) as text:
+        rows = _rows(path, text, separator)
+        place, heads = next(rows, ("", []))
+        if not heads:
+            raise InputError(f"{path}: no header: its first line must name {', '.join(required)}")
+        columns = _header(f"{path}{place}", heads, required, other_names or {})
+        yield Table(columns, _even(rows, len(columns)))
+
+
+def _rows(path: Path, text: IO[str], separator: str) -> Iterator[Row]:
+    """Rows that are not blank; a quoted cell may hold line ends, so a row is placed by its first line."""
+    if separator == "|":  # sacct quotes nothing
+        reader = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE, strict=True)
+    else:
+        reader = csv.reader(text, delimiter=separator, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as problem:
+            raise InputError(f"{path}:{line}: row: not CSV ({problem}): mend its quotes") from None
+        if cells is None:
+            return
+        cells = [cell.strip() for cell in cells]
+        if cells not in ([], [""]):
+            yield f":{line}", cells
+
+
+def _even(rows: Iterator[Row], width: int) -> Iterator[Row | Fault]:
+    for place, cells in rows:
+        if len(cells) == width:
+            yield place, cells
+        else:
+            yield Fault(place, "row", f"has {len(cells)} cells, the header {width}: give one for each column")
+
+
+def _header(
+    where: str, heads: Sequence[str], required: Sequence[str], other_names: Mapping[str, str]
+) -> tuple[str, ...]:
+    columns = tuple(other_names.get(head, head) for head in heads)
+    seen: set[str] = set()
+    for at, (head, column) in enumerate(zip(heads, columns, strict=True), start=1):
+        if not head or not head.isprintable():
+            raise InputError(f"{where}: column {at} has no name that can be printed: give it one")
+        if column in seen:
+            raise InputError(f"{where}: {shown(head)}: the column is there twice: keep one of them")
+        seen.add(column)
+    for missing in (name for name in required if name not in columns):
+        free = [head for head in columns if head not in required] or list(columns)
+        raise InputError(f"{where}: no column {missing}; the header needs {', '.join(required)}; "
+                         f"{nearest(missing, free)}")  # fmt: skip
+    return columns
