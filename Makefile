@@ -5,7 +5,9 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST_ARGS ?=
+# Most tests on a real Slurm wait for it, so three run at a time; each file has a Slurm of its own.
+PROVE_ARGS ?= -n 2 --dist load
+PYTEST_ARGS ?= -n 3 --dist loadfile
 
 .PHONY: help demo test prove check format lint types layers bench install clean
 
@@ -30,7 +32,7 @@ test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when 
 
 prove: $(STAMP) ## The long proofs: hundreds of repetitions on a real Slurm; writes docs/proofs.md
 	@$(BIN)/python -m slurm_fair.lab --packages-only
-	$(BIN)/python -m tests.prove
+	$(BIN)/python -m tests.prove $(PROVE_ARGS)
 
 check: lint types layers ## What a change must pass before its tests: format, lint, types, layers
 

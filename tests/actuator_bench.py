@@ -30,7 +30,7 @@ LINE = re.compile(
     rf"|hold {_ID}|release {_ID}|requeue incomplete {_ID}|requeuehold incomplete {_ID}|exit"
 )
 ARGV = (
-    re.compile(r"squeue -h -a -t all --array-unique (-j [0-9,]+ )?(-O|-o) [A-Za-z%:,\-\x1e\x1f]+"),
+    re.compile(r"squeue -h -a -t all --array(-unique)? (-j [0-9,]+ )?(-O|-o) [A-Za-z%:,\-\x1e\x1f]+"),
     re.compile(rf"scancel( -v)? --batch --signal=(USR1|USR2|TERM)( {_ID})+"),
     re.compile(r"sprio -h -j [0-9,]+ -o [^ ]+"),
     re.compile(r"scontrol"),

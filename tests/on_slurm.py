@@ -6,9 +6,12 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from slurm_fair.lab import Lab
+from slurm_fair.slurm.words import task_list
 
 _FIELDS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "State", "Reason", "PriorityLong", "Nice", "RestartCnt",
@@ -63,12 +66,25 @@ class Slurm:
         """`scontrol update`."""
         return self.do("scontrol", "update", f"jobid={job}", *assignments)
 
+    @property
+    def release(self) -> tuple[int, int]:
+        """Such as (22, 5)."""
+        major, minor = self.lab.run("squeue", "--version").stdout.split()[-1].split(".")[:2]
+        return int(major), int(minor)
+
+    @property
+    def lists_by_record(self) -> bool:
+        """Whether squeue can list an array record by record (22.05) and not only task by task (24.11 on)."""
+        return self.release < (24, 11)
+
     def rows(self, job: str) -> list[Seen]:
         """Every record of a job or array, one row each."""
         layout = "".join(f"{name}:|," for name in _FIELDS)[:-1]
-        argv = ("squeue", "-h", "-a", "-t", "all", "--array-unique", "-j", job, "-O", layout)
+        option = "--array-unique" if self.lists_by_record else "--array"
+        argv = ("squeue", "-h", "-a", "-t", "all", option, "-j", job, "-O", layout)
         env = ("env", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0")
-        return [_seen(line) for line in self.lab.run(*env, *argv).stdout.splitlines()]
+        seen = [_seen(line) for line in self.lab.run(*env, *argv).stdout.splitlines()]
+        return seen if self.lists_by_record else _by_record(seen)
 
     def look(self, job: str) -> Seen:
         """The one row of a job or array task."""
@@ -91,6 +107,21 @@ class Slurm:
         """Cancel everything."""
         self.do("scancel", "-u", "root")
         self.do("scancel", "-u", "games")
+
+
+def _by_record(tasks: list[Seen]) -> list[Seen]:
+    """Rows of tasks that share a record as the one row that a record has."""
+    records: dict[str, list[Seen]] = {}
+    for task in tasks:
+        records.setdefault(task.record, []).append(task)
+    for shared in records.values():
+        assert len({replace(task, task="") for task in shared}) == 1, shared
+    return [
+        shared[0]
+        if len(shared) == 1
+        else replace(shared[0], task=task_list(np.array([int(task.task) for task in shared])))
+        for shared in records.values()
+    ]
 
 
 def _seen(line: str) -> Seen:

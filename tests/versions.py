@@ -1,9 +1,9 @@
 """The tests on other releases of Slurm: a Debian suite in a folder, with that suite's Slurm and Python.
 
-`python -m tests.versions --root DIR --suite trixie` (as root, on a machine with apt, mmdebstrap and unshare) builds
-the suite's system in DIR unless it is there, copies this checkout into it, runs the test files one by one and
-prints a table. Everything runs in name spaces of its own, so that no mount and no daemon outlives the run.
-What is not an option of ours is pytest's: `-k speed`, `-x`.
+`python -m tests.versions --root DIR --suite trixie` (as root, with apt, mmdebstrap and unshare) builds the suite's
+system in DIR unless it is there, copies this checkout into it, runs the test files one by one and prints a table.
+Everything runs in name spaces of its own, so that no mount and no daemon outlives the run. What is not an option
+of ours is pytest's: `-k speed`, `-x`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ APT_OPTIONS = (
 # A folder that is mounted on itself can be a root with mounts of its own. The shell stays as the first process of
 # its name space: it collects what daemons leave behind.
 ENTER = (
-    'mount --bind "$0" "$0" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && mount -t proc proc "$0/proc" || exit 125; '
+    'mount --bind "$0" "$0" && mount --rbind /dev "$0/dev" && mount --rbind /sys "$0/sys" && '
+    'mount -t proc proc "$0/proc" || exit 125; '
     'chroot "$0" "$@"; code=$?; exit $code'
 )
 SPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
@@ -51,7 +52,9 @@ SPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "
 MACHINE_FILES = (
     "etc/hosts", "etc/hostname", "etc/resolv.conf", "etc/pip.conf", "etc/ssl/certs/ca-certificates.crt",
 )  # fmt: skip
-MACHINE_VARIABLES = re.compile(r"PIP_(?!FIND_LINKS)|SSL_CERT_|REQUESTS_CA_BUNDLE$|(https?|no|all)_proxy$", re.IGNORECASE)
+MACHINE_VARIABLES = re.compile(
+    r"PIP_(?!FIND_LINKS)|SSL_CERT_|REQUESTS_CA_BUNDLE$|(https?|no|all)_proxy$", re.IGNORECASE
+)
 NOT_COPIED = (".git", ".venv", ".*_cache", "__pycache__", "*.egg-info", ".hypothesis", "build", "dist")
 PYTHON = "/opt/venv/bin/python"
 
@@ -62,9 +65,7 @@ class Root:
 
     folder: Path
 
-    def run(
-        self, *argv: str, seconds: float, quiet: bool = False
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *argv: str, seconds: float, quiet: bool = False) -> subprocess.CompletedProcess[str]:
         """One command inside, in the checkout's copy; when it ends, everything that it started has ended."""
         kept = {name: value for name, value in os.environ.items() if MACHINE_VARIABLES.match(name)}
         env = kept | {
@@ -118,7 +119,9 @@ def build(folder: Path, suite: str) -> None:
     argv = ("mmdebstrap", "--quiet", "--mode=root", "--variant=apt", *options, f"--include={wanted}", suite)
     done = subprocess.run((*argv, str(folder), mirror()), timeout=BUILD_SECONDS, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"versions: mmdebstrap failed with code {done.returncode}: remove {folder} and try again")
+        raise SystemExit(
+            f"versions: mmdebstrap failed with code {done.returncode}: remove {folder} and try again"
+        )
 
 
 def furnish(root: Root) -> None:
@@ -133,7 +136,10 @@ def furnish(root: Root) -> None:
     stamp = root.folder / "opt" / "installed"
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    for argv in (("python3", "-m", "venv", "/opt/venv"), (PYTHON, "-m", "pip", "install", "-q", "-e", ".[dev]")):
+    for argv in (
+        ("python3", "-m", "venv", "/opt/venv"),
+        (PYTHON, "-m", "pip", "install", "-q", "-e", ".[dev]"),
+    ):
         if root.run(*argv, seconds=INSTALL_SECONDS).returncode != 0:
             raise SystemExit(f"versions: {' '.join(argv)} failed in {root.folder}")
     stamp.write_text(wanted)
@@ -143,7 +149,17 @@ def test(root: Root, file: str, more: list[str]) -> Row:
     """One test file or folder in a pytest of its own."""
     report = root.folder / "tmp" / "report.xml"
     report.unlink(missing_ok=True)
-    argv = (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junit-xml=/tmp/report.xml", file, *more)
+    argv = (
+        PYTHON,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--junit-xml=/tmp/report.xml",
+        file,
+        *more,
+    )
     began = time.monotonic()
     try:
         root.run(*argv, seconds=FILE_SECONDS)
@@ -168,7 +184,9 @@ def table(rows: list[Row], root: Root) -> str:
     slurm = root.says("slurmctld", "-V").split()[-1:] or ["of unknown release"]
     known = re.search(r"[0-9]+\.[0-9]+\.[0-9]+-MariaDB|Distrib [0-9.]+", root.says("mariadbd", "--version"))
     database = known[0].removesuffix("-MariaDB").removeprefix("Distrib ") if known else "of unknown release"
-    where = f"Slurm {slurm[0]}, MariaDB {database}, {root.says('python3', '-V')}, {time.strftime('%Y-%m-%d')}."
+    where = (
+        f"Slurm {slurm[0]}, MariaDB {database}, {root.says('python3', '-V')}, {time.strftime('%Y-%m-%d')}."
+    )
     lines = [where, "", "| tests | passed | failed | skipped | seconds |", "| --- | --- | --- | --- | --- |"]
     lines += [row.line() for row in rows]
     lines += ["", *(f"* failed: `{name}`" for row in rows for name in row.failed)]
@@ -207,7 +225,9 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__)
-    parser.add_argument("--root", type=Path, required=True, metavar="DIR", help="where the system is or will be")
+    parser.add_argument(
+        "--root", type=Path, required=True, metavar="DIR", help="where the system is or will be"
+    )
     parser.add_argument("--suite", choices=SUITES, default="trixie", help="its Debian suite (trixie)")
     parser.add_argument("--file", action="append", metavar="FILE", help="only this test file; repeatable")
     parser.add_argument("--write", action="store_true", help="put the table into docs/versions.md")

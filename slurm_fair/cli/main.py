@@ -21,6 +21,7 @@ _COMMANDS = {
     "resume": "slurm_fair.cli.control:resume",
     "fail-open": "slurm_fair.cli.control:fail_open",
     "check": "slurm_fair.cli.check:check",
+    "trace": "slurm_fair.cli.trace:trace",
     "init": "slurm_fair.cli.init:init",
     "replay-tick": "slurm_fair.cli.replay:replay_tick",
     "deadman": "slurm_fair.cli.control:deadman",

@@ -154,7 +154,9 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> B
     missing = ~jobs.gated & ~own_begin & ~moved_by_user
     # Pinning splits a task off its array, so a record that several share carries no list of ours.
     pinned = jobs.pinned & ~_shared_records(jobs.record, jobs.state == JobState.WAITING)
-    due: Bools = waiting & (missing | running_out | begins_soon | pinned)
+    # Slurm does not look at what a held job waits for: the hold must give way to a begin time.
+    stuck = (jobs.blocked == Blocked.DEPENDENCY) & np.isinf(jobs.gate_until)
+    due: Bools = waiting & (missing | running_out | begins_soon | pinned | stuck)
     return due
 
 

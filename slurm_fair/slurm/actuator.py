@@ -12,7 +12,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm import gates, priority
 from slurm_fair.slurm.command import Answer, Commands
-from slurm_fair.slurm.crowded import ask_crowded, is_crowded
+from slurm_fair.slurm.crowded import ask_crowded, is_crowded, with_waiting_tasks
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.fresh import Row, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
@@ -39,6 +39,7 @@ class Actuator:
     requeue_delay: float = 121.0
     fence: Callable[[], None] = lambda: None
     _fixed: frozenset[int] = frozenset()  # records whose priority an admin has fixed, of this batch
+    _dependent: frozenset[int] = frozenset()  # records that wait for others and that we hold, of this batch
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
@@ -63,6 +64,7 @@ class Actuator:
         if isinstance(before, str):
             return dict.fromkeys(actions, (Result.REFUSED, f"{NOT_TRIED}: {before}"))
         self._fixed = self._fixed_priorities(actions, before)
+        self._dependent = self._held_dependents(actions, before)
         done = {action: (Result.REFUSED, why) for action in actions if (why := self._hinders(action, before))}
         going = [action for action in actions if action not in done]
         self.marks.set(self._marks_ahead(going, before))
@@ -123,9 +125,20 @@ class Actuator:
     def _stamp_gate(self, action: Action) -> str:
         return self.details.of(action.record, action.restarts).gate_stamp.gate
 
+    def _held_dependents(self, actions: Sequence[Action], rows: Rows) -> frozenset[int]:
+        """Slurm does not look at the dependency of a held job, so ours get a begin time for a gate instead."""
+        closing = ((action, rows.get(_which(action))) for action in actions if action.verb is Verb.CLOSE)
+        return frozenset(
+            row.record
+            for action, row in closing
+            if row and row.dependency and row.priority == 0 and self._our_hold(action, row)
+        )
+
     def _holds(self, action: Action, row: Row) -> bool:
         """Whether this job's gate is a hold: only jobs stamped at submission are ever held."""
         if self.gate != "hold" or row.record in self._fixed or len(row.tasks) > gates.MOST_TASK_TEXT:
+            return False
+        if row.dependency:
             return False
         mark = self._mark_on(action)
         return bool(self._stamp_gate(action)) or bool(mark and mark.gate_until == math.inf)
@@ -144,8 +157,9 @@ class Actuator:
             signal = self.details.of(action.record, action.restarts).gate_stamp.signal
             by_signal.setdefault(signal, []).append(action)
         done: dict[Action, tuple[Result, str]] = {}
+        arrays = with_waiting_tasks(rows)
         for signal, everybody in by_signal.items():
-            crowd = [action for action in everybody if is_crowded(action, rows)]
+            crowd = [action for action in everybody if is_crowded(action, arrays)]
             done |= ask_crowded(self.commands, signal, crowd)
             group = [action for action in everybody if action not in done]
             answer = self._signal(signal, group) if group else Answer((), 0, "", "", 0.0)
@@ -198,6 +212,8 @@ class Actuator:
         clear = mark.user_nodes if mark and mark.pinned else None
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
+            if row.record in self._dependent:
+                return gates.begin_for_hold_lines(job, action.until, clear)
             return gates.close_lines(job, action.until, clear, self._holds(action, row))
         if action.verb is Verb.OPEN:
             return gates.open_lines(job, action.nodes, soon, row.priority == 0)
@@ -247,7 +263,8 @@ class Actuator:
             return Result.UNKNOWN, after
         row = after.get(_which(action))
         if row is None:
-            return Result.UNKNOWN, "it is no longer listed"
+            # What is not listed is kept back by nobody: an array whose tasks all start has no waiting rest.
+            return Result.DONE if action.verb is Verb.FREE else Result.UNKNOWN, "it is no longer listed"
         if self._took_effect(action, row):
             return Result.DONE, ""
         if action.verb is Verb.REQUEUE and row.state == JobState.DONE:
@@ -263,6 +280,7 @@ class Actuator:
         if action.verb is Verb.CLOSE:
             held = row.priority == 0 and self._holds(action, row)
             gated = abs(row.eligible - int(action.until)) <= _SLACK_SECONDS
+            gated &= row.priority > 0 or row.record not in self._dependent
             return row.state == JobState.WAITING and (held or gated)
         if action.verb is Verb.FREE:
             kept = self._gated_by_us(action, row) and row.eligible > self.now() + 2

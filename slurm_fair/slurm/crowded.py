@@ -1,8 +1,8 @@
 """Requests to running tasks of an array that has waiting tasks too.
 
-Slurm 22.05 sends such a task its signal and then answers that the array is in transition, because its waiting
-tasks cannot be signalled; scancel believes it and sends the signal again every few seconds, for minutes. So it
-is ended as soon as it has heard that answer once for each task.
+Slurm (22.05 to 26.05) sends such a task its signal and then answers that the array is in transition, because its
+waiting tasks cannot be signalled; scancel believes it and sends the signal again every few seconds, for minutes.
+So it is ended as soon as it has heard that answer once for each task.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from slurm_fair.model import Action, Result
-from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.model import Action, JobState, Result
+from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm import gates
 from slurm_fair.slurm.command import Answer, Commands
 from slurm_fair.slurm.fresh import Rows
@@ -23,9 +23,15 @@ _LIMIT_SECONDS = 4.0  # before scancel sends the signal again
 _SENT = "transitional state"
 
 
-def is_crowded(action: Action, rows: Rows) -> bool:
-    """Whether the task's array has tasks that wait, as the same look saw it."""
-    return (pack(action.key >> TASK_BITS), True) in rows
+def with_waiting_tasks(rows: Rows) -> frozenset[int]:
+    """Arrays whose own record still waits, as the same look saw it: even its last task, no longer a list."""
+    bases = ((key >> TASK_BITS, row) for (key, _), row in rows.items())
+    return frozenset(base for base, row in bases if row.state == JobState.WAITING and row.record == base)
+
+
+def is_crowded(action: Action, arrays: frozenset[int]) -> bool:
+    """Whether the task's array is one of these."""
+    return action.key >> TASK_BITS in arrays
 
 
 def ask_crowded(

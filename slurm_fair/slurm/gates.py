@@ -68,6 +68,11 @@ def close_lines(job: str, until: float, clear_nodes: str | None, hold: bool) -> 
     return Lines(then=(update(job, start=uts(until), nodes=clear_nodes),))
 
 
+def begin_for_hold_lines(job: str, until: float, clear_nodes: str | None) -> Lines:
+    """Put a begin time in the place of our hold."""
+    return Lines(then=(update(job, start=uts(until), nodes=clear_nodes), f"release {_checked(job)}"))
+
+
 def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> Lines:
     """Let a job start on these nodes; in the next second when it left a node in this one (fact 1)."""
     when = "now+1" if next_second else "now"

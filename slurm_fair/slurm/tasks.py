@@ -52,8 +52,8 @@ class TaskRows:
     def _learn(self, arrays: dict[int, str]) -> None:
         """Ask for limits by any task of each array; one that gets no answer is asked at the next look."""
         self._limits = {base: limit for base, limit in self._limits.items() if base in arrays}
-        new = islice((base for base in arrays if base not in self._limits), _NEW_AT_ONCE)
-        for base in [*new, *islice(self._limits, _AGAIN)]:
+        new = [base for base in arrays if base not in self._limits][:_NEW_AT_ONCE]
+        for base in new + list(islice(self._limits, _AGAIN)):
             answer = self.commands.run("scontrol", "-o", "show", "job", f"{base}_{arrays[base]}")
             if answer.whole:
                 self._limits.pop(base, None)

@@ -124,12 +124,8 @@ class Collector:
         columns["choice_set"], columns["choice_sets"] = _coded(of["gpus_choices"], ())
         further = {name: np.array(of[name], dtype=np.object_) for name in self._further()}
         trace = Trace(**columns, further=further)
-        submit = trace.submit_s
-        return (
-            trace
-            if bool((submit[1:] >= submit[:-1]).all())
-            else trace.take(np.argsort(submit, kind="stable"))
-        )
+        in_order = bool((trace.submit_s[1:] >= trace.submit_s[:-1]).all())
+        return trace if in_order else trace.take(np.argsort(trace.submit_s, kind="stable"))
 
 
 _KINDS = {str(kind): dtype for kind, dtype in (

@@ -49,5 +49,5 @@ def refuse(path: object, faults: Sequence[Fault], cure: str = "--skip-bad leaves
     """Raise for the first bad row, and say how many more there are."""
     if not faults:
         return
-    more = f" ({len(faults) - 1} more bad rows follow; {cure})" if len(faults) > 1 else f" ({cure})"
-    raise InputError(faults[0].words(path) + more)
+    more = f"{len(faults) - 1} more bad rows follow; " if len(faults) > 1 else ""
+    raise InputError(f"{faults[0].words(path)} ({more}{cure})")

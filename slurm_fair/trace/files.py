@@ -51,10 +51,16 @@ def write_whole(path: Path, write: Callable[[IO[str]], None]) -> None:
 
 
 def _write(file: IO[bytes], packed: bool, write: Callable[[IO[str]], None]) -> None:
+    if not packed:
+        _encode(file, write)
+        return
     # No time and no name inside the gzip header: both would change the bytes from run to run.
-    target = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if packed else file
-    with io.TextIOWrapper(target, encoding="utf-8", newline="") as text:
-        write(text)
-        text.flush()
-        if not packed:
-            text.detach()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as target:
+        _encode(target, write)
+
+
+def _encode(target: IO[bytes] | gzip.GzipFile, write: Callable[[IO[str]], None]) -> None:
+    text = io.TextIOWrapper(target, encoding="utf-8", newline="")
+    write(text)
+    text.flush()
+    text.detach()  # whoever opened the target closes it

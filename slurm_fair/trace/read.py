@@ -63,7 +63,7 @@ def finished(
     if not skip_bad:
         refuse(path, bad)
     if not len(collector):
-        first = f": {bad[0].words('first bad row ').strip()}" if bad else ""
-        reasons = "".join(f", {count} {why}" for why, count in (left_out or {}).items())
-        raise InputError(f"{path}: no job in it ({len(bad)} bad rows{reasons}){first}: give at least one")
+        refuse(path, bad, "and no good row is in it")
+        reasons = ", ".join(f"{count} {why}" for why, count in sorted((left_out or {}).items()))
+        raise InputError(f"{path}: no job in it{f' (but {reasons})' if reasons else ''}: give at least one")
     return Reading(collector.trace(), tuple(bad), left_out or {})

@@ -37,7 +37,9 @@ def table(
         rows = _rows(path, text, separator)
         place, heads = next(rows, ("", []))
         if not heads:
-            raise InputError(f"{path}: no header: its first line must name {', '.join(required)}")
+            raise InputError(
+                f"{path}: no header: its first line must name {', '.join(required) or 'its columns'}"
+            )
         columns = _header(f"{path}{place}", heads, required, other_names or {})
         yield Table(columns, _even(rows, len(columns)))
 

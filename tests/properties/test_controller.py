@@ -326,9 +326,24 @@ def crash(history: History) -> None:
     Failpoint(history.dice.choice(POINTS), left=history.dice.randint(1, 3)).arm(history.site)
 
 
+def race(history: History) -> None:
+    """Something happens between the controller's look and its act."""
+    site, moment = history.site, history.dice.choice(["before_intent", "after_intent", "before_exec"])
+    act = history.dice.choice([cancel, finish, hold, release, move_begin, break_node, others])
+
+    def now() -> None:
+        disarm(site)
+        history.told.append(f"{site.now:.1f} {moment} {act.__name__}")
+        history.uncertain_since = site.now
+        act(history)
+
+    site.journal.at = lambda point, actions: now() if point == moment else None
+    site.commands.watch = lambda when, lines: now() if f"{when}_exec" == moment else None
+
+
 ACTS: list[Callable[[History], None]] = [
     submit, submit, submit, submit, submit, cancel, finish, finish, hold, release, move_begin, break_node,
-    mend_node, mend_node, others, outage, outage, lose_reply, late_reply, garble, crash, crash,
+    mend_node, mend_node, others, outage, outage, lose_reply, late_reply, garble, crash, crash, race, race, race,
 ]  # fmt: skip
 
 

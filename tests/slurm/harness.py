@@ -194,7 +194,12 @@ class Site:
     def start(self, *options: str, wait: bool = True) -> Site:
         """Start the daemon; return after its first whole tick."""
         before = self.last_tick()
-        program = [*(_as_account(self.account) if self.account else ()), sys.executable, "-m", "slurm_fair.cli"]
+        program = [
+            *(_as_account(self.account) if self.account else ()),
+            sys.executable,
+            "-m",
+            "slurm_fair.cli",
+        ]
         argv = [*program, "--config", str(self.config), "run", "-v", *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

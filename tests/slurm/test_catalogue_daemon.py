@@ -76,7 +76,7 @@ def ledger_equals_accounting(site: Site) -> None:
 def test_a_daemon_killed_at_random_moments_loses_nothing_and_starts_nothing_twice(
     new_site: Callable[..., Site], gate: str
 ) -> None:
-    killed_again_and_again(new_site(gate, LEASE).start(), 3, 10)
+    killed_again_and_again(new_site(gate, LEASE).start(), 3, 6)
 
 
 @pytest.mark.prove
@@ -93,12 +93,13 @@ def leavers(site: Site, batches: int, count: int) -> None:
     """Jobs complete, fail or are cancelled at about the moment of their requeue: none of them runs again."""
     for batch in range(batches):
         jobs = [
-            site.submit(ALL_GPUS // count, manner="leave", code=number % 2, user=USER) for number in range(count)
+            site.submit(ALL_GPUS // count, manner="leave", code=number % 2, user=USER)
+            for number in range(count)
         ]
         for job in jobs:
             job.runs()
         rival = site.submit(ALL_GPUS, tenant="nlp")
-        cancelled = jobs[:: 3]
+        cancelled = jobs[::3]
         wait_until(lambda asked=cancelled: "ask done" in site.acts(asked[0]), 20, "asked")  # type: ignore[misc]
         time.sleep(random.Random(batch).uniform(0, 0.4))
         for job in cancelled:
@@ -164,8 +165,10 @@ def test_with_daemon_and_dead_man_gone_begin_gates_open_by_themselves(new_site: 
     job.runs(2 * site.term + 5)
 
 
-@BOTH_GATES
-@pytest.mark.parametrize("daemon", ["alive", "dead", "frozen"])
+@pytest.mark.parametrize(
+    ("gate", "daemon"),
+    [("begin", "alive"), ("hold", "alive"), ("begin", "dead"), ("hold", "dead"), ("hold", "frozen")],
+)
 def test_fail_open_frees_every_job_with_the_daemon_alive_dead_or_frozen(
     new_site: Callable[..., Site], gate: str, daemon: str
 ) -> None:
@@ -188,11 +191,10 @@ def test_fail_open_frees_every_job_with_the_daemon_alive_dead_or_frozen(
     assert (running.state, running.now().restarts) == ("RUNNING", 0)
 
 
-@BOTH_GATES
 def test_a_daemon_frozen_for_longer_than_a_lease_acts_no_more_when_it_wakes(
-    new_site: Callable[..., Site], gate: str
+    new_site: Callable[..., Site],
 ) -> None:
-    site = new_site(gate, LEASE).start()
+    site = new_site("hold", LEASE).start()
     running, waiting = crowd(site)
     site.signal(signal.SIGSTOP)
     wait_until(lambda: is_plain(site, [running, *waiting]), site.term + 1)
@@ -225,11 +227,10 @@ def test_a_second_daemon_ends_with_one_line_and_the_first_goes_on(new_site: Call
 # -- switches -------------------------------------------------------------------------------------------------
 
 
-@BOTH_GATES
 def test_while_paused_nothing_is_done_the_queue_flows_and_after_resume_all_goes_on(
-    new_site: Callable[..., Site], gate: str
+    new_site: Callable[..., Site],
 ) -> None:
-    site = new_site(gate, LEASE).start()
+    site = new_site("hold", LEASE).start()
     running, waiting = crowd(site)
     site.cli("pause", "--why", "a test")
     since = time.time() + 1

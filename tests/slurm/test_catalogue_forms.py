@@ -87,7 +87,9 @@ def test_waiting_tasks_of_an_array_stay_in_one_record_while_some_are_revoked(sit
     tasks = [site.job(f"{label}_{number}") for number in range(10)]
     wait_until(lambda: sum(task.state == "RUNNING" for task in tasks) == 3, 20)
     rival = site.submit(ALL_GPUS, tenant="nlp").runs(25)
-    assert [start.time - rival.starts()[0].time < 0 for task in tasks for start in task.starts()] == [True] * 3
+    assert [start.time - rival.starts()[0].time < 0 for task in tasks for start in task.starts()] == [
+        True
+    ] * 3
     assert waiting_records(site.rows(), tasks) <= 1 + 3, "the base and the three that ran"
     rival.cancel()
     wait_until(lambda: sum(task.state == "RUNNING" for task in tasks) == 3, 20)

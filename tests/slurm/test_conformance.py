@@ -117,7 +117,7 @@ def test_a_job_started_in_the_second_in_which_it_left_its_node_can_be_lost_and_n
     careful = slurm.sbatch_running()
     assert all(restarted(slurm, careful, wait_for_next_second=True) for _ in range(3))
     tries = (restarted(slurm, slurm.sbatch_running(), wait_for_next_second=False) for _ in range(12))
-    assert not all(tries)
+    assert all(tries) is (slurm.release >= (26, 5))  # up to 24.11 the node takes it for the run that it left
 
 
 # -- hold and release ---------------------------------------------------------------------------------------
@@ -225,7 +225,9 @@ def test_a_requeued_task_keeps_its_own_record_though_squeue_folds_it_into_the_ar
     slurm.wait_state(f"{array}_2", "PENDING")
     folded = slurm.lab.run("squeue", "-h", "-j", array, "-O", "ArrayTaskID:|,RestartCnt:|").stdout
     assert folded.split() == ["1-4|0|"]
-    assert {row.task: row.restarts for row in slurm.rows(array)} == {"1,3-4%3": 0, "2": 1}
+    limit = "%3" if slurm.lists_by_record else ""  # a row per task has no room for it
+    assert {row.task: row.restarts for row in slurm.rows(array)} == {f"1,3-4{limit}": 0, "2": 1}
+    assert " ArrayTaskThrottle=3 " in slurm.lab.run("scontrol", "-o", "show", "job", f"{array}_1").stdout
 
 
 def test_an_update_of_an_array_reaches_its_split_tasks_too_and_one_of_its_waiting_tasks_does_not(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import JobState
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import BY_RECORD, BY_TASK, Answer, Commands
 from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
 from slurm_fair.slurm.user_text import ask_text
 from tests.slurm_samples import in_epoch_seconds, sample, whole
@@ -187,6 +187,60 @@ def test_tasks_are_listed_record_by_record_and_an_empty_id_list_means_all_only_w
     assert some[some.index("-j") + 1] == "7,9"
 
 
+UNKNOWN_OPTION = (
+    1,
+    "",
+    "squeue: unrecognized option '--array-unique'\nTry \"squeue --help\" for more information\n",
+)
+TASKS = row(JobID=7, ArrayTaskID=1) + row(JobID=7, ArrayTaskID=3) + row(JobID=7, ArrayTaskID=4)
+SPLIT = row(JobID=9, ArrayJobID=7, ArrayTaskID=2, RestartCnt=1) + row(JobID=12) + row(JobID=13, ArrayTaskID=5)
+THROTTLED = "JobId=7 ArrayJobId=7 ArrayTaskId=1 ArrayTaskThrottle=2 JobName=wrap UserId=alice(1000)\n"
+
+
+def test_where_tasks_are_listed_alone_those_of_one_record_are_an_array_again(stub: Stub) -> None:
+    stub.answers("scontrol", THROTTLED)
+    asked = queue(stub, UNKNOWN_OPTION, TASKS + SPLIT)
+    found = asked.read()
+    assert not isinstance(found, str)
+    by_record = {int(r["record"]): r for r in found}
+    assert [len(found), len(by_record)] == [4, 4]
+    assert asked.task_lists[by_record[7]["tasks"]].tolist() == [1, 3, 4]
+    assert (int(by_record[7]["task"]), int(by_record[7]["array_limit"])) == (UNSPLIT, 2)
+    assert (int(by_record[9]["base"]), int(by_record[9]["task"]), int(by_record[9]["restarts"])) == (7, 2, 1)
+    assert (int(by_record[13]["base"]), int(by_record[13]["task"])) == (13, 5)
+    assert stub.ran("scontrol") == [["-o", "show", "job", "7_1"]]
+
+
+def test_the_option_that_squeue_does_not_know_is_tried_once(stub: Stub) -> None:
+    stub.answers("scontrol", THROTTLED)
+    asked = queue(stub, UNKNOWN_OPTION, TASKS)
+    asked.read()
+    asked.read(["7"])
+    assert ["--array-unique" in argv for argv in stub.ran("squeue")] == [True, False, False]
+    assert ["--array" in argv for argv in stub.ran("squeue")] == [False, True, True]
+    assert len(stub.ran("scontrol")) == 1  # a look at some jobs asks for no limits
+
+
+@pytest.mark.parametrize(
+    ("answer", "limits"),
+    [
+        (THROTTLED.replace("ArrayTaskThrottle=2 ", ""), [2, 0]),
+        (THROTTLED.replace("=2 ", "=5 "), [2, 5]),
+        (THROTTLED.replace("ArrayTaskThrottle=2 JobName=wrap", "JobName=ArrayTaskThrottle=1 "), [2, 0]),
+        (THROTTLED.replace("ArrayJobId=7", "ArrayJobId=8"), [2, 0]),
+        ((1, "", "slurm_load_jobs error: Unable to contact slurm controller"), [2, 2]),
+    ],
+    ids=["lifted", "raised", "only in its name", "of another array", "no answer"],
+)
+def test_the_limit_of_an_array_is_asked_again_at_each_look(
+    stub: Stub, answer: str | tuple[int, str, str], limits: list[int]
+) -> None:
+    stub.answers("scontrol", THROTTLED, answer)
+    asked = queue(stub, UNKNOWN_OPTION, TASKS)
+    seen = [asked.read(), asked.read()]
+    assert [int(rows[0]["array_limit"]) for rows in seen if not isinstance(rows, str)] == limits
+
+
 def test_a_line_that_did_not_change_is_not_parsed_again(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = queue(stub, row() + row(JobID=8), row() + row(JobID=9))
     asked.read()
@@ -231,18 +285,20 @@ def test_no_answer_makes_the_reader_fail_otherwise_than_by_refusing_it(
     fields: list[dict[str, object]], tail: str
 ) -> None:
     text = "".join(row(**given) for given in fields) + tail
-    asked = Queue(_Saying(text))  # type: ignore[arg-type]
-    found = asked.read()
+    found = Queue(_Saying(text)).read()
     assert isinstance(found, str) or len(found) >= len(fields)
+    tasks = Queue(_Saying(text, BY_TASK)).read()
+    assert isinstance(tasks, str) == isinstance(found, str)
 
 
-class _Saying:
+class _Saying(Commands):
     """Commands that always say the same."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, unfold: str = BY_RECORD) -> None:
+        super().__init__(unfold=unfold)
         self._text = text
 
-    def run(self, *argv: str, **_: object) -> Answer:
+    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """The text, as a whole answer."""
         return Answer(argv, 0, self._text, "", 0.0)
 
@@ -250,13 +306,14 @@ class _Saying:
 # -- text of users --------------------------------------------------------------------------------------------
 
 
-class _Slurm:
+class _Slurm(Commands):
     """squeue -o for a few jobs with comments."""
 
     def __init__(self, comments: dict[int, str]) -> None:
-        self.comments, self.calls = comments, 0
+        super().__init__()
+        self.comments = comments
 
-    def run(self, *argv: str, **_: object) -> Answer:
+    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """The rows of the ids asked for."""
         self.calls += 1
         ids = [int(text) for text in argv[argv.index("-j") + 1].split(",")]
@@ -266,13 +323,13 @@ class _Slurm:
 
 def test_plain_comments_cost_one_call() -> None:
     slurm = _Slurm({n: f"comment {n}" for n in range(1, 400)})
-    found = ask_text(slurm, range(1, 401), "k")  # type: ignore[arg-type]
+    found = ask_text(slurm, range(1, 401), "k")
     assert not isinstance(found, str)
     assert (found[7], 400 in found, slurm.calls) == (["comment 7"], False, 1)
 
 
 def test_a_comment_with_separators_of_columns_is_just_a_comment() -> None:
-    found = ask_text(_Slurm({1: "a\x1fb\nc"}), [1], "k")  # type: ignore[arg-type]
+    found = ask_text(_Slurm({1: "a\x1fb\nc"}), [1], "k")
     assert found == {1: ["a\x1fb\nc"]}
 
 
@@ -286,7 +343,7 @@ def test_a_comment_with_separators_of_columns_is_just_a_comment() -> None:
 )
 def test_no_comment_changes_what_is_read_of_another_job(comments: dict[int, str], honest: int) -> None:
     comments[honest] = "mine"
-    found = ask_text(_Slurm(comments), sorted(comments), "k")  # type: ignore[arg-type]
+    found = ask_text(_Slurm(comments), sorted(comments), "k")
     assert not isinstance(found, str)
     assert found[honest] == ["mine"]
     assert set(found) <= set(comments)
