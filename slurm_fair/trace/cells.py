@@ -84,6 +84,11 @@ def name(text: str) -> str:
     return words(text)
 
 
+def free(text: str) -> str:
+    """Any text; all its line ends are alike, because Python writes a lone carriage return without quotes."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def choices(text: str) -> tuple[int, ...]:
     """`1|2|4`: numbers of GPUs that the job could run with, ascending; () where none are given."""
     if not text:

@@ -160,11 +160,10 @@ def _checked(value: Any, usual: Any, where: str) -> Any:
 def expand(text: str, where: str) -> tuple[str, ...]:
     """Every name that `n[001-064],login` stands for, in its order."""
     names: list[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+|,|.", text):
-        if part != ",":
-            names += _expand_part(part, where)
-    if not names or len(names) > _MOST_NODES:
-        raise ConfigError(f"{where}: {shown(text)} stands for {len(names)} nodes; 1 to {_MOST_NODES} can be")
+    for part in re.split(r",(?![^\[\]]*\])", text):
+        names += _expand_part(part, where)
+        if len(names) > _MOST_NODES:
+            raise ConfigError(f"{where}: {shown(text)} stands for more than {_MOST_NODES} nodes")
     return tuple(names)
 
 

@@ -74,7 +74,7 @@ class Collector:
     _plan: list[tuple[str, Callable[[str], Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._plan = [(name, _PARSERS.get(name, str)) for name in self.columns]
+        self._plan = [(name, _PARSERS.get(name, cells.free)) for name in self.columns]
         self._values = {name: [] for name in (*REQUIRED, *_COMPLETED, *self.columns)}
 
     def _further(self) -> Iterator[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from slurm_fair.errors import InputError
 
 _MOST_SHOWN = 60
+_MOST_NAMES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,17 @@ class BadCell(InputError):
 
 def shown(text: str) -> str:
     """A foreign text in quotes, cut short, without what could move a terminal's cursor."""
+    return f"'{_plain(text)}'"
+
+
+def _plain(text: str) -> str:
     clean = "".join(letter if letter.isprintable() else "?" for letter in text[: _MOST_SHOWN + 1])
-    return f"'{clean[:_MOST_SHOWN]}...'" if len(clean) > _MOST_SHOWN else f"'{clean}'"
+    return f"{clean[:_MOST_SHOWN]}..." if len(clean) > _MOST_SHOWN else clean
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The nearest known name as a question, or all of them."""
-    names = list(known)
+    """The nearest known name as a question, or all of them; they may be foreign too."""
+    names = [_plain(name) for name in islice(known, _MOST_NAMES)]
     close = difflib.get_close_matches(name[:_MOST_SHOWN], names, n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
 

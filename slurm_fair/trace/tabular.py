@@ -15,6 +15,7 @@ from slurm_fair.trace.files import reading
 
 # A place behind the file's name (`:12`) and the row's cells, stripped.
 Row = tuple[str, list[str]]
+_MOST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def _header(
     columns = tuple(other_names.get(head, head) for head in heads)
     seen: set[str] = set()
     for at, (head, column) in enumerate(zip(heads, columns, strict=True), start=1):
-        if not head or not head.isprintable():
-            raise InputError(f"{where}: column {at} has no name that can be printed: give it one")
+        if not head or not head.isprintable() or len(head) > _MOST_NAME:
+            raise InputError(f"{where}: column {at} has no short name that can be printed: give it one")
         if column in seen:
             raise InputError(f"{where}: {shown(head)}: the column is there twice: keep one of them")
         seen.add(column)

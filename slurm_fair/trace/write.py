@@ -12,6 +12,7 @@ import numpy as np
 
 from slurm_fair.errors import InputError
 from slurm_fair.model.columns import Ints
+from slurm_fair.trace.cells import free
 from slurm_fair.trace.files import write_whole
 from slurm_fair.trace.status import End
 from slurm_fair.trace.table import Mode, Trace
@@ -72,7 +73,11 @@ def columns_of(trace: Trace) -> dict[str, list[str]]:
         "epoch_seconds": _numbers(trace.epoch_seconds),
     }
     telling = {name: column for name, column in optional.items() if any(column)}
-    return needed | telling | {name: [str(text) for text in texts] for name, texts in trace.further.items()}
+    return (
+        needed
+        | telling
+        | {name: [free(str(text)) for text in texts] for name, texts in trace.further.items()}
+    )
 
 
 def number(value: float) -> str:

@@ -27,6 +27,7 @@ from slurm_fair.model.ids import pack
 from tests.crashes import POINTS, Crash, Failpoint, disarm
 from tests.fake_cluster import Site
 from tests.fake_slurm import ADMIN, PENDING, RUNNING, USER, Record, Work
+from tests.proofs import proved
 
 TERMS = LeaseTerms(term=30.0, interval=10.0, grace=4.0, start_timeout=10.0)
 STEPS, MORE_STEPS = 8, 20
@@ -370,6 +371,9 @@ def test_what_must_hold_holds_in_every_history(first: int) -> None:
 def test_what_must_hold_holds_in_thousands_of_histories() -> None:
     for seed in range(1000, 5000):
         live(seed, MORE_STEPS)
+    proved(
+        "random acts, failures and crashes over the virtual cluster", "no invariant broken", "4000 histories"
+    )
 
 
 def test_a_seed_is_one_history() -> None:

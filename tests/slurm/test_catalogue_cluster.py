@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_fair.lab import Lab
+from tests.proofs import proved
 from tests.slurm.harness import Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
@@ -173,6 +174,7 @@ def test_while_slurmctld_is_away_nothing_is_done_and_then_all_goes_on(site: Site
 @pytest.mark.parametrize("how", ["frozen", "halted"])
 def test_while_slurmctld_is_away_for_long_nothing_is_done(site: Site, how: str) -> None:
     away(site, 30, how)
+    proved(f"slurmctld {how} for 30 s", "no act while blind, then on alone", "0 acts, one line in the log")
 
 
 def test_without_slurmdbd_scheduling_goes_on_and_charges_settle_when_it_is_back(site: Site) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.proofs import proved
 from tests.slurm.harness import REPOSITORY, Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
@@ -83,7 +84,13 @@ def test_a_daemon_killed_at_random_moments_loses_nothing_and_starts_nothing_twic
 @pytest.mark.timeout(900)
 @BOTH_GATES
 def test_a_daemon_killed_twenty_times_loses_nothing(new_site: Callable[..., Site], gate: str) -> None:
-    killed_again_and_again(new_site(gate, LEASE).start(), 20, 80)
+    site = new_site(gate, LEASE).start()
+    killed_again_and_again(site, 20, 80)
+    starts = sum(len(job.starts()) for job in site.jobs)
+    measured = f"{len(site.jobs)} jobs, {starts} starts: every hash right, ledger as sacct says within 0.1 %"
+    proved(
+        f"daemon killed with -9 at 20 random moments, {gate} gate", "nothing lost, nothing twice", measured
+    )
 
 
 # -- jobs that end by themselves when they are revoked --------------------------------------------------------
@@ -136,6 +143,8 @@ def test_a_hundred_jobs_that_end_at_the_moment_of_their_revocation_never_run_aga
     new_site: Callable[..., Site],
 ) -> None:
     leavers(new_site("begin", LEASE).start(), 9, 12)
+    claim = "jobs that complete, fail or are cancelled at the moment of their revocation never run again"
+    proved(claim, "100 of 100", "108 of 108")
 
 
 # -- gone, frozen, freed --------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,15 @@ SAMPLES = {
     "sia": "philly_list.csv",
 }
 NEVER, RUNS, CPU = "that never ran", "that still ran when the log was taken", "without GPUs"
+
+
+def refusal(run: Callable[[], object]) -> str:
+    """The one line of a refusal; nothing where there was none. Whatever else is raised fails the test."""
+    try:
+        run()
+    except InputError as refused:
+        return str(refused)
+    return ""
 
 
 def rows(source: str) -> list[dict[str, str]]:
@@ -135,9 +146,9 @@ def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left:
 @pytest.mark.parametrize(
     ("source", "old", "new", "words"),
     [
-        ("philly", '"u1", "submitted_time"', '"u1", "submitted"', ": entry 1: submitted_time: is missing; did you"),
+        ("philly", '"u1", "submitted_time"', '"u1", "submitted"', ": entry 1: submitted_time: is missing; "),
         ("philly", "2017-10-07 02:12:00", "2017-13-07 02:12:00", ": entry 1: end_time: '2017-13-07 02:12:00'"),
-        ("philly", "2017-10-07 02:12:00", "2017-10-06 02:12:00", ": entry 1: end_time: '2017-10-06 02:12:00' lies"),
+        ("philly", "2017-10-07 02:12:00", "2017-10-06 02:12:00", ": entry 1: end_time: '2017-10-06 02:12"),
         ("philly", '"2017-10-07 00:30:00"', "5", ": entry 2: submitted_time: must be a text, not int"),
         ("philly", '"aa11"', "null", ": entry 1: tenant: is empty"),
         ("philly", '"attempts": []', '"attempts": 1', ": entry 3: attempts: must be a list"),
@@ -152,7 +163,7 @@ def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left:
         ("helios", "gpu_num", "gpus", "no column gpu_num; the header needs"),
         ("swf", "1   100  5  600", "1   100  5", ":5: row: has 17 fields instead of 18"),
         ("swf", "1   100  5  600", "1   100  5  x", ":5: run time: 'x' is no number"),
-        ("swf", "-1  1  3  1 -1 0 -1 -1 -1\n2", "-1  9  3  1 -1 0 -1 -1 -1\n2", ":5: status: 9 is no status of SWF"),
+        ("swf", "-1  1  3  1 -1 0 -1 -1 -1\n2", "-1  9  3  1 -1 0 -1 -1 -1\n2", ":5: status: 9 is no status"),
         ("swf", "1   100", "1   -7", ":5: submit_s: '-7' must be 0 or more"),
         ("swf", "-1  0  4 -1", "-1  0 -1 -1", ":6: group: neither group nor user"),
         ("sacct", "|3600|COMPLETED", "|soon|COMPLETED", ":2: ElapsedRaw: 'soon' is no number"),
@@ -248,11 +259,10 @@ def test_a_broken_file_is_refused_and_nothing_else(tmp_path: Path, source: str, 
     path = tmp_path / SAMPLES[source]
     path.write_bytes(content[:at] + piece + content[at + length :])
     for skip_bad in (False, True):
-        try:
-            reading = convert(source, path, skip_bad=skip_bad)
-        except InputError as refused:
-            assert str(refused).startswith(str(path))
-            assert "\n" not in str(refused)
-        else:
-            assert reading.trace.submit_s[0] == 0
-            assert bool((reading.trace.gpus > 0).all())
+        said = refusal(partial(convert, source, path, skip_bad=skip_bad))
+        assert said == "" or said.startswith(str(path))
+        assert "\n" not in said
+        if not said:
+            trace = convert(source, path, skip_bad=skip_bad).trace
+            assert trace.submit_s[0] == 0
+            assert bool((trace.gpus > 0).all())
