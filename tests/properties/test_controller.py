@@ -368,11 +368,11 @@ def test_what_must_hold_holds_in_every_history(first: int) -> None:
 
 @pytest.mark.prove
 @pytest.mark.timeout(3600)
-def test_what_must_hold_holds_in_thousands_of_histories() -> None:
-    for seed in range(1000, 5000):
+def test_what_must_hold_holds_in_a_thousand_histories() -> None:
+    for seed in range(1000, 2000):
         live(seed, MORE_STEPS)
     proved(
-        "random acts, failures and crashes over the virtual cluster", "no invariant broken", "4000 histories"
+        "random acts, failures and crashes over the virtual cluster", "no invariant broken", "1000 histories"
     )
 
 
