@@ -263,7 +263,9 @@ def _rest_after(
             if action.whole_record
             else jobs.key == action.key
         )
-        rows = np.flatnonzero(same & (jobs.blocked == Blocked.OWN_BEGIN))
+        # A hold leaves the begin time as it is; only a begin gate has just taken its place.
+        moved = (jobs.blocked == Blocked.OWN_BEGIN) & np.isfinite(jobs.gate_until)
+        rows = np.flatnonzero(same & moved)
         return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
     return {}
 

@@ -7,8 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -18,58 +17,15 @@ from slurm_fair.errors import StoreError
 from slurm_fair.lab import Lab
 from slurm_fair.model import Event, Ledger
 from slurm_fair.model.ids import parse_label
-from slurm_fair.slurm import hostlist
 from slurm_fair.store import Reader, open_reader
 from tests.slurm.counting import PLAIN_SCRIPT, SCRIPT, Diary, Start, hash_after
+from tests.slurm.listing import Row, expand, listed, stays, wait_until
+
+__all__ = ["REPOSITORY", "SHORT_LEASE", "Job", "Row", "Site", "expand", "stays", "wait_until"]
 
 REPOSITORY = Path(__file__).parents[2]
 SHORT_LEASE: Mapping[str, Any] = {"term": 8, "interval": 1, "grace": 4, "start_timeout": 8}
-_BETWEEN = "\x1f"
-_FIELDS = (
-    "JobArrayID", "State", "Reason", "NodeList", "ReqNodes", "PriorityLong", "Nice", "EligibleTime",
-    "RestartCnt", "StartTime", "JobID", "UserName",
-)  # fmt: skip
-_FORMAT = ",".join(f"{name}:{_BETWEEN}" for name in _FIELDS)
 _numbers = count(1)
-
-
-def wait_until(true: Callable[[], object], seconds: float = 15, what: str = "") -> None:
-    """Poll until it is so; say what never came."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what or true}"
-        time.sleep(0.1)
-
-
-def stays(true: Callable[[], object], seconds: float, what: str = "") -> None:
-    """Poll all the while: it must be so every time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert true(), f"it did not stay so: {what or true}"
-        time.sleep(0.2)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A job as squeue lists it now."""
-
-    label: str
-    record: int
-    state: str
-    reason: str
-    nodes: tuple[str, ...]
-    pinned: tuple[str, ...]  # its ReqNodeList
-    priority: int
-    nice: int
-    eligible: float
-    restarts: int
-    start: float
-    user: str
-
-    @property
-    def free(self) -> bool:
-        """Waits, but nothing of ours keeps it back: no pin, no begin time ahead, no hold."""
-        return not self.pinned and self.priority > 0 and self.eligible <= time.time() + 1
 
 
 @dataclass(slots=True)
@@ -336,10 +292,7 @@ class Site:
 
     def rows(self) -> dict[str, Row]:
         """The whole queue, one row per job and array task."""
-        env = ("env", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0")
-        done = self.lab.run(*env, "squeue", "-h", "-a", "-r", "-t", "all", "-O", _FORMAT, check=False)
-        rows = [_row(line.split(_BETWEEN)) for line in done.stdout.splitlines() if line.strip()]
-        return {row.label: row for row in rows}
+        return listed(self.lab)
 
     def submit(
         self,
@@ -437,24 +390,6 @@ class Site:
             assert result == (job.total_steps, hash_after(job.total_steps)), f"job {job.label} counted wrong"
 
 
-def _row(columns: Sequence[str]) -> Row:
-    f = dict(zip(_FIELDS, columns, strict=False))
-    return Row(
-        label=f["JobArrayID"],
-        record=int(f["JobID"]),
-        state=f["State"],
-        reason=f["Reason"],
-        nodes=expand(f["NodeList"]),
-        pinned=expand(f["ReqNodes"]),
-        priority=int(f["PriorityLong"]),
-        nice=int(f["Nice"]),
-        eligible=_epoch(f["EligibleTime"]),
-        restarts=int(f["RestartCnt"]),
-        start=_epoch(f["StartTime"]),
-        user=f["UserName"],
-    )
-
-
 def _as_account(account: str) -> tuple[str, ...]:
     """Run what follows as this Unix user; Slurm sees nobody else.
 
@@ -462,12 +397,3 @@ def _as_account(account: str) -> tuple[str, ...]:
     """
     may_read = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
     return ("setpriv", f"--reuid={account}", f"--regid={account}", "--clear-groups", *may_read)
-
-
-def expand(nodes: str) -> tuple[str, ...]:
-    """Names of a node list, sorted; none of Slurm's words for nothing."""
-    return () if nodes in ("", "(null)", "None", "N/A") else tuple(sorted(hostlist.expand(nodes)))
-
-
-def _epoch(text: str) -> float:
-    return float(text) if text.isdigit() else 0.0

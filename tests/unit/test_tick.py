@@ -273,6 +273,17 @@ def test_no_more_is_done_than_the_guard_allows_and_the_rest_comes_next() -> None
     assert "3 of 5 acts wait" in done.record.guard
 
 
+@pytest.mark.parametrize(("gate", "rests"), [(BEGAN + 25, [BEGAN + 25]), (float("inf"), [])])
+def test_a_users_begin_time_is_remembered_when_our_gate_takes_its_place(
+    gate: float, rests: list[float]
+) -> None:
+    """A hold leaves it as it is, so there is nothing to remember, least of all for ever."""
+    turn = Turn()
+    turn.see(gated(1, blocked=Blocked.OWN_BEGIN, gate_until=gate, pinned=True))
+    assert turn.acts() == ["close 1"]
+    assert [until for until, _ in turn.standing.backoff.values()] == rests
+
+
 # -- dry run ------------------------------------------------------------------------------------------------------
 
 
