@@ -31,6 +31,7 @@ class Lease:
     term: float = 900.0
     interval: float = 10.0
     grace: float = 60.0
+    max_grace: float = 600.0
     min_runtime: float = 0.0
     align: str = "aligned"
     start_timeout: float = 60.0
@@ -45,6 +46,7 @@ class Lease:
             self.min_runtime,
             self.align == "aligned",
             self.start_timeout,
+            self.max_grace,
         )
 
 
@@ -132,8 +134,8 @@ CHOICES = {
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (
-    "lease.term", "lease.interval", "lease.grace", "lease.start_timeout", "slurm.timeout", "storage.keep_days",
-    "storage.max_mb", "guard.max_revokes", "guard.max_opens", "guard.max_closes", "tenants.memory_days",
+    "lease.term", "lease.interval", "lease.grace", "lease.max_grace", "lease.start_timeout", "slurm.timeout",
+    "storage.keep_days", "storage.max_mb", "guard.max_revokes", "guard.max_opens", "guard.max_closes", "tenants.memory_days",
     "slurm.client_timeout",
 )  # fmt: skip
 _NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")

@@ -30,6 +30,7 @@ KEYS = {
     "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
     "lease.interval": "how often the cluster is looked at; at most a third of the term is sensible",
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
+    "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
     "lease.align": "aligned: leases end together, so that large jobs find room; "
     "rolling: each a term after its start",

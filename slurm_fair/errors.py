@@ -4,14 +4,14 @@ SlurmFairError             exit code 1: the thing asked for failed
 |-- InputError             exit code 2: wrong usage or wrong input, with the cure in the message
 |   |-- ConfigError        the configuration file
 |   |-- SlurmTextError     an answer of Slurm that we cannot read
-|   `-- TemplateError      a batch template or a value for it
+|   |-- TemplateError      a batch template or a value for it
+|   `-- PolicyError        a policy is unknown, or its settings are wrong
 |-- SlurmError             a Slurm command failed, timed out, or is missing
 |   `-- SlurmUnreachable   the controller did not answer: nothing is known
 |-- StoreError             the journal cannot be opened, read or written
 |   |-- NotTheOwner        another daemon owns the journal
 |   `-- UnsafeStore        exit code 2: others could change the journal's directory or files
-|-- LabError               the private Slurm of the lab could not be brought up
-`-- PolicyError            a policy is unknown, raised, or returned a plan that cannot be
+`-- LabError               the private Slurm of the lab could not be brought up
 """
 
 from __future__ import annotations
@@ -67,5 +67,5 @@ class LabError(SlurmFairError):
     """The private Slurm could not be brought up."""
 
 
-class PolicyError(SlurmFairError):
-    """A policy is unknown, raised, or returned a plan that cannot be."""
+class PolicyError(InputError):
+    """A policy is unknown, or its settings are wrong."""

@@ -23,6 +23,7 @@ from slurm_fair.model import (
     LeasePhase,
     LeaseTerms,
     Outcome,
+    Placement,
     Plan,
     Result,
     Snapshot,
@@ -113,7 +114,7 @@ def tick(
     watch.lap("plan")
     after, actions, granted = reconcile(ready, plan, rules)
     allowed, held_back = hold_back(actions, rules.limits)
-    outcomes = cluster.actuate(allowed) if allowed else ()
+    outcomes = cluster.actuate(allowed)
     watch.lap("act")
     after = conclude(after, ready, outcomes, plan, rules)
     record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
@@ -146,11 +147,13 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed = follow(standing.leases, snapshot, rules.terms)
     backoff = _backoff(standing.backoff, followed, now)
+    shunned = _shunned(standing.shunned, followed, snapshot)
     standing = replace(
         standing,
         ledger=ledger,
         leases=leases,
         backoff=backoff,
+        shunned=shunned,
         tick=standing.tick + 1,
         last_jobs=living(snapshot),
         amended=False,
@@ -193,7 +196,35 @@ def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
         rows = rows[find(standing.leases.key, jobs.key[rows]) < 0]  # what is promised is followed, not rested
         free = rows[(blocked[rows] == Blocked.NOT_BLOCKED) & (jobs.state[rows] == JobState.WAITING)]
         blocked[free] = code
-    return replace(snapshot, jobs=jobs.with_columns(blocked=blocked))
+    return replace(
+        snapshot, jobs=jobs.with_columns(blocked=blocked), barred=_barred(snapshot, standing.shunned)
+    )
+
+
+def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Placement:
+    """The nodes that users excluded, and those on which Slurm did not start a job when we asked it to."""
+    at = {name: node for node, name in enumerate(snapshot.nodes.names)} if shunned else {}
+    rows = find(snapshot.jobs.key, np.array(list(shunned), dtype=np.int64))
+    more = [
+        (row, at[name], 0)
+        for row, names in zip(rows.tolist(), shunned.values(), strict=True)
+        for name in names
+        if row >= 0 and name in at
+    ]
+    return snapshot.barred.plus(Placement.of(more)) if more else snapshot.barred
+
+
+def _shunned(
+    shunned: Mapping[int, tuple[str, ...]], events: Iterable[Event], snapshot: Snapshot
+) -> dict[int, tuple[str, ...]]:
+    """What keeps a job from its nodes may be something that we do not see: other nodes are tried before these."""
+    waiting = set(snapshot.jobs.key[snapshot.jobs.state == JobState.WAITING].tolist())
+    after = {key: nodes for key, nodes in shunned.items() if key in waiting}
+    for event in events:
+        if event.kind == "takenback" and event.detail["opened"]:
+            nodes = {*after.get(event.key, ()), *event.detail["nodes"]}
+            after[event.key] = () if len(nodes) >= len(snapshot.nodes) else tuple(sorted(nodes))
+    return after
 
 
 def _backoff(

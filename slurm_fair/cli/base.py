@@ -122,6 +122,16 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def make_directory(directory: Path) -> None:
+    """The storage directory of a first start."""
+    try:
+        directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise ConfigError(
+            f"{directory}: cannot be made ({problem.strerror}): make it (mode 0750) or set [storage] dir"
+        ) from None
+
+
 def need_writable(directory: Path) -> None:
     """Refuse before anything is half done."""
     if not directory.is_dir():

@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from slurm_fair.cli.base import Site, find_config, need_writable, site_of
+from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
 from slurm_fair.config import Config, load
 from slurm_fair.daemon import Daemon, rules_of
 from slurm_fair.errors import SlurmFairError
@@ -67,8 +67,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
     site = site_of(context)
     set_up_log(site.config, verbose)
     rules_of(site.config)  # a policy that cannot be loaded is refused before anything is opened
-    if not site.places.directory.exists():
-        site.places.directory.mkdir(mode=0o750, parents=True)
+    make_directory(site.places.directory)
     need_writable(site.places.directory)
     clock = WallClock()
     journal = open_journal(site.places.journal)

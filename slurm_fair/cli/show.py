@@ -41,16 +41,19 @@ def board_of(site: Site) -> Board:
 
 def health(site: Site, board: Board, now: float) -> dict[str, Any]:
     """Whether the daemon lives, acts and sees."""
-    beat = last_beat(site.places) if os.access(site.places.directory, os.X_OK) else None
-    paused = site.places.paused.exists() if os.access(site.places.directory, os.X_OK) else False
+    seen = os.access(site.places.directory, os.X_OK)  # users see the published board only
+    beat = last_beat(site.places) if seen else None
+    paused = seen and site.places.paused.exists()
     age = now - board.time
     word = "acting"
     if board.dry_run:
         word = "shadow mode: acts on nothing"
     if paused:
         word = "paused"
-    elif age > max(3 * board.term_seconds, 120):
-        word = "silent: the daemon is not running, or blind"
+    elif not board.dry_run and seen and (beat is None or now - beat.time > beat.limit_seconds):
+        word = "silent: the daemon is not running"
+    elif age > max(2 * board.term_seconds, 60):
+        word = "silent or blind: no tick for long"
     return {"state": word, "tick_age_seconds": age, "pid": beat.pid if beat else None, "note": board.note}
 
 

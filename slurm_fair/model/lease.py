@@ -32,6 +32,11 @@ class LeaseTerms:
     min_runtime: float = 0.0
     aligned: bool = True
     start_timeout: float = 60.0
+    max_grace: float = 600.0  # of a job that asks for its own
+
+    def grace_of(self, asked_for: float) -> float:
+        """The grace of a job that asked for so many seconds; 0 = the site's."""
+        return min(asked_for, max(self.max_grace, self.grace)) if asked_for > 0 else self.grace
 
     @property
     def _lead(self) -> float:

@@ -18,3 +18,4 @@ class Mark:
     pinned: bool  # carries a node list of ours
     set_at: float
     user_nodes: str = ""  # the user's own node list, to be given back
+    gate_before: float = 0.0  # the gate that stood before, until the new one is seen to stand

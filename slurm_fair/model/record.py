@@ -35,6 +35,7 @@ class Standing:
     memory: Mapping[str, Any] = field(default_factory=dict)
     unsettled: Mapping[int, float] = field(default_factory=dict)  # key -> instant of an unknown outcome
     backoff: Mapping[int, tuple[float, int]] = field(default_factory=dict)  # key -> (until, times)
+    shunned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # key -> nodes it did not start on
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
 

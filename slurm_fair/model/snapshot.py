@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
@@ -37,6 +38,7 @@ class Snapshot:
         str, ...
     ]  # Slurm's own word per row of `jobs`: its reason, or the final state of one that is over
     left_alone: tuple[LeftAlone, ...] = ()
+    graces: Mapping[int, float] = field(default_factory=dict)  # seconds that running jobs ask to save, by key
     qos: tuple[str, ...] = ()  # QOS per row of `jobs`, where the cluster knows such a thing
 
     @property

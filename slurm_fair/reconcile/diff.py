@@ -63,15 +63,16 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
         if job < 0 or snapshot.jobs.state[job] != JobState.RUNNING:
             continue
         answered = snapshot.jobs.acknowledged[job] != _NO_ANSWER
+        grace = terms.grace_of(snapshot.graces.get(int(leases.key[at]), 0.0))
         # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
-        outdated = now > leases.asked[at] + terms.grace + terms.interval
+        outdated = now > leases.asked[at] + grace + terms.interval
         if not leases.asked[at]:
             actions.append(_action(Verb.ASK, job, snapshot, why="its lease is over"))
         elif answered and outdated:
             actions.append(_action(Verb.ASK, job, snapshot, why="its answer is too old"))
         elif answered:
             actions.append(_action(Verb.REQUEUE, job, snapshot, why="it answered"))
-        elif now >= leases.asked[at] + terms.grace:
+        elif now >= leases.asked[at] + grace:
             actions.append(_action(Verb.REQUEUE, job, snapshot, why="no answer within the grace"))
     return actions
 

@@ -188,7 +188,12 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
 def _taken_back(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
     reason = snapshot.reasons[row] if leases.opened[at] else _why_in_vain(leases, at, snapshot)
     opened = bool(leases.opened[at])
-    detail = {"why": f"Slurm did not start it: {reason}" if opened else reason, "opened": opened}
+    nodes = [leases.node_names[node] for node in leases.places.nodes_of(at).tolist()]
+    detail = {
+        "why": f"Slurm did not start it: {reason}" if opened else reason,
+        "opened": opened,
+        "nodes": nodes,
+    }
     return Event(
         snapshot.time, "takenback", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
     )

@@ -48,6 +48,12 @@ class Actuator:
             outcomes.extend(self._batch(actions[first : first + _AT_ONCE]))
         return tuple(outcomes)
 
+    def release_running(self, running: Sequence[str]) -> None:
+        """Undo holds of ours that came to stand on jobs after they had started (F2)."""
+        if running:
+            self.fence()
+            self._scontrol([f"release {job}" for job in running])
+
     def _batch(self, actions: Sequence[Action]) -> list[Outcome]:
         self.fence()
         ids = self.intents.intend(actions, self.now())
@@ -202,7 +208,7 @@ class Actuator:
         if going:
             answer = self._scontrol([line for action in going for line in lines[action].then])
             after = self._look(going)
-            done |= {action: self._judge(action, answer, after) for action in going}
+            done |= {action: self._judge(action, answer, before[_which(action)], after) for action in going}
         return done
 
     def _lines(self, action: Action, row: Row) -> gates.Lines:
@@ -233,7 +239,8 @@ class Actuator:
     def _gated_by_us(self, action: Action, row: Row) -> bool:
         """Whether the begin time that keeps the job waiting is ours, or Slurm's after a requeue of ours."""
         mark = self._mark_on(action)
-        ours = mark is not None and abs(mark.gate_until - row.eligible) <= _SLACK_SECONDS
+        either = (mark.gate_until, mark.gate_before) if mark is not None else ()
+        ours = any(abs(gate - row.eligible) <= _SLACK_SECONDS for gate in either)
         stamp = self.details.of(action.record, action.restarts).gate_stamp
         return ours or self._delayed(row) or stamp.is_gate(row.eligible, row.submit)
 
@@ -258,13 +265,16 @@ class Actuator:
             return Answer(("scontrol",), 0, "", "", 0.0)
         return self.commands.run("scontrol", stdin="\n".join([*lines, "exit", ""]))
 
-    def _judge(self, action: Action, answer: Answer, after: Rows | str) -> tuple[Result, str]:
+    def _judge(self, action: Action, answer: Answer, before: Row, after: Rows | str) -> tuple[Result, str]:
         if isinstance(after, str):
             return Result.UNKNOWN, after
+        if answer.timed_out and self._took_effect(action, before):
+            return Result.UNKNOWN, answer.complaint  # it stood so already: the act itself may still come
         row = after.get(_which(action))
         if row is None:
-            # What is not listed is kept back by nobody: an array whose tasks all start has no waiting rest.
-            return Result.DONE if action.verb is Verb.FREE else Result.UNKNOWN, "it is no longer listed"
+            # An array whose tasks have all started has no waiting rest that anybody could keep back.
+            freed = action.verb is Verb.FREE and action.whole_record
+            return Result.DONE if freed else Result.UNKNOWN, "it is no longer listed"
         if self._took_effect(action, row):
             return Result.DONE, ""
         if action.verb is Verb.REQUEUE and row.state == JobState.DONE:
@@ -307,7 +317,8 @@ class Actuator:
             own_nodes = old.user_nodes if old and old.pinned else row.node_text
             if action.verb is Verb.CLOSE:
                 until = math.inf if self._holds(action, row) else float(int(action.until))
-                ahead.append(self._mark(action, until, pinned, own_nodes))
+                before = old.gate_until if old and math.isfinite(old.gate_until) else 0.0
+                ahead.append(replace(self._mark(action, until, pinned, own_nodes), gate_before=before))
             elif action.verb is Verb.OPEN:
                 ahead.append(self._mark(action, old.gate_until if old else action.until, True, own_nodes))
             elif action.verb is Verb.REQUEUE:

@@ -24,6 +24,7 @@ from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.observe import Sighting, build_snapshot
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.strays import held_while_running, strays
 from slurm_fair.slurm.tidy import Absences
 from slurm_fair.slurm.user_text import ask_text
 
@@ -53,6 +54,8 @@ class SlurmCluster:
         self._weights: tuple[float, Mapping[str, float]] = (-np.inf, {})
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
+        self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
+        self._poisoned: tuple[str, ...] = ()  # jobs that run although a hold of ours stands on them
         self._actuator = Actuator(
             commands,
             self._queue,
@@ -96,6 +99,10 @@ class SlurmCluster:
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Act, with intents written first."""
+        strays, self._strays = self._strays, ()
+        poisoned, self._poisoned = self._poisoned, ()
+        self._actuator.release_running(poisoned)
+        self._actuator.actuate(strays)
         return self._actuator.actuate(actions)
 
     def _build(self, rows: NDArray[np.void], machines: Machines, asked: Mapping[int, float]) -> Snapshot:
@@ -114,6 +121,8 @@ class SlurmCluster:
             config=self._config,
         )
         snapshot = build_snapshot(sighting)
+        self._strays = strays(rows, snapshot.jobs.key, self._queue, self._details, self.marks)
+        self._poisoned = held_while_running(rows, self.marks)
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm import hostlist
+from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.stamp import Stamp, read_stamp
 from slurm_fair.slurm.user_text import ask_text
 
-_COLUMNS = "xZk"  # excluded nodes, directory, comment
+_COLUMNS = "fxZk"  # constraint, excluded nodes, directory, comment
 UNSTAMPED = Stamp()
 
 
@@ -22,6 +22,7 @@ class Details:
     stamp: Stamp | None
     work_dir: str
     excluded: tuple[str, ...]
+    constrained: bool = False  # asks for features of nodes
 
     @property
     def gate_stamp(self) -> Stamp:
@@ -59,9 +60,9 @@ class DetailsBook:
 
 
 def _details(row: list[str]) -> Details:
-    excluded, work_dir, comment = row
+    constraint, excluded, work_dir, comment = row
     try:
         names = hostlist.expand(excluded)
     except SlurmTextError:  # its directory's name holds a separator: a job that confuses only itself
         return UNKNOWN
-    return Details(read_stamp(comment), work_dir, names)
+    return Details(read_stamp(comment), work_dir, names, not words.is_nothing(constraint))

@@ -71,7 +71,7 @@ def liberate(
     for row in waiting:
         mark = _mark_of(row, known)
         if mark is not None:
-            action = _free(row)
+            action = free_action(row)
             actions.append(action)
             book.append(replace(mark, key=action.key, whole_record=action.whole_record))
     actuator = Actuator(
@@ -105,7 +105,7 @@ def _mark_of(row: np.void, known: dict[tuple[int, bool], Mark]) -> Mark | None:
     return next((mark for mark in either if mark and is_of(mark, submit, restarts)), None)
 
 
-def _free(row: np.void) -> Action:
+def free_action(row: np.void) -> Action:
     whole = bool(row["task"] == UNSPLIT)
     key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
     return Action(
@@ -130,10 +130,10 @@ def _stamped(
     made_up = {}
     for row in waiting:
         stamp = details.of(int(row["record"]), int(row["restarts"])).stamp
-        action = _free(row)
+        action = free_action(row)
         which = (action.key, action.whole_record)
         reason = queue.reasons.texts[int(row["reason"])]
-        if stamp is not None and which not in known and _kept_by_us(row, stamp, reason, lost):
+        if stamp is not None and which not in known and kept_by_us(row, stamp, reason, lost):
             until = math.inf if row["priority"] == 0 else float(row["eligible"])
             made_up[which] = Mark(
                 action.key, action.record, which[1], action.submit, action.restarts, until, False, 0.0
@@ -141,7 +141,7 @@ def _stamped(
     return made_up
 
 
-def _kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
+def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
     """Whether a stamped job waits for us, and not for its user or an admin."""
     if row["priority"] == 0:
         submitted_so = row["restarts"] == 0 and reason in USER_HOLD

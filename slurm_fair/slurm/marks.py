@@ -13,7 +13,10 @@ from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 
 _ROW = np.dtype(
-    [("gate_until", "f8"), ("pinned", "?"), ("set_at", "f8"), ("known", "?"), ("submit", "f8"), ("restarts", "i8")]
+    [
+        ("gate_until", "f8"), ("gate_before", "f8"), ("pinned", "?"), ("set_at", "f8"), ("known", "?"),
+        ("submit", "f8"), ("restarts", "i8"),
+    ]
 )  # fmt: skip
 _NONE = np.zeros(1, _ROW)
 
@@ -111,7 +114,11 @@ class MarkBook:
             marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
             rows = np.array(
-                [(m.gate_until, m.pinned, m.set_at, True, m.submit, m.restarts) for m in marks], dtype=_ROW
+                [
+                    (m.gate_until, m.gate_before, m.pinned, m.set_at, True, m.submit, m.restarts)
+                    for m in marks
+                ],
+                dtype=_ROW,
             )
             self._tables[whole_record] = keys, rows
         return self._tables[whole_record]

@@ -77,7 +77,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = Territory.of(seen.machines, seen.config.scope)
     inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
-    alone, reasons = left_alone(inside, seen.queue)
+    alone, reasons = left_alone(inside, seen.queue, seen.details)
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
     held = _held(raw, names, seen)
@@ -90,8 +90,20 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
     return Snapshot(
         seen.time, seen.cluster, nodes, partitions, tenants, users, _gpu_types(seen), jobs, held, wanted,
-        barred, _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _texts(seen.queue.qos, raw["qos"]),
+        barred, _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
+        _texts(seen.queue.qos, raw["qos"]),
     )  # fmt: skip
+
+
+def _graces(raw: NDArray[np.void], key: Ints, seen: Sighting) -> dict[int, float]:
+    graces = {}
+    for row in np.flatnonzero(raw["state"] == JobState.RUNNING).tolist():
+        asked_for = seen.details.of(
+            int(raw["record"][row]), int(raw["restarts"][row])
+        ).gate_stamp.grace_seconds
+        if asked_for > 0:
+            graces[int(key[row])] = asked_for
+    return graces
 
 
 def _texts(names: Names, column: NDArray[np.int64]) -> tuple[str, ...]:
@@ -239,9 +251,10 @@ def _marks(raw: NDArray[np.void], key: Ints, seen: Sighting) -> tuple[NDArray[np
 
 
 def _same_time(mark: NDArray[np.void], raw: NDArray[np.void]) -> Bools:
-    same: Bools = np.isfinite(mark["gate_until"]) & (
-        np.abs(mark["gate_until"] - raw["eligible"]) <= _SLACK_SECONDS
-    )
+    """Whether a begin time is the gate of a mark, or the one before when a new gate never came to stand."""
+    same = np.zeros(len(raw), dtype=bool)
+    for gate in (mark["gate_until"], mark["gate_before"]):
+        same |= np.isfinite(gate) & (np.abs(gate - raw["eligible"]) <= _SLACK_SECONDS)
     return same
 
 
@@ -257,8 +270,6 @@ def _by_stamp(raw: NDArray[np.void], candidates: Bools, seen: Sighting) -> Bools
 def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Sighting) -> Bools:
     """User holds that are the gate of a job submitted so. Once we have touched it, a user's hold is the user's."""
     result = np.zeros(len(raw), dtype=bool)
-    if seen.config.slurm.gate != "hold":
-        return result
     ours = held & by_name(seen.queue.reasons, (USER_HOLD | REQUEUE_HOLD).__contains__, raw["reason"])
     for row in np.flatnonzero(ours).tolist():
         stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp

@@ -12,6 +12,7 @@ from slurm_fair.config import Scope
 from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.columns import Bools, Codes
 from slurm_fair.slurm import words
+from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.nodes import Machines
 from slurm_fair.slurm.queue import Names, Queue
 
@@ -65,14 +66,22 @@ _REASONS = (
     "is interactive (srun or salloc): it cannot be requeued",
     "runs in a reservation",
     "asks for several GPU types at once",
+    "has a --constraint, which only Slurm can weigh",
 )
 
 
-def left_alone(rows: NDArray[np.void], queue: Queue) -> tuple[Bools, list[LeftAlone]]:
+def left_alone(rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> tuple[Bools, list[LeftAlone]]:
     """Rows of the scope that we never touch, and the reason in words for those that live."""
     in_reservation = ~by_name(queue.reservations, words.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
-    tests = (rows["gpus"] == 0, rows["het"], ~rows["batch"], in_reservation, several)
+    choosy = np.array(
+        [
+            details.of(*who).constrained
+            for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)
+        ],
+        dtype=bool,
+    )
+    tests = (rows["gpus"] == 0, rows["het"], ~rows["batch"], in_reservation, several, choosy)
     which = np.select(list(tests), list(range(len(tests))), default=-1)
     lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))[:_LISTED]
     named = [LeftAlone(_name(rows[row]), _REASONS[which[row]]) for row in lives.tolist()]

@@ -45,7 +45,8 @@ _JOURNAL = (
     """CREATE TABLE marks (
         key INTEGER NOT NULL, whole_record INTEGER NOT NULL, record INTEGER NOT NULL, submit REAL NOT NULL,
         restarts INTEGER NOT NULL, gate_until REAL NOT NULL, pinned INTEGER NOT NULL, set_at REAL NOT NULL,
-        user_nodes TEXT NOT NULL, seal INTEGER NOT NULL, PRIMARY KEY (key, whole_record))""",
+        user_nodes TEXT NOT NULL, gate_before REAL NOT NULL, seal INTEGER NOT NULL,
+        PRIMARY KEY (key, whole_record))""",
     """CREATE TABLE events (
         id INTEGER PRIMARY KEY, tick INTEGER NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL,
         key INTEGER NOT NULL, tenant TEXT NOT NULL, gpus INTEGER NOT NULL, detail TEXT NOT NULL,

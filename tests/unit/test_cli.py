@@ -116,7 +116,7 @@ def test_run_refuses_a_policy_that_is_not_there_before_it_opens_anything(tmp_pat
     path = tmp_path / "c.toml"
     path.write_text(f'[policy]\nname = "astrea"\n[storage]\ndir = "{tmp_path}/absent"\n')
     said = call("--config", str(path), "run", "--once")
-    assert (said.code, "astraea" in said.complaint) == (1, True)
+    assert (said.code, "astraea" in said.complaint) == (2, True)
     assert not (tmp_path / "absent").exists()
 
 
