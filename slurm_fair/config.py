@@ -134,10 +134,20 @@ CHOICES = {
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (
-    "lease.term", "lease.interval", "lease.grace", "lease.max_grace", "lease.start_timeout", "slurm.timeout",
-    "storage.keep_days", "storage.max_mb", "guard.max_revokes", "guard.max_opens", "guard.max_closes", "tenants.memory_days",
+    "lease.term",
+    "lease.interval",
+    "lease.grace",
+    "lease.max_grace",
+    "lease.start_timeout",
+    "slurm.timeout",
     "slurm.client_timeout",
-)  # fmt: skip
+    "storage.keep_days",
+    "storage.max_mb",
+    "guard.max_revokes",
+    "guard.max_opens",
+    "guard.max_closes",
+    "tenants.memory_days",
+)
 _NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12

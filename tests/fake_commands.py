@@ -238,7 +238,8 @@ class FakeCommands(Commands):
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": "UNLIMITED", "RestartCnt": str(r.restarts),
             "BatchFlag": "1", "Requeue": str(int(r.requeue)), "Nice": "0",
-            "%A": str(r.number), "%f": "(null)", "%x": "", "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)",
+            "%A": str(r.number), "%f": "(null)", "%x": "",
+            "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)",
         }  # fmt: skip
 
     def _used(self, machine: Machine) -> int:
