@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -15,37 +14,59 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 
 
+PAGE = ROOT / "docs" / "proofs.md"
+HEAD = ("claim", "goal", "measured", "run")
+
+
 def main() -> int:
-    """Run, collect, write; the exit code is pytest's."""
+    """Run, collect, write; the exit code is pytest's. Tests named on the command line renew only their rows."""
     with tempfile.TemporaryDirectory() as folder:
-        began = time.time()
         command = [sys.executable, "-m", "pytest", "--prove", "-m", "prove", *sys.argv[1:]]
         code = subprocess.run(command, cwd=ROOT, env=os.environ | {"SLURM_FAIR_PROOFS": folder}, check=False)
         figures = Path(folder) / "figures.jsonl"
         rows = [json.loads(line) for line in figures.read_text().splitlines()] if figures.exists() else []
-        write(rows, code.returncode, time.time() - began)
+    write(rows)
     return code.returncode
 
 
-def write(rows: list[dict[str, Any]], code: int, seconds: float) -> None:
-    """The page, in a form that differs between runs only where the figures do."""
-    slurm = subprocess.run(["sinfo", "--version"], capture_output=True, text=True, check=False).stdout.strip()
+def write(rows: list[dict[str, Any]]) -> None:
+    """The page: the newest figure of every claim, with the day and the Slurm that it was measured on."""
+    run = f"{time.strftime('%Y-%m-%d')}, {slurm_version()}"
+    kept = {row["claim"]: row for row in known_rows()}
+    kept |= {row["claim"]: row | {"run": run} for row in rows}
+    table = [" | ".join(str(row[name]) for name in HEAD) for row in kept.values()]
     lines = [
         "# Proofs",
         "",
-        "Written by `make prove`; every figure was measured by the run below, on a real Slurm in the lab",
-        "(`slurm_fair.lab`), with everything on one machine. The proofs are the tests marked `prove`.",
+        "Written by `make prove`: every figure was measured by it, on a real Slurm in the lab (`slurm_fair.lab`)",
+        f"with everything on one machine of {os.cpu_count()} cores. A proof that does not hold leaves no row,",
+        "or one that misses its goal. The proofs are the tests marked `prove`.",
         "",
-        f"* {time.strftime('%Y-%m-%d')}, {slurm or 'Slurm of unknown version'}, "
-        f"Python {platform.python_version()}, {os.cpu_count()} cores, {seconds / 60:.0f} minutes",
-        f"* {'all proofs hold' if code == 0 else 'NOT ALL PROOFS HOLD: see the run'}",
-        "",
-        "| claim | goal | measured |",
-        "| --- | --- | --- |",
-        *(f"| {row['claim']} | {row['goal']} | {row['measured']} |" for row in rows),
+        f"| {' | '.join(HEAD)} |",
+        "| --- | --- | --- | --- |",
+        *(f"| {row} |" for row in table),
         "",
     ]
-    (ROOT / "docs" / "proofs.md").write_text("\n".join(lines))
+    PAGE.write_text("\n".join(lines))
+
+
+def known_rows() -> list[dict[str, str]]:
+    """The rows of the page as it stands."""
+    lines = PAGE.read_text().splitlines() if PAGE.exists() else []
+    cells = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")
+    ]
+    return [
+        dict(zip(HEAD, row, strict=True))
+        for row in cells
+        if len(row) == len(HEAD) and row[0] not in ("claim", "---")
+    ]
+
+
+def slurm_version() -> str:
+    """The Slurm that the lab runs."""
+    done = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "Slurm of unknown version"
 
 
 if __name__ == "__main__":
