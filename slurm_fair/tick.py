@@ -31,7 +31,7 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import find
+from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
@@ -202,16 +202,26 @@ def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
 
 
 def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Placement:
-    """The nodes that users excluded, and those on which Slurm did not start a job when we asked it to."""
-    at = {name: node for node, name in enumerate(snapshot.nodes.names)} if shunned else {}
+    """The nodes that users excluded, and those on which Slurm did not start a job when others have room for it."""
+    nodes = snapshot.nodes
+    at = {name: node for node, name in enumerate(nodes.names)} if shunned else {}
+    free = nodes.capacity - snapshot.held.per_node(len(nodes)) if shunned else nodes.capacity
     rows = find(snapshot.jobs.key, np.array(list(shunned), dtype=np.int64))
-    more = [
-        (row, at[name], 0)
-        for row, names in zip(rows.tolist(), shunned.values(), strict=True)
-        for name in names
-        if row >= 0 and name in at
-    ]
+    more: list[tuple[int, int, int]] = []
+    for row, names in zip(rows.tolist(), shunned.values(), strict=True):
+        out = [at[name] for name in names if name in at]
+        if row >= 0 and _has_room_beside(out, row, snapshot, free):
+            more.extend((row, node, 0) for node in out)
     return snapshot.barred.plus(Placement.of(more)) if more else snapshot.barred
+
+
+def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
+    """Whether enough other nodes of its partition could take the gang now."""
+    jobs = snapshot.jobs
+    per_node = -(-int(jobs.gpus[row]) // max(int(jobs.nodes[row]), 1))
+    fits = snapshot.partitions.members[jobs.partition[row]] & (free >= per_node)
+    fits[out] = False
+    return int(fits.sum()) >= max(int(jobs.nodes[row]), 1)
 
 
 def _shunned(

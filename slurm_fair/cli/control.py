@@ -82,6 +82,8 @@ def _daemon_did_it(site: Site) -> bool:
     while time.monotonic() < deadline:
         if not site.places.fail_open.exists():
             return True
+        if last_beat(site.places) is None:
+            break  # it hangs, and the dead-man has been here
         if not site.places.paused.exists() and watching.overdue(site.config, site.places, now()):
             break  # it hangs
         time.sleep(0.1)
