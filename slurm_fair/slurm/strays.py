@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Action, JobState, label, pack_keys
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.ids import NO_TASK, pack
+from slurm_fair.model.ids import pack
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.liberate import free_action, kept_by_us
 from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.queue import UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.queue import Queue, spread_tasks
 
 
 def strays(
@@ -24,25 +24,19 @@ def strays(
     They were submitted with our gate by a template or the submit hook, or left the scope since.
     """
     waits = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
-    row, base, task = spread_tasks(waits, queue.task_lists)
+    source, base, task = spread_tasks(waits, queue.task_lists)
     keys = pack_keys(base, task)
-    outside = np.unique(row[find(managed, keys) < 0])
+    outside = np.unique(source[find(managed, keys) < 0])
     kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])
-    return tuple(
-        free_action(waits[at])
-        for at in outside[kept_back[outside]].tolist()
-        if _is_ours(waits[at], queue, details, marks)
-    )
+    candidates = [(waits[at], free_action(waits[at])) for at in outside[kept_back[outside]].tolist()]
+    return tuple(action for row, action in candidates if _is_ours(row, action, queue, details, marks))
 
 
-def _is_ours(row: np.void, queue: Queue, details: DetailsBook, marks: MarkBook) -> bool:
-    whole = bool(row["task"] == UNSPLIT)
-    key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
-    submit, restarts = float(row["submit"]), int(row["restarts"])
-    mark = marks.covering(key, whole, submit, restarts)
+def _is_ours(row: np.void, action: Action, queue: Queue, details: DetailsBook, marks: MarkBook) -> bool:
+    mark = marks.covering(action.key, action.whole_record, action.submit, action.restarts)
     if mark is not None and (mark.pinned or _stands(mark.gate_until, row)):
         return True
-    stamp = details.of(int(row["record"]), restarts).stamp
+    stamp = details.of(action.record, action.restarts).stamp
     reason = queue.reasons.texts[int(row["reason"])]
     return stamp is not None and kept_by_us(row, stamp, reason, lost=False)
 
