@@ -12,6 +12,7 @@ from slurm_fair.model.record import Event, Standing, TickRecord
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, Snapshot
 from slurm_fair.model.tenant import TenantTable
+from slurm_fair.model.told import Told
 
 __all__ = [
     "Action",
@@ -39,6 +40,7 @@ __all__ = [
     "TenantAccounts",
     "TenantTable",
     "TickRecord",
+    "Told",
     "Verb",
     "Verdict",
     "label",

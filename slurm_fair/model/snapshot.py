@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from slurm_fair.model.columns import Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.tenant import TenantTable
+from slurm_fair.model.told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Snapshot:
     left_alone: tuple[LeftAlone, ...] = ()
     graces: Mapping[int, float] = field(default_factory=dict)  # seconds that running jobs ask to save, by key
     qos: tuple[str, ...] = ()  # QOS per row of `jobs`, where the cluster knows such a thing
+    told: Told | None = None  # what users and jobs say of the work, where anything is said
+    racks: Ints | None = None  # rack number of each node, where racks are known
 
     @property
     def total_gpus(self) -> int:

@@ -18,6 +18,7 @@ from slurm_fair.model import (
     Ledger,
     Placement,
     Snapshot,
+    Told,
 )
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 
@@ -59,6 +60,40 @@ class View:
         """Row of each job's tenant in the ledger's tenants."""
         rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
         return rows
+
+    @cached_property
+    def told(self) -> Told:
+        """What is known of the work; where nobody said how long a job runs, its time limit stands for that."""
+        snapshot = self.snapshot
+        rows, types = len(snapshot.jobs), len(snapshot.gpu_types)
+        told = snapshot.told or Told.nothing(rows, types)
+        limit = snapshot.jobs.time_limit_seconds
+        declared = np.where(np.isnan(told.declared_seconds), limit, told.declared_seconds)
+        done = np.where(np.isnan(told.done_seconds), self.ran_seconds, told.done_seconds)
+        left = np.where(np.isnan(told.left_seconds), np.maximum(declared - done, 1.0), told.left_seconds)
+        return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
+
+    @cached_property
+    def ran_seconds(self) -> Floats:
+        """How long each job has run in all, as the ledger has it."""
+        return self._of_account(self.ledger.jobs.ran)
+
+    @cached_property
+    def waited_seconds(self) -> Floats:
+        """How long each job has waited in all, as the ledger has it."""
+        return self._of_account(self.ledger.jobs.waited)
+
+    @cached_property
+    def had_gpu_seconds(self) -> Floats:
+        """What each job has had in all, as the ledger has it."""
+        return self._of_account(self.ledger.jobs.had)
+
+    @cached_property
+    def first_submit(self) -> Floats:
+        """When each job was first submitted: a requeue does not move it."""
+        known = self.account_row >= 0
+        submit: Floats = np.where(known, self._of_account(self.ledger.jobs.submit), self.snapshot.jobs.submit)
+        return submit
 
     @cached_property
     def waiting(self) -> Bools:
@@ -169,6 +204,13 @@ class View:
         if len(self.leases) == 0:
             return np.full(len(row), default)
         return np.where(row >= 0, column[row], default)
+
+    def _of_account(self, column: Floats) -> Floats:
+        row = self.account_row
+        if len(column) == 0:
+            return np.zeros(len(row))
+        values: Floats = np.where(row >= 0, column[row], 0.0)
+        return values
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""

@@ -1,0 +1,54 @@
+"""What users declare and jobs report about their work: claims that a policy may go by, never facts.
+
+A policy never sees a run time or a regime that lies ahead; what it can know stands here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Columns):
+    """Row i is row i of the snapshot's jobs; nan = nobody said.
+
+    Run times are seconds with the whole gang, well placed, on the reference GPU type (rate 1.0).
+    """
+
+    declared_seconds: Floats  # run time of the whole job as its user declared it; a time limit if nothing better
+    left_seconds: Floats  # of that still to do at its present batch size, as its progress says
+    done_seconds: Floats  # of it done already; done / (done + left) = its progress
+    epoch: Floats  # epochs done
+    epochs: Floats  # epochs in all
+    deadline: Floats  # instant by which its user wants it done; inf = none
+    steps_per_second: Floats  # at its present batch size, with its gang on the reference type
+    rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference
+    spread_rate: Floats  # speed when the gang lies on more nodes than it needs, against a well-placed one
+    model: Ints  # index into `models`, -1 = not said
+    batch_size: Ints  # 0 = not said
+    models: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def nothing(cls, rows: int, gpu_types: int) -> Told:
+        """Nobody said anything: every type is as fast as the reference."""
+        unknown = np.full(rows, np.nan)
+        return cls(
+            declared_seconds=unknown,
+            left_seconds=unknown,
+            done_seconds=unknown,
+            epoch=unknown,
+            epochs=unknown,
+            deadline=np.full(rows, np.inf),
+            steps_per_second=unknown,
+            rate=np.ones((rows, gpu_types)),
+            spread_rate=np.ones(rows),
+            model=np.full(rows, -1, dtype=np.int64),
+            batch_size=np.zeros(rows, dtype=np.int64),
+        )

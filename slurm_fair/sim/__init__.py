@@ -1,0 +1,1 @@
+"""A virtual cluster: the Cluster and Clock ports on virtual time."""
