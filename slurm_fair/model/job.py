@@ -37,6 +37,7 @@ class Blocked(IntEnum):
     IMPOSSIBLE = 10  # asks for more than the managed nodes can ever give
     SHAPE = 11  # a shape that cannot be planned exactly (see LeftAlone)
     BACKOFF = 12  # Slurm did not start it when its gate was open; tried again later
+    REQUEUED = 13  # requeued a moment ago: Slurm does not start it again yet
 
 
 # A job that its owner or an admin keeps back, or that asks for nothing yet, claims no share.
@@ -50,6 +51,7 @@ INACTIVE = (
     Blocked.IMPOSSIBLE,
     Blocked.SHAPE,
 )
+_IS_INACTIVE = np.isin(np.arange(max(Blocked) + 1), INACTIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,16 @@ class JobTable(Columns):
     @property
     def active(self) -> Bools:
         """Jobs that claim a share now."""
-        inactive = np.isin(self.blocked, np.array(INACTIVE, dtype=np.int8))
-        waiting = self.state == JobState.WAITING
-        claims: Bools = (self.state != JobState.DONE) & ~(waiting & inactive)
+        claims: Bools = self.state != JobState.DONE
+        if self.blocked.any():
+            claims &= ~((self.state == JobState.WAITING) & _IS_INACTIVE[self.blocked])
         return claims
 
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        return np.isin(self.state, np.array([JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED]))
+        holds: Bools = (self.state >= JobState.RUNNING) & (self.state <= JobState.SUSPENDED)
+        return holds
 
 
 def _dtype(annotation: str) -> type[np.generic]:

@@ -19,7 +19,9 @@ class Told(Columns):
     Run times are seconds with the whole gang, well placed, on the reference GPU type (rate 1.0).
     """
 
-    declared_seconds: Floats  # run time of the whole job as its user declared it; a time limit if nothing better
+    declared_seconds: (
+        Floats  # run time of the whole job as its user declared it; a time limit if nothing better
+    )
     left_seconds: Floats  # of that still to do at its present batch size, as its progress says
     done_seconds: Floats  # of it done already; done / (done + left) = its progress
     epoch: Floats  # epochs done

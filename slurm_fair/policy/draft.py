@@ -32,6 +32,7 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
     Blocked.IMPOSSIBLE: "it asks for more than the managed nodes can ever give",
     Blocked.SHAPE: "its shape cannot be planned exactly",
     Blocked.BACKOFF: "Slurm did not start it the last time: tried again later",
+    Blocked.REQUEUED: "it was requeued a moment ago: Slurm does not start it again yet",
 }
 
 

@@ -1,0 +1,121 @@
+"""The loop of a simulation: the daemon's looks at the cluster, less those that could not change anything."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.model import JobState, LeasePhase, Result, Standing, TickRecord, Verb
+from slurm_fair.ports import Journal
+from slurm_fair.sim.clock import VirtualClock, epoch_for
+from slurm_fair.sim.cluster import VirtualCluster
+from slurm_fair.sim.load import population
+from slurm_fair.sim.scenario import Scenario
+from slurm_fair.tick import Rules, Stopwatch, tick
+
+WINDOW_SECONDS = 3600.0
+_MOMENT = 1e-6
+_STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
+
+
+@dataclass(slots=True)
+class Simulation:
+    """One scenario under one policy."""
+
+    scenario: Scenario
+    rules: Rules
+    journal: Journal
+    watch: Callable[[Simulation], None] = lambda simulation: None
+    window_seconds: float = WINDOW_SECONDS
+    epoch: float = field(init=False)
+    clock: VirtualClock = field(init=False)
+    cluster: VirtualCluster = field(init=False)
+    standing: Standing = field(init=False)
+    decisions: list[float] = field(default_factory=list)  # seconds that the policy took, by look
+    looks: int = 0
+    _at_rest: int = 0
+
+    def __post_init__(self) -> None:
+        self.epoch = epoch_for(self.rules.terms.term)
+        self.clock = VirtualClock(self.epoch)
+        people = population(self.scenario, self.epoch)
+        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term)
+        self.standing = Standing.new(self.epoch)
+
+    def run(self) -> None:
+        """Until every job is over, or the time is up."""
+        last = self.epoch + self.scenario.until_s
+        self.clock.sleep_until(self._on_grid(self.cluster.next_arrival()))
+        while self.clock.now() <= last:
+            record = self.look()
+            self.watch(self)
+            if self.cluster.empty:
+                return
+            due = self._next_look(record)
+            if math.isinf(due):
+                return
+            self.clock.sleep_until(due)
+
+    def look(self) -> TickRecord:
+        """One tick of the controller."""
+        watch = Stopwatch(time.perf_counter)
+        done = tick(self.cluster, self.clock, self.journal, self.rules, self.standing, watch)
+        self.standing = done.standing
+        self.decisions.append(watch.seconds["plan"])
+        self.looks += 1
+        assert done.record is not None
+        return done.record
+
+    # -- when something could change --------------------------------------------------------------------------
+
+    def _on_grid(self, instant: float) -> float:
+        """The first regular look at or after an instant."""
+        if math.isinf(instant):
+            return instant
+        interval = self.rules.terms.interval
+        return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
+
+    def _next_look(self, record: TickRecord) -> float:
+        """When something could change: an arrival, a lease's end, or an end of a job while somebody waits."""
+        now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
+        handed_over = {o.action.verb for o in record.outcomes if o.result is Result.DONE}
+        if Verb.REQUEUE in handed_over or (Verb.ASK in handed_over and not self.scenario.costs.checkpoint):
+            return self._at_once(now)
+        self._at_rest = 0
+        due = min(self._on_grid(self.cluster.next_arrival()), self._window_end(now))
+        running = leases.phase == LeasePhase.RUNNING
+        ends = leases.end[running]
+        if len(ends):
+            end = float(ends.min())
+            due = min(due, end if end > now else self._on_grid(now + _MOMENT))
+        if not terms.grants_at(now):
+            due = min(due, terms.next_end(now))
+        if (leases.phase == LeasePhase.REVOKING).any():
+            due = min(due, max(self.cluster.next_change(), now), self._on_grid(now + _MOMENT))
+        elif self._somebody_waits(record):
+            due = min(due, self._on_grid(self.cluster.next_change()))
+        if self.standing.backoff or self.standing.unsettled:
+            due = min(due, self._on_grid(now + _MOMENT))
+        return due
+
+    def _window_end(self, now: float) -> float:
+        """The ledger is read at the edges of the windows that tenants' shares are reported for."""
+        window = self.window_seconds
+        return self.epoch + (math.floor((now - self.epoch) / window) + 1) * window
+
+    @staticmethod
+    def _somebody_waits(record: TickRecord) -> bool:
+        opened = sum(1 for o in record.outcomes if o.action.verb is Verb.OPEN and o.result is Result.DONE)
+        return int((record.snapshot.jobs.state == JobState.WAITING).sum()) > opened
+
+    def _at_once(self, now: float) -> float:
+        self._at_rest += 1
+        if self._at_rest > _STUCK_LOOKS:
+            raise SlurmFairError(
+                f"policy {self.rules.policy_name} does not come to rest: {_STUCK_LOOKS} looks at second "
+                f"{now - self.epoch:g} and jobs still change hands"
+            )
+        return now

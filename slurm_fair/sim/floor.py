@@ -1,0 +1,114 @@
+"""The machines of a virtual cluster: who holds which GPUs, kept as a sorted placement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from slurm_fair.model import NodeTable, PartitionTable
+from slurm_fair.model.columns import Ints
+from slurm_fair.trace import Machines
+
+PARTITION = "gpu"
+_PLENTY = 1_000_000  # CPUs and MiB of a node that does not say
+
+
+class Floor:
+    """Nodes, their state, and the GPUs that jobs hold on them."""
+
+    def __init__(self, machines: Machines, gpu_types: tuple[str, ...]) -> None:
+        self.machines = machines
+        self.size: list[int] = machines.gpus.tolist()
+        self.free: list[int] = machines.gpus.tolist()
+        self.racks = machines.rack
+        self.usable = np.ones(len(machines), dtype=bool)
+        self.names = {name: node for node, name in enumerate(machines.names)}
+        self.type_of: list[int] = [gpu_types.index(machines.gpu_types[k]) for k in machines.gpu_type.tolist()]
+        self._why = [""] * len(machines)
+        self._job = self._node = self._gpus = np.zeros(0, dtype=np.int64)
+        self._sites: dict[int, list[tuple[int, int]]] = {}
+        self._partitions = PartitionTable(
+            (PARTITION,), np.ones(1, dtype=bool), np.ones((1, len(machines)), dtype=bool)
+        )
+        self._nodes = self._table()
+
+    @property
+    def nodes(self) -> NodeTable:
+        """As a look shows them; the same value until something about them changes."""
+        return self._nodes
+
+    @property
+    def partitions(self) -> PartitionTable:
+        """One, with every node."""
+        return self._partitions
+
+    def _table(self) -> NodeTable:
+        machines, zeros = self.machines, np.zeros(len(self.machines), dtype=np.int64)
+        memory = np.where(machines.memory_gb > 0, machines.memory_gb * 1024, _PLENTY)
+        return NodeTable(
+            names=machines.names,
+            gpus=machines.gpus,
+            gpus_others=zeros,
+            gpu_type=np.array(self.type_of, dtype=np.int64),
+            cpus=np.where(machines.cpus > 0, machines.cpus, _PLENTY),
+            cpus_others=zeros,
+            memory_mb=memory.astype(np.int64),
+            memory_others_mb=zeros,
+            usable=self.usable.copy(),
+            why=tuple(self._why),
+        )
+
+    def set_state(self, node: int, usable: bool, why: str) -> None:
+        """Whether a node takes new work."""
+        self.usable[node], self._why[node] = usable, why
+        self._nodes = self._table()
+
+    def sites(
+        self, nodes: Sequence[int], gpus: int, per_node: int, at_least: int
+    ) -> list[tuple[int, int]] | None:
+        """How a gang lies on these nodes, or None when it does not fit there now."""
+        if len(nodes) == 1:
+            node = nodes[0]
+            return [(node, gpus)] if self.usable[node] and self.free[node] >= gpus else None
+        share = per_node or (-(-gpus // len(nodes)) if at_least > 1 else 0)
+        left, sites = gpus, []
+        for node in nodes:
+            here = min(left, share or self.size[node])
+            if not self.usable[node] or self.free[node] < here:
+                return None
+            left -= here
+            sites.append((node, here))
+        return [site for site in sites if site[1]] if left == 0 else None
+
+    def take(self, job: int, sites: list[tuple[int, int]]) -> None:
+        """These GPUs are the job's from now on."""
+        at = int(np.searchsorted(self._job, job))
+        self._job = np.insert(self._job, at, [job] * len(sites))
+        self._node = np.insert(self._node, at, [node for node, _ in sites])
+        self._gpus = np.insert(self._gpus, at, [gpus for _, gpus in sites])
+        self._sites[job] = sites
+        for node, gpus in sites:
+            self.free[node] -= gpus
+
+    def leave(self, job: int) -> None:
+        """Its GPUs are free."""
+        sites = self._sites.pop(job)
+        at = int(np.searchsorted(self._job, job))
+        rows = slice(at, at + len(sites))
+        self._job, self._node = np.delete(self._job, rows), np.delete(self._node, rows)
+        self._gpus = np.delete(self._gpus, rows)
+        for node, gpus in sites:
+            self.free[node] += gpus
+
+    def holders(self) -> tuple[Ints, Ints, Ints]:
+        """(job, node, GPUs), sorted by job."""
+        return self._job, self._node, self._gpus
+
+    def on(self, node: int) -> list[int]:
+        """Jobs that hold GPUs of a node."""
+        return [int(job) for job in self._job[self._node == node]]
+
+    def sites_of(self, job: int) -> list[tuple[int, int]]:
+        """Where a job lies."""
+        return self._sites[job]

@@ -1,0 +1,224 @@
+"""From a trace to the jobs of a virtual cluster: who may run where, how fast, and through which regimes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.errors import InputError
+from slurm_fair.model import pack_keys
+from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.sim.columns import JobColumns
+from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.work import Regimes
+from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
+
+_SPREAD = "unconsolidated"
+
+
+@dataclass(slots=True)
+class Population:
+    """All jobs that will ever be submitted, with what stays the same about them."""
+
+    jobs: JobColumns
+    regimes: Regimes
+    rates: NDArray[np.float64]  # [job, GPU type]: speed on that type against the reference
+    gpu_types: tuple[str, ...]
+    tenants: tuple[str, ...]
+    weights: Floats
+    users: tuple[str, ...]
+    models: tuple[str, ...]
+
+
+def population(scenario: Scenario, epoch: float) -> Population:
+    """The trace's jobs as they stand before the first of them is submitted."""
+    trace, machines = scenario.trace, scenario.machines
+    types = _types(trace, machines)
+    refuse_impossible(trace, machines)
+    jobs = JobColumns(len(trace))
+    jobs.add(len(trace))
+    _fill(jobs, trace, types, epoch)
+    jobs.spread_rate[:] = _spread_rates(trace, scenario.throughputs)
+    regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
+    weights = np.array([scenario.weights.get(name, 1.0) for name in trace.tenants])
+    rates = _rates(trace, machines, types, scenario.throughputs)
+    return Population(jobs, regimes, rates, types, trace.tenants, weights, trace.users, trace.models)
+
+
+def _types(trace: Trace, machines: Machines) -> tuple[str, ...]:
+    return tuple(sorted({*machines.gpu_types, *trace.gpu_types}))
+
+
+def impossible(trace: Trace, machines: Machines) -> Ints:
+    """Rows of jobs that these machines could never run."""
+    gangs = trace.whole_gpus
+    most = np.array([machines.total_gpus, *_gpus_by_type(trace, machines)])
+    return np.flatnonzero(gangs > most[trace.gpu_type + 1])
+
+
+def _gpus_by_type(trace: Trace, machines: Machines) -> list[int]:
+    by_type = dict.fromkeys(trace.gpu_types, 0)
+    for kind, gpus in zip(machines.gpu_type.tolist(), machines.gpus.tolist(), strict=True):
+        name = machines.gpu_types[kind]
+        by_type[name] = by_type.get(name, 0) + gpus
+    return [by_type[name] for name in trace.gpu_types]
+
+
+def refuse_impossible(trace: Trace, machines: Machines) -> None:
+    """One line that names the jobs that are larger than the cluster."""
+    rows = impossible(trace, machines)
+    if not len(rows):
+        return
+    names = ", ".join(f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows[:3].tolist())
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    raise InputError(
+        f"{len(rows)} of {len(trace)} jobs want more GPUs than the cluster's {machines.total_gpus} have of "
+        f"their type: {names}{more}: give more GPUs, or leave them out with --too-large drop"
+    )
+
+
+def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) -> None:
+    count = len(trace)
+    number = np.arange(1, count + 1)
+    jobs.key[:] = pack_keys(number, np.full(count, -1))
+    jobs.record[:] = number
+    jobs.tenant[:], jobs.user[:], jobs.model[:] = trace.tenant, trace.user, trace.model
+    jobs.gpus[:] = trace.whole_gpus
+    jobs.nodes[:] = np.maximum(trace.node_count, 1)
+    even = (trace.node_count > 1) & (jobs.gpus % jobs.nodes == 0)
+    jobs.gpus_per_node[:] = np.where(even, jobs.gpus // jobs.nodes, 0)
+    at = np.array([types.index(name) for name in trace.gpu_types] + [-1], dtype=np.int64)
+    jobs.gpu_type[:] = at[trace.gpu_type]
+    jobs.cpus[:], jobs.memory_mb[:] = 0, 0
+    jobs.submit[:] = epoch + trace.submit_s
+    jobs.gated[:], jobs.gate_until[:], jobs.gate_set[:] = True, np.inf, jobs.submit
+    jobs.time_limit_seconds[:] = np.inf
+    jobs.weight[:] = trace.weight
+    jobs.checkpoints[:], jobs.requeueable[:] = True, True
+    jobs.work[:] = trace.duration_s
+    jobs.declared[:] = np.where(np.isnan(trace.declared_s), trace.duration_s, trace.declared_s)
+    jobs.deadline[:], jobs.stopped_at[:] = np.inf, -np.inf
+
+
+def _spread_rates(trace: Trace, throughputs: Throughputs | None) -> Floats:
+    """As measured, else one over the sensitivity, else nothing lost."""
+    sensitivity = np.where(np.isnan(trace.sensitivity), 1.0, np.maximum(trace.sensitivity, 1.0))
+    rates: Floats = 1.0 / sensitivity
+    if throughputs is None:
+        return rates
+    measured = _per_kind(trace, lambda model, batch, gpus: _spread_rate(throughputs, model, batch, gpus))
+    return np.where(np.isnan(measured), rates, measured)
+
+
+def _spread_rate(throughputs: Throughputs, model: str, batch: int, gpus: int) -> float:
+    good = throughputs.steps_per_second(model, batch, gpus)
+    apart = throughputs.steps_per_second(model, batch, gpus, placement=_SPREAD)
+    return min(apart / good, 1.0) if good and apart else math.nan
+
+
+def _per_kind(trace: Trace, value: object) -> Floats:
+    """`value(model, batch size, GPUs)` of every job, asked once for jobs alike; nan for jobs without a model."""
+    assert callable(value)
+    known: dict[tuple[int, int, int], float] = {}
+    result = np.full(len(trace), np.nan)
+    columns = (trace.model.tolist(), trace.batch_size.tolist(), trace.whole_gpus.tolist())
+    for row, kind in enumerate(zip(*columns, strict=True)):
+        if kind[0] < 0:
+            continue
+        if kind not in known:
+            known[kind] = value(trace.models[kind[0]], kind[1], kind[2])
+        result[row] = known[kind]
+    return result
+
+
+def _rates(
+    trace: Trace, machines: Machines, types: tuple[str, ...], throughputs: Throughputs | None
+) -> NDArray[np.float64]:
+    """Speed of each job on each type: measured where it was, else that of the machines of the type."""
+    speed = np.ones(len(types))
+    for kind, name in enumerate(machines.gpu_types):
+        speed[types.index(name)] = float(machines.speed[machines.gpu_type == kind].min(initial=np.inf))
+    rates = np.tile(speed, (len(trace), 1))
+    if throughputs is None:
+        return rates
+    for kind, name in enumerate(types):
+        if name in throughputs.gpu_types:
+            measured = _per_kind(trace, lambda m, b, g, name=name: _type_rate(throughputs, m, b, g, name))
+            rates[:, kind] = np.where(np.isnan(measured), rates[:, kind], measured)
+    return rates
+
+
+def _type_rate(throughputs: Throughputs, model: str, batch: int, gpus: int, name: str) -> float:
+    there, reference = (throughputs.steps_per_second(model, batch, gpus, t) for t in (name, ""))
+    return there / reference if reference and there is not None else math.nan
+
+
+# -- regimes --------------------------------------------------------------------------------------------------
+
+
+def _regimes(trace: Trace, scenario: Scenario) -> tuple[Regimes, Ints, Ints]:
+    """Every job's regimes in one row of all of them; most jobs have just one."""
+    listed = [_given(trace, row, scenario.regimes) for row in range(len(trace))] if scenario.regimes else []
+    counts = np.array(
+        [len(job.regimes) if job else 1 for job in listed] or np.ones(len(trace)), dtype=np.int64
+    )
+    first = np.cumsum(counts) - counts
+    single = _single(trace, scenario.throughputs)
+    table = single.take(np.repeat(np.arange(len(trace)), counts))
+    for start, job in zip(first.tolist(), listed, strict=False):
+        if job is not None:
+            _write(table, start, job)
+    table["begin"][:] = np.cumsum(table["seconds"]) - table["seconds"]
+    return Regimes(**{name: table[name] for name in table.columns}), first, first + counts - 1
+
+
+class _Table:
+    """Columns by name while they are put together."""
+
+    def __init__(self, columns: Mapping[str, NDArray[np.generic]]) -> None:
+        self.columns = dict(columns)
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        return self.columns[name]
+
+    def take(self, rows: Ints) -> _Table:
+        return _Table({name: column[rows] for name, column in self.columns.items()})
+
+
+def _given(trace: Trace, row: int, regimes: Mapping[str, JobRegimes]) -> JobRegimes | None:
+    return regimes.get(str(trace.job_id[row]))
+
+
+def _single(trace: Trace, throughputs: Throughputs | None) -> _Table:
+    epochs = np.where(trace.epochs > 0, trace.epochs, np.nan).astype(np.float64)
+    steps = np.where(trace.total_steps > 0, trace.total_steps, np.nan) / trace.duration_s
+    if throughputs is not None:
+        measured = _per_kind(trace, lambda m, b, g: throughputs.steps_per_second(m, b, g) or math.nan)
+        steps = np.where(np.isnan(measured), steps, measured)
+    return _Table(
+        {
+            "begin": np.zeros(len(trace)),
+            "seconds": trace.duration_s.copy(),
+            "epochs_before": np.zeros(len(trace)),
+            "epoch_seconds": trace.duration_s / epochs,
+            "epochs_total": epochs,
+            "steps_per_second": steps,
+            "batch_size": trace.batch_size.copy(),
+            "adapts": np.zeros(len(trace), dtype=bool),
+        }
+    )
+
+
+def _write(table: _Table, start: int, job: JobRegimes) -> None:
+    done = 0
+    for row, regime in enumerate(job.regimes, start):
+        table["seconds"][row], table["epochs_before"][row] = regime.seconds, done
+        table["epoch_seconds"][row], table["epochs_total"][row] = regime.seconds_per_epoch, job.epochs
+        steps = job.samples_per_epoch / max(regime.batch_size, 1) / regime.seconds_per_epoch
+        table["steps_per_second"][row], table["batch_size"][row] = steps, regime.batch_size
+        table["adapts"][row] = True
+        done += regime.epochs

@@ -1,0 +1,55 @@
+"""What is simulated: who submits what, on which machines, and what changing hands costs there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
+
+
+class NodeEvent(Enum):
+    """What can befall a node."""
+
+    DRAIN = "drain"  # takes no new work; what runs there runs on
+    DOWN = "down"  # what runs there is lost since its last checkpoint, and requeued
+    UP = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A node event at an instant, in seconds since the trace's beginning."""
+
+    time_s: float
+    node: str
+    event: NodeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds that a change of hands costs."""
+
+    checkpoint: float = 0.0  # from the request until the job has saved; no progress meanwhile
+    restart: float = 0.0  # from the start of a run that resumes until it makes progress again
+    requeue_delay: float = (
+        0.0  # from a requeue until Slurm would start the job again (Slurm's default is 120)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that a simulation begins with."""
+
+    trace: Trace
+    machines: Machines
+    costs: Costs = field(default_factory=Costs)
+    weights: Mapping[str, float] = field(default_factory=dict)  # of tenants; 1 where nothing is said
+    regimes: Mapping[str, JobRegimes] = field(default_factory=dict)
+    throughputs: Throughputs | None = None
+    outages: tuple[Outage, ...] = ()
+    # `gavel`: GPUs of a job that ended stay idle until the round ends, and every job that did not run in the
+    # round before loses the restart cost, also one that never ran.
+    rounds: Literal["conserving", "gavel"] = "conserving"
+    until_s: float = float("inf")  # seconds since the trace's beginning
