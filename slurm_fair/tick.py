@@ -7,7 +7,7 @@ a tick can be computed again from what the journal keeps.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from slurm_fair.model import (
     Blind,
     Blocked,
     Event,
+    Events,
     JobState,
     LeasePhase,
     LeaseTerms,
@@ -65,7 +66,7 @@ class Prepared:
     standing: Standing
     snapshot: Snapshot
     view: View
-    events: tuple[Event, ...]
+    events: Events
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,34 +133,31 @@ def owed_answers(standing: Standing) -> dict[int, float]:
     """Jobs asked to checkpoint that have not answered, and when they were asked."""
     leases = standing.leases
     asked = (leases.phase == LeasePhase.REVOKING) & (leases.asked > 0)
+    if not asked.any():
+        return {}
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 
 
 def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     """Ledger and leases brought up to the snapshot, and what of it the policy may plan."""
     now = snapshot.time
-    standing = replace(
-        standing,
-        unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
-        backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
-    )
-    snapshot = _overlaid(snapshot, standing)
+    seen, standing = snapshot, _still_resting(standing, now)
+    snapshot = _overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed = follow(standing.leases, snapshot, rules.terms)
-    backoff = _backoff(standing.backoff, followed, now)
-    shunned = _shunned(standing.shunned, followed, snapshot)
+    failed = [event for event in followed if event.kind == "takenback" and event.detail["opened"]]
     standing = replace(
         standing,
         ledger=ledger,
         leases=leases,
-        backoff=backoff,
-        shunned=shunned,
+        backoff=_backoff(standing.backoff, failed, now),
+        shunned=_shunned(standing.shunned, failed, snapshot),
         tick=standing.tick + 1,
         last_jobs=living(snapshot),
         amended=False,
     )
     view = View(
-        _overlaid(snapshot, standing),  # again: a start that failed just now rests from now on
+        _overlaid(seen, standing),  # anew: a start that failed just now rests from now on
         ledger,
         leases,
         rules.terms,
@@ -168,7 +166,18 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         now + rules.plan_limit_seconds,
         standing.memory,
     )
-    return Prepared(standing, snapshot, view, (*_with_users(happened, snapshot), *followed))
+    return Prepared(standing, snapshot, view, Events(_with_users(happened, snapshot), followed))
+
+
+def _still_resting(standing: Standing, now: float) -> Standing:
+    """Without what has been waited for long enough."""
+    if not standing.unsettled and not standing.backoff:
+        return standing
+    return replace(
+        standing,
+        unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
+        backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
+    )
 
 
 def _with_users(events: Iterable[Event], snapshot: Snapshot) -> list[Event]:
@@ -186,6 +195,8 @@ def _with_users(events: Iterable[Event], snapshot: Snapshot) -> list[Event]:
 
 def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
     """Jobs with an unknown outcome or a recent failed start are not planned for now."""
+    if not standing.backoff and not standing.unsettled and not standing.shunned:
+        return snapshot
     jobs, now = snapshot.jobs, snapshot.time
     resting = [key for key, (until, _) in standing.backoff.items() if now < until]
     marks = ((Blocked.BACKOFF, resting), (Blocked.UNSETTLED, list(standing.unsettled)))
@@ -225,27 +236,30 @@ def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -
 
 
 def _shunned(
-    shunned: Mapping[int, tuple[str, ...]], events: Iterable[Event], snapshot: Snapshot
+    shunned: Mapping[int, tuple[str, ...]], events: Sequence[Event], snapshot: Snapshot
 ) -> dict[int, tuple[str, ...]]:
-    """What keeps a job from its nodes may be something that we do not see: other nodes are tried before these."""
+    """What keeps a job from its nodes may be something that we do not see: other nodes are tried before these.
+
+    `events` are the starts that failed.
+    """
+    if not shunned and not events:
+        return {}
     waiting = set(snapshot.jobs.key[snapshot.jobs.state == JobState.WAITING].tolist())
     after = {key: nodes for key, nodes in shunned.items() if key in waiting}
     for event in events:
-        if event.kind == "takenback" and event.detail["opened"]:
-            nodes = {*after.get(event.key, ()), *event.detail["nodes"]}
-            after[event.key] = () if len(nodes) >= len(snapshot.nodes) else tuple(sorted(nodes))
+        nodes = {*after.get(event.key, ()), *event.detail["nodes"]}
+        after[event.key] = () if len(nodes) >= len(snapshot.nodes) else tuple(sorted(nodes))
     return after
 
 
 def _backoff(
-    backoff: Mapping[int, tuple[float, int]], events: Iterable[Event], now: float
+    backoff: Mapping[int, tuple[float, int]], events: Sequence[Event], now: float
 ) -> dict[int, tuple[float, int]]:
     """A job that Slurm did not start is tried again later, and later still."""
     after = dict(backoff)
     for event in events:
-        if event.kind == "takenback" and event.detail["opened"]:
-            times = after.get(event.key, (0.0, 0))[1] + 1
-            after[event.key] = (now + min(_BACKOFF_SECONDS * 2 ** (times - 1), _BACKOFF_MOST), times)
+        times = after.get(event.key, (0.0, 0))[1] + 1
+        after[event.key] = (now + min(_BACKOFF_SECONDS * 2 ** (times - 1), _BACKOFF_MOST), times)
     return after
 
 
@@ -265,9 +279,7 @@ def decide(view: View, rules: Rules, clock: Clock) -> Plan:
     return plan if view.terms.grants_at(view.now) else postponed(plan)
 
 
-def reconcile(
-    ready: Prepared, plan: Plan, rules: Rules
-) -> tuple[Standing, tuple[Action, ...], tuple[Event, ...]]:
+def reconcile(ready: Prepared, plan: Plan, rules: Rules) -> tuple[Standing, tuple[Action, ...], Events]:
     """The standing with the plan's promises in it, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
     leases, events = promise(standing.leases, plan, snapshot, rules.terms, snapshot.time)
@@ -281,6 +293,8 @@ def conclude(
 ) -> Standing:
     """The standing after the acts."""
     now = ready.snapshot.time
+    if not outcomes and not rules.dry_run:
+        return standing
     leases = standing.leases if not rules.dry_run else _without_promises(standing)
     leases = settle(leases, outcomes, rules.terms, now)
     unknown = {o.action.key: now for o in outcomes if o.result is Result.UNKNOWN}
@@ -324,7 +338,7 @@ def _record(
     ready: Prepared,
     plan: Plan,
     outcomes: tuple[Outcome, ...],
-    granted: tuple[Event, ...],
+    granted: Events,
     rules: Rules,
     watch: Stopwatch,
     guard: str,
@@ -339,14 +353,14 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=(*ready.events, *granted, *_asked(outcomes, ready)),
+        events=ready.events + granted + _asked(outcomes, ready),
         seconds=dict(watch.seconds),
         dry_run=rules.dry_run,
         guard=guard,
     )
 
 
-def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
+def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> Events:
     """An event for each job asked to checkpoint and each requeued one."""
     kinds = {Verb.ASK: "asked", Verb.REQUEUE: "requeued", Verb.OPEN: "opened"}
     jobs, events = ready.snapshot.jobs, []
@@ -360,4 +374,4 @@ def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
         events.append(
             Event(ready.snapshot.time, kind, outcome.action.key, tenant, int(jobs.gpus[row]), detail)
         )
-    return events
+    return Events(events)

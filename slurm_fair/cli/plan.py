@@ -14,7 +14,7 @@ from slurm_fair.cli.show import JSON, PARSABLE, number
 from slurm_fair.cli.table import Column, print_table
 from slurm_fair.daemon import commands_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
-from slurm_fair.model import Blind, Standing, TickRecord, label
+from slurm_fair.model import Blind, Events, Standing, TickRecord, label
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
@@ -47,7 +47,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     after, actions, _ = reconcile(ready, chosen, rules)
     record = TickRecord(
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
-        chosen, (), (), {}, dry_run=True,
+        chosen, (), Events(), {}, dry_run=True,
     )  # fmt: skip
     board = draw(record, after)
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]

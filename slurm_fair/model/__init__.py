@@ -8,7 +8,7 @@ from slurm_fair.model.lease import LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Plan, Verdict
-from slurm_fair.model.record import Event, Standing, TickRecord
+from slurm_fair.model.record import Event, Events, Standing, TickRecord
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, Snapshot
 from slurm_fair.model.tenant import TenantTable
@@ -20,6 +20,7 @@ __all__ = [
     "Blocked",
     "ClosedRuns",
     "Event",
+    "Events",
     "JobAccounts",
     "JobState",
     "JobTable",

@@ -34,18 +34,22 @@ class Columns:
         arrays, others = _names(self)
         if rows.dtype == np.bool_:
             rows = rows.nonzero()[0]
-        return _made(
-            self,
-            {name: getattr(self, name).take(rows, axis=0) for name in arrays}
-            | {name: getattr(self, name) for name in others},
-        )
+        picked = {name: getattr(self, name).take(rows, axis=0) for name in arrays}
+        return self._made(picked | {name: getattr(self, name) for name in others})
 
     def with_columns(self, **columns: Any) -> Self:
         """The same rows with some columns replaced."""
         arrays, others = _names(self)
-        changed = _made(self, {name: getattr(self, name) for name in (*arrays, *others)} | columns)
+        changed = self._made({name: getattr(self, name) for name in (*arrays, *others)} | columns)
         check_lengths(changed)
         return changed
+
+    def _made(self, values: dict[str, Any]) -> Self:
+        """A table of the same kind without its constructor: the checks there are about what comes from outside."""
+        table = _new(type(self))
+        for name, value in values.items():
+            _set(table, name, value)
+        return table
 
 
 def _names(table: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -55,14 +59,6 @@ def _names(table: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
         arrays = tuple(name for name in names if isinstance(getattr(table, name), np.ndarray))
         _FIELDS[kind] = arrays, tuple(name for name in names if name not in arrays)
     return _FIELDS[kind]
-
-
-def _made(like: Columns, values: dict[str, Any]) -> Any:
-    """A table without its constructor: the checks there are about what comes from outside."""
-    table = _new(type(like))
-    for name, value in values.items():
-        _set(table, name, value)
-    return table
 
 
 def check_lengths(table: Columns) -> None:

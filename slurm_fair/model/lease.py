@@ -82,10 +82,10 @@ class Leases(Columns):
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, in ascending order, with their places."""
-        kept = np.arange(len(self))[rows]
+        kept = rows.nonzero()[0] if rows.dtype == np.bool_ else rows
         new_row = np.full(len(self), -1, dtype=np.int64)
         new_row[kept] = np.arange(len(kept))
-        taken = super(Leases, self).take(rows)
+        taken = super(Leases, self).take(kept)
         return taken.with_columns(places=self.places.renumber(new_row))
 
     @classmethod

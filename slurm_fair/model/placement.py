@@ -47,14 +47,19 @@ class Placement(Columns):
 
     def renumber(self, new_row: Ints) -> Self:
         """Rows renumbered by `new_row[old]`; rows that map to -1 are dropped."""
-        rows = new_row[self.row]
-        kept = self.take(rows >= 0)
-        rows = rows[rows >= 0]
-        order = np.argsort(rows, kind="stable")
-        return type(self)(rows[order], kept.node[order], kept.gpus[order])
+        rows, node, gpus = new_row[self.row], self.node, self.gpus
+        if len(rows) and rows.min() < 0:
+            kept = (rows >= 0).nonzero()[0]
+            rows, node, gpus = rows[kept], node[kept], gpus[kept]
+        if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
+            order = rows.argsort(kind="stable")
+            rows, node, gpus = rows[order], node[order], gpus[order]
+        return type(self)(rows, node, gpus)
 
     def plus(self, other: Placement) -> Self:
         """Both together, sorted by row."""
+        if not len(self) or not len(other):
+            return self if len(self) else type(self)(other.row, other.node, other.gpus)
         row = np.concatenate([self.row, other.row])
         order = np.argsort(row, kind="stable")
         node = np.concatenate([self.node, other.node])[order]

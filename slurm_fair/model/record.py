@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import cached_property
+from itertools import chain
+from typing import Any, Self, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
@@ -23,6 +25,44 @@ class Event:
     tenant: str
     gpus: int
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Events(Sequence[Event]):
+    """Events of one tick, some of them written out only when they are read: a lease's end may renew thousands."""
+
+    def __init__(self, *parts: Sequence[Event] | Callable[[], Sequence[Event]]) -> None:
+        self._parts = [part for part in parts if callable(part) or len(part)]
+
+    def __add__(self, more: Events) -> Events:
+        return Events(*self._parts, *more._parts)
+
+    @cached_property
+    def _all(self) -> tuple[Event, ...]:
+        return tuple(chain.from_iterable(part() if callable(part) else part for part in self._parts))
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Event, ...]: ...
+    def __getitem__(self, index: int | slice) -> Event | tuple[Event, ...]:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return self._all == tuple(other) if isinstance(other, (Events, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    def __repr__(self) -> str:
+        return f"Events{self._all!r}"
+
+    @property
+    def at_hand(self) -> Sequence[Event]:
+        """Those that are written out already: all but what a lease's end does to leases that only go on."""
+        return tuple(chain.from_iterable(part for part in self._parts if not callable(part)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +98,7 @@ class TickRecord:
     snapshot: Snapshot
     plan: Plan
     outcomes: tuple[Outcome, ...]
-    events: tuple[Event, ...]
+    events: Events
     seconds: Mapping[str, float]  # observe, advance, plan, act
     dry_run: bool = False
     guard: str = ""  # why actions were held back, if they were

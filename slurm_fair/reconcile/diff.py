@@ -11,6 +11,7 @@ from slurm_fair.model import (
     Action,
     Blocked,
     JobState,
+    JobTable,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -56,9 +57,12 @@ def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Ask; requeue on the answer or when the grace is over; ask again when we were away for longer."""
+    revoking = (leases.phase == LeasePhase.REVOKING).nonzero()[0]
+    if not len(revoking):
+        return []
     row = find(snapshot.jobs.key, leases.key)
     actions = []
-    for at in np.flatnonzero(leases.phase == LeasePhase.REVOKING).tolist():
+    for at in revoking.tolist():
         job = int(row[at])
         if job < 0 or snapshot.jobs.state[job] != JobState.RUNNING:
             continue
@@ -83,9 +87,11 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     `closing` = records of arrays that are closed whole in this tick.
     """
     jobs, nodes = snapshot.jobs, snapshot.nodes
+    granted = leases.phase == LeasePhase.GRANTED
+    if not granted.any():
+        return []
     free = nodes.capacity - snapshot.held.per_node(len(nodes))
     row = find(jobs.key, leases.key)
-    granted = leases.phase == LeasePhase.GRANTED
     under_way = np.flatnonzero(granted & (leases.opened > 0))
     free -= leases.places.only(under_way).per_node(len(nodes))
     waits = np.flatnonzero(granted & (leases.opened == 0))
@@ -107,9 +113,9 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
 def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Set, renew and tidy gates of waiting jobs; one act for a whole unsplit array."""
     jobs = snapshot.jobs
-    if not len(jobs):
+    rows = _due(leases, snapshot, terms, now).nonzero()[0]
+    if not len(rows):
         return []
-    rows = np.flatnonzero(_due(leases, snapshot, terms, now))
     opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
     starting = set((opened >> TASK_BITS).tolist())
     shared = _shared_records(jobs.record, jobs.state == JobState.WAITING)
@@ -144,20 +150,36 @@ def _with_key(action: Action, key: int) -> Action:
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Bools:
     """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
     jobs = snapshot.jobs
-    opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
-    waiting = (jobs.state == JobState.WAITING) & ~np.isin(jobs.key, opened)
-    waiting &= ~np.isin(jobs.blocked, np.array(_NEVER_GATED, dtype=np.int8))
+    due = np.zeros(len(jobs), dtype=bool)
+    well_gated = jobs.gated & (jobs.gate_until - now >= terms.term) & ~jobs.pinned
+    looked_at = (jobs.state == JobState.WAITING) & ~(well_gated & (jobs.blocked == Blocked.NOT_BLOCKED))
+    rows = looked_at.nonzero()[0]
+    if not len(rows):
+        return due
+    due[rows] = _gate_due(jobs.take(rows), jobs, terms, now)
+    opened = find(jobs.key, leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)])
+    due[opened[opened >= 0]] = False
+    return due
+
+
+def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float) -> Bools:
+    """Of jobs that all wait, some of `everyone`."""
     own_begin = jobs.blocked == Blocked.OWN_BEGIN
+    left = jobs.gate_until - now
     # A user who moves our gate away has that wish until the lease that was running then is over.
-    moved_by_user = ~jobs.gated & (jobs.gate_set > 0) & (now - jobs.gate_set < terms.term) & ~own_begin
-    running_out = jobs.gated & (jobs.gate_until - now < terms.term)
-    begins_soon = own_begin & (jobs.gate_until - now <= 2 * terms.interval)
+    moved_by_user = (jobs.gate_set > 0) & (now - jobs.gate_set < terms.term) & ~own_begin
     missing = ~jobs.gated & ~own_begin & ~moved_by_user
-    # Pinning splits a task off its array, so a record that several share carries no list of ours.
-    pinned = jobs.pinned & ~_shared_records(jobs.record, jobs.state == JobState.WAITING)
-    # Slurm does not look at what a held job waits for: the hold must give way to a begin time.
-    stuck = (jobs.blocked == Blocked.DEPENDENCY) & np.isinf(jobs.gate_until)
-    due: Bools = waiting & (missing | running_out | begins_soon | pinned | stuck)
+    running_out = jobs.gated & (left < terms.term)
+    begins_soon = own_begin & (left <= 2 * terms.interval)
+    due: Bools = missing | running_out | begins_soon
+    if jobs.pinned.any():
+        # Pinning splits a task off its array, so a record that several share carries no list of ours.
+        shared = everyone.record[_shared_records(everyone.record, everyone.state == JobState.WAITING)]
+        due |= jobs.pinned & ~np.isin(jobs.record, shared)
+    if jobs.blocked.any():
+        # Slurm does not look at what a held job waits for: the hold must give way to a begin time.
+        due |= (jobs.blocked == Blocked.DEPENDENCY) & np.isinf(jobs.gate_until)
+        due &= ~np.isin(jobs.blocked, np.array(_NEVER_GATED, dtype=np.int8))
     return due
 
 

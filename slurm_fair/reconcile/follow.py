@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import Blocked, Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Ints, find
 
-_HOLDING = np.array([JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED], dtype=np.int8)
+_WAITING, _RUNNING, _ENDING, _SUSPENDED = (
+    int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED)
+)
+_GRANTED = int(LeasePhase.GRANTED)
+_FREE_TO_START = int(Blocked.NOT_BLOCKED)
 
 
 def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases, tuple[Event, ...]]:
@@ -15,13 +19,18 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Lease
     row = find(snapshot.jobs.key, leases.key)
     alive = _alive(leases, row, snapshot)
     late = _late(leases, row, snapshot, terms) & alive
-    ended = [_ended(leases, at, int(row[at]), snapshot) for at in np.flatnonzero(~alive).tolist()]
-    taken = [_taken_back(leases, at, int(row[at]), snapshot) for at in np.flatnonzero(late).tolist()]
-    kept = leases.take(alive & ~late)
-    kept = _started(kept, snapshot, terms)
-    adopted = _adopt(kept, snapshot, terms)
-    events = [_adoption(adopted, at, snapshot) for at in range(len(adopted))]
-    return _merged(_placed(kept, snapshot), adopted, snapshot), (*ended, *taken, *events)
+    stays = alive & ~late
+    events: list[Event] = []
+    if not stays.all():
+        events += [_ended(leases, at, int(row[at]), snapshot) for at in (~alive).nonzero()[0].tolist()]
+        events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.nonzero()[0].tolist()]
+        leases, row = leases.take(stays), row[stays]
+    kept = _placed(_started(leases, row, snapshot, terms), row, snapshot)
+    adopted = _adopt(kept, row, snapshot, terms)
+    if adopted is None:
+        return kept, tuple(events)
+    events += [_adoption(adopted, at, snapshot) for at in range(len(adopted))]
+    return merge(kept, adopted), tuple(events)
 
 
 def _alive(leases: Leases, row: Ints, snapshot: Snapshot) -> Bools:
@@ -29,25 +38,26 @@ def _alive(leases: Leases, row: Ints, snapshot: Snapshot) -> Bools:
     jobs = snapshot.jobs
     if not len(jobs):
         return np.zeros(len(leases), dtype=bool)
-    known = row >= 0
-    restarts, state = jobs.restarts[row], jobs.state[row]
-    holding = np.isin(state, _HOLDING)
-    # Slurm counts the restart while the old run is still completing.
-    same_run = (restarts == leases.restarts) | (
-        (state == JobState.ENDING) & (restarts == leases.restarts + 1)
-    )
-    waiting = (leases.phase == LeasePhase.GRANTED) & (state == JobState.WAITING)
-    free_to_start = jobs.blocked[row] == Blocked.NOT_BLOCKED
-    alive: Bools = known & same_run & (holding | (waiting & free_to_start))
+    restarts, state = jobs.restarts.take(row), jobs.state.take(row)
+    holding = (state >= _RUNNING) & (state <= _SUSPENDED)
+    same_run = restarts == leases.restarts
+    if not same_run.all():
+        # Slurm counts the restart while the old run is still completing.
+        same_run |= (state == _ENDING) & (restarts == leases.restarts + 1)
+    if not holding.all():
+        waiting = (leases.phase == _GRANTED) & (state == _WAITING)
+        holding |= waiting & (jobs.blocked.take(row) == _FREE_TO_START)
+    alive: Bools = (row >= 0) & same_run & holding
     return alive
 
 
 def _late(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Bools:
     """Promised, the gate open, and yet not started in time; or promised in vain, for a whole term or on nodes
     that take no work any more."""
-    if not len(snapshot.jobs):
+    granted = leases.phase == _GRANTED
+    if not len(snapshot.jobs) or not granted.any():
         return np.zeros(len(leases), dtype=bool)
-    waits = (leases.phase == LeasePhase.GRANTED) & (snapshot.jobs.state[row] == JobState.WAITING)
+    waits = granted & (snapshot.jobs.state[row] == _WAITING)
     opened = leases.opened > 0
     in_vain = np.where(
         opened,
@@ -70,40 +80,32 @@ def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
     return stuck
 
 
-def _started(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
-    row = find(snapshot.jobs.key, leases.key)
-    if not len(leases):
+def _started(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
+    """What was promised and runs now."""
+    jobs = snapshot.jobs
+    promised = (leases.phase == _GRANTED).nonzero()[0]
+    seen = promised[jobs.state[row[promised]] != _WAITING]
+    if not len(seen):
         return leases
-    seen = (leases.phase == LeasePhase.GRANTED) & (snapshot.jobs.state[row] != JobState.WAITING)
-    start = np.where(seen, snapshot.jobs.start[row], leases.start)
+    phase, start, end = leases.phase.copy(), leases.start.copy(), leases.end.copy()
+    phase[seen], start[seen] = LeasePhase.RUNNING, jobs.start[row[seen]]
     # An aligned lease keeps the common end that it was granted for, however long its GPUs took to come free.
-    late = seen & ((leases.end <= snapshot.time) | (not terms.aligned))
-    ends = np.where(
-        late, _ends(terms, np.maximum(snapshot.jobs.start[row], leases.granted), late), leases.end
-    )
-    return leases.with_columns(
-        phase=np.where(seen, np.int8(LeasePhase.RUNNING), leases.phase),
-        start=start,
-        end=np.where(seen, ends, leases.end),
-    )
+    late = seen[(end[seen] <= snapshot.time) | (not terms.aligned)]
+    end[late] = [terms.end_for(begin) for begin in np.maximum(start[late], leases.granted[late]).tolist()]
+    return leases.with_columns(phase=phase, start=start, end=end)
 
 
-def _ends(terms: LeaseTerms, starts: Floats, which: Bools) -> Floats:
-    ends = np.zeros(len(starts))
-    ends[which] = [terms.end_for(start) for start in starts[which].tolist()]
-    return ends
-
-
-def _placed(leases: Leases, snapshot: Snapshot) -> Leases:
+def _placed(leases: Leases, row: Ints, snapshot: Snapshot) -> Leases:
     """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
-    row = find(snapshot.jobs.key, leases.key)
+    granted = leases.phase == _GRANTED
     lease_of_job = np.full(len(snapshot.jobs), -1, dtype=np.int64)
-    runs = np.flatnonzero(leases.phase != LeasePhase.GRANTED)
-    lease_of_job[row[runs]] = runs
-    promised = leases.places.only(np.flatnonzero(leases.phase == LeasePhase.GRANTED))
-    if leases.node_names != snapshot.nodes.names:
-        promised = _renamed(promised, leases.node_names, snapshot.nodes.names)
-    places = snapshot.held.renumber(lease_of_job).plus(promised)
+    lease_of_job[row] = np.where(granted, -1, np.arange(len(leases)))
+    places = snapshot.held.renumber(lease_of_job)
+    if granted.any():
+        promised = leases.places.only(granted.nonzero()[0])
+        if leases.node_names != snapshot.nodes.names:
+            promised = _renamed(promised, leases.node_names, snapshot.nodes.names)
+        places = places.plus(promised)
     return leases.with_columns(places=places, node_names=snapshot.nodes.names)
 
 
@@ -115,10 +117,14 @@ def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> P
     return kept.with_columns(node=number[kept.node])
 
 
-def _adopt(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
+def _adopt(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Leases | None:
     """A lease for each job that runs without one: started before us, or by somebody else's hand."""
     jobs = snapshot.jobs
-    new = np.flatnonzero(np.isin(jobs.state, _HOLDING[[0, 2]]) & (find(leases.key, jobs.key) < 0))
+    without = (jobs.state == _RUNNING) | (jobs.state == _SUSPENDED)
+    without[row] = False
+    new = without.nonzero()[0]
+    if not len(new):
+        return None
     fresh = snapshot.time - jobs.start[new] < max(3 * terms.interval, 5.0)
     since = np.where(fresh, jobs.start[new], snapshot.time)
     number = np.full(len(jobs), -1, dtype=np.int64)
@@ -131,7 +137,7 @@ def _adopt(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
         gpus=jobs.gpus[new],
         granted=since,
         start=jobs.start[new],
-        end=_ends(terms, since, np.ones(len(new), dtype=bool)),
+        end=np.array([terms.end_for(start) for start in since.tolist()]),
         renewals=np.zeros(len(new), dtype=np.int64),
         asked=zeros,
         opened=since,
@@ -139,13 +145,6 @@ def _adopt(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
         places=snapshot.held.renumber(number),
         node_names=snapshot.nodes.names,
     )
-
-
-def _merged(kept: Leases, adopted: Leases, snapshot: Snapshot) -> Leases:
-    """Both together, sorted by key."""
-    if not len(adopted):
-        return kept.with_columns(node_names=snapshot.nodes.names)
-    return merge(kept, adopted)
 
 
 def merge(first: Leases, second: Leases) -> Leases:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from slurm_fair.model import (
     Event,
+    Events,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -21,40 +22,61 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.reconcile.follow import merge
 
+_GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
+_OF_LEASES = (Verb.ASK, Verb.REQUEUE, Verb.OPEN)
+
 
 def promise(
     leases: Leases, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
-) -> tuple[Leases, tuple[Event, ...]]:
+) -> tuple[Leases, Events]:
     """Renewals renewed, losers to be asked, the chosen promised their GPUs."""
     row = find(snapshot.jobs.key, leases.key)
-    verdict = plan.verdict[row] if len(plan) else np.zeros(len(leases), dtype=np.int8)
-    renew, revoke = verdict == Verdict.RENEW, verdict == Verdict.REVOKE
-    ends = np.array([terms.end_for(now) if yes else 0.0 for yes in renew.tolist()])
-    after = leases.with_columns(
-        end=np.where(renew, ends, leases.end),
-        granted=np.where(renew, now, leases.granted),
-        renewals=leases.renewals + renew,
-        phase=np.where(revoke, np.int8(LeasePhase.REVOKING), leases.phase).astype(np.int8),
-    )
-    events = [
-        _event(
-            now, "renewed", int(row[at]), snapshot, until=float(ends[at]), number=int(after.renewals[at]) + 1
-        )
-        for at in np.flatnonzero(renew).tolist()
+    verdict = plan.verdict.take(row) if len(plan) else np.zeros(len(leases), dtype=np.int8)
+    renew, revoke = (verdict == _RENEW).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
+    granted = (plan.verdict == _GRANT).nonzero()[0]
+    after, parts = leases, list[Sequence[Event] | Callable[[], Sequence[Event]]]()
+    if len(renew):
+        after = renewed = _renewed(after, renew, terms, now)
+        parts.append(lambda: _renewals(renewed, renew, row, snapshot, now))
+    if len(revoke):
+        after = _revoked(after, revoke)
+        parts.append(_revocations(leases, revoke, row, plan, snapshot, now))
+    if len(granted):
+        new = _granted(granted, plan, snapshot, terms, now)
+        parts.append([_grant_event(at, row, new, snapshot, now) for at, row in enumerate(granted.tolist())])
+        after = merge(after, new)
+    return after, Events(*parts)
+
+
+def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
+    end, granted, renewals = leases.end.copy(), leases.granted.copy(), leases.renewals.copy()
+    end[rows], granted[rows] = terms.end_for(now), now
+    renewals[rows] += 1
+    return leases.with_columns(end=end, granted=granted, renewals=renewals)
+
+
+def _renewals(leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, now: float) -> list[Event]:
+    until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
+    return [
+        _event(now, "renewed", row, snapshot, until=end, number=number)
+        for row, end, number in zip(job[rows].tolist(), until, numbers, strict=True)
     ]
-    events += [
-        _event(
-            now, "revoked", int(row[at]), snapshot,
-            why=plan.reasons[plan.reason[row[at]]], number=int(leases.renewals[at]) + 1,
-        )
-        for at in np.flatnonzero(revoke).tolist()
-    ]  # fmt: skip
-    granted = np.flatnonzero(plan.verdict == Verdict.GRANT)
-    if not len(granted):
-        return after, tuple(events)
-    new = _granted(granted, plan, snapshot, terms, now)
-    events += [_grant_event(at, row, new, snapshot, now) for at, row in enumerate(granted.tolist())]
-    return merge(after, new), tuple(events)
+
+
+def _revoked(leases: Leases, rows: Ints) -> Leases:
+    phase = leases.phase.copy()
+    phase[rows] = LeasePhase.REVOKING
+    return leases.with_columns(phase=phase)
+
+
+def _revocations(
+    leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot, now: float
+) -> list[Event]:
+    numbers = (leases.renewals[rows] + 1).tolist()
+    return [
+        _event(now, "revoked", row, snapshot, why=plan.reasons[plan.reason[row]], number=number)
+        for row, number in zip(job[rows].tolist(), numbers, strict=True)
+    ]
 
 
 def _granted(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Leases:
@@ -81,13 +103,15 @@ def _granted(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now:
 
 def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
     """What came of the acts: opened gates, asked jobs, and promises that could not be kept."""
-    outcomes = list(outcomes)
+    outcomes = [o for o in outcomes if o.action.verb in _OF_LEASES and not o.action.whole_record]
+    if not outcomes:
+        return leases
     opened, asked = leases.opened.copy(), leases.asked.copy()
     phase, end = leases.phase.copy(), leases.end.copy()
     keep = np.ones(len(leases), dtype=bool)
     at = find(leases.key, np.array([o.action.key for o in outcomes], dtype=np.int64))
     for outcome, row in zip(outcomes, at.tolist(), strict=True):
-        if row < 0 or outcome.action.whole_record:
+        if row < 0:
             continue
         if outcome.action.verb is Verb.ASK and outcome.result is Result.DONE:
             asked[row] = now
@@ -99,7 +123,8 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
             # An unknown end counts as opened: the job may start, so its GPUs stay promised.
             opened[row] = now
             keep[row] = not refused
-    return leases.with_columns(opened=opened, asked=asked, phase=phase, end=end).take(keep)
+    settled = leases.with_columns(opened=opened, asked=asked, phase=phase, end=end)
+    return settled if keep.all() else settled.take(keep)
 
 
 def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object) -> Event:

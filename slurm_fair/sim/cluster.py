@@ -1,4 +1,4 @@
-"""The virtual cluster: the Cluster port on virtual time. What happens to jobs happens here; who decides is elsewhere."""
+"""The virtual cluster: the Cluster port on virtual time. Things happen to jobs here; who decides is elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from slurm_fair.model import (
     Told,
     Verb,
 )
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.sim.clock import VirtualClock
 from slurm_fair.sim.floor import Floor
 from slurm_fair.sim.load import Population
@@ -145,9 +145,10 @@ class VirtualCluster:
         )
 
     @staticmethod
-    def _done(hidden: Mapping[str, np.ndarray], runs: np.ndarray, now: float) -> np.ndarray:
+    def _done(hidden: Mapping[str, Floats], runs: Bools, now: float) -> Floats:
         more = np.maximum(now - hidden["progress_from"], 0.0) * hidden["rate"]
-        return np.minimum(hidden["done"] + np.where(runs, more, 0.0), hidden["work"])
+        done: Floats = np.minimum(hidden["done"] + np.where(runs, more, 0.0), hidden["work"])
+        return done
 
     # -- what happens by itself -------------------------------------------------------------------------------
 

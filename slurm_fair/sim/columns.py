@@ -1,4 +1,4 @@
-"""Mutable columns that grow: every name is a row of a matrix of its kind, so a look at many jobs is four gathers."""
+"""Mutable columns that grow: each name is a row of a matrix of its kind, so a look at many jobs is few gathers."""
 
 from __future__ import annotations
 

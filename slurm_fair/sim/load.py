@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,9 +121,8 @@ def _spread_rate(throughputs: Throughputs, model: str, batch: int, gpus: int) ->
     return min(apart / good, 1.0) if good and apart else math.nan
 
 
-def _per_kind(trace: Trace, value: object) -> Floats:
+def _per_kind(trace: Trace, value: Callable[[str, int, int], float]) -> Floats:
     """`value(model, batch size, GPUs)` of every job, asked once for jobs alike; nan for jobs without a model."""
-    assert callable(value)
     known: dict[tuple[int, int, int], float] = {}
     result = np.full(len(trace), np.nan)
     columns = (trace.model.tolist(), trace.batch_size.tolist(), trace.whole_gpus.tolist())
@@ -147,12 +147,12 @@ def _rates(
         return rates
     for kind, name in enumerate(types):
         if name in throughputs.gpu_types:
-            measured = _per_kind(trace, lambda m, b, g, name=name: _type_rate(throughputs, m, b, g, name))
+            measured = _per_kind(trace, partial(_type_rate, throughputs, name))
             rates[:, kind] = np.where(np.isnan(measured), rates[:, kind], measured)
     return rates
 
 
-def _type_rate(throughputs: Throughputs, model: str, batch: int, gpus: int, name: str) -> float:
+def _type_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus: int) -> float:
     there, reference = (throughputs.steps_per_second(model, batch, gpus, t) for t in (name, ""))
     return there / reference if reference and there is not None else math.nan
 
@@ -167,58 +167,43 @@ def _regimes(trace: Trace, scenario: Scenario) -> tuple[Regimes, Ints, Ints]:
         [len(job.regimes) if job else 1 for job in listed] or np.ones(len(trace)), dtype=np.int64
     )
     first = np.cumsum(counts) - counts
-    single = _single(trace, scenario.throughputs)
-    table = single.take(np.repeat(np.arange(len(trace)), counts))
+    table = _single(trace, scenario.throughputs).take(np.repeat(np.arange(len(trace)), counts))
     for start, job in zip(first.tolist(), listed, strict=False):
         if job is not None:
             _write(table, start, job)
-    table["begin"][:] = np.cumsum(table["seconds"]) - table["seconds"]
-    return Regimes(**{name: table[name] for name in table.columns}), first, first + counts - 1
-
-
-class _Table:
-    """Columns by name while they are put together."""
-
-    def __init__(self, columns: Mapping[str, NDArray[np.generic]]) -> None:
-        self.columns = dict(columns)
-
-    def __getitem__(self, name: str) -> NDArray[np.generic]:
-        return self.columns[name]
-
-    def take(self, rows: Ints) -> _Table:
-        return _Table({name: column[rows] for name, column in self.columns.items()})
+    begin = np.cumsum(table.seconds) - table.seconds
+    return table.with_columns(begin=begin), first, first + counts - 1
 
 
 def _given(trace: Trace, row: int, regimes: Mapping[str, JobRegimes]) -> JobRegimes | None:
     return regimes.get(str(trace.job_id[row]))
 
 
-def _single(trace: Trace, throughputs: Throughputs | None) -> _Table:
+def _single(trace: Trace, throughputs: Throughputs | None) -> Regimes:
     epochs = np.where(trace.epochs > 0, trace.epochs, np.nan).astype(np.float64)
     steps = np.where(trace.total_steps > 0, trace.total_steps, np.nan) / trace.duration_s
     if throughputs is not None:
         measured = _per_kind(trace, lambda m, b, g: throughputs.steps_per_second(m, b, g) or math.nan)
         steps = np.where(np.isnan(measured), steps, measured)
-    return _Table(
-        {
-            "begin": np.zeros(len(trace)),
-            "seconds": trace.duration_s.copy(),
-            "epochs_before": np.zeros(len(trace)),
-            "epoch_seconds": trace.duration_s / epochs,
-            "epochs_total": epochs,
-            "steps_per_second": steps,
-            "batch_size": trace.batch_size.copy(),
-            "adapts": np.zeros(len(trace), dtype=bool),
-        }
+    return Regimes(
+        begin=np.zeros(len(trace)),
+        seconds=trace.duration_s.copy(),
+        epochs_before=np.zeros(len(trace)),
+        epoch_seconds=trace.duration_s / epochs,
+        epochs_total=epochs,
+        steps_per_second=steps,
+        batch_size=trace.batch_size.copy(),
+        adapts=np.zeros(len(trace), dtype=bool),
     )
 
 
-def _write(table: _Table, start: int, job: JobRegimes) -> None:
+def _write(table: Regimes, start: int, job: JobRegimes) -> None:
+    """Into columns that nobody else has seen yet."""
     done = 0
     for row, regime in enumerate(job.regimes, start):
-        table["seconds"][row], table["epochs_before"][row] = regime.seconds, done
-        table["epoch_seconds"][row], table["epochs_total"][row] = regime.seconds_per_epoch, job.epochs
+        table.seconds[row], table.epochs_before[row] = regime.seconds, done
+        table.epoch_seconds[row], table.epochs_total[row] = regime.seconds_per_epoch, job.epochs
         steps = job.samples_per_epoch / max(regime.batch_size, 1) / regime.seconds_per_epoch
-        table["steps_per_second"][row], table["batch_size"][row] = steps, regime.batch_size
-        table["adapts"][row] = True
+        table.steps_per_second[row], table.batch_size[row] = steps, regime.batch_size
+        table.adapts[row] = True
         done += regime.epochs

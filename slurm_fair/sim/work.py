@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
 # Crossing racks costs three times what crossing nodes costs: Themis' 1.3 against 1.1 (section 4.3.1).
 RACK_FACTOR = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Regimes:
+class Regimes(Columns):
     """All jobs' regimes in one row: job j has those from its `first_regime` to its `last_regime`.
 
     A job that never changes its batch size has one.

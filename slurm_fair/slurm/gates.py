@@ -6,6 +6,7 @@ strict patterns get in.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ def update(job: str, *, start: str = "", eligible: str = "", nodes: str | None =
 
 def uts(instant: float) -> str:
     """An epoch second as scontrol reads it, independent of time zones."""
+    if not math.isfinite(instant):
+        raise SlurmTextError(f"{instant} is no instant")
     return f"uts{int(instant)}"
 
 

@@ -13,6 +13,7 @@ from slurm_fair.board import Board, draw, read_board
 from slurm_fair.errors import StoreError
 from slurm_fair.model import (
     Blocked,
+    Events,
     JobState,
     LeasePhase,
     LeaseTerms,
@@ -68,7 +69,7 @@ def board(**changes: Any) -> Board:
         {"1": Account(had=4000, owed=1000), "2": Account(had=0, owed=500, ran=0)},
     )
     record = TickRecord(
-        7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, SEEN, plan, (), (), {"observe": 0.1},
+        7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, SEEN, plan, (), Events(), {"observe": 0.1},
         dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
     )  # fmt: skip
     return draw(record, Standing(books, HELD, 7))
@@ -177,5 +178,5 @@ def test_an_empty_cluster_has_a_board() -> None:
     empty: Snapshot = snapshot(time=NOW, nodes={"n1": 8})
     nothing = np.zeros(0, dtype=np.int64)
     plan = Plan(nothing.astype(np.int8), nothing, nothing, np.zeros(0), Placement.none(), ())
-    record = TickRecord(1, NOW, "p", {}, LeaseTerms(), 0, empty, plan, (), (), {})
+    record = TickRecord(1, NOW, "p", {}, LeaseTerms(), 0, empty, plan, (), Events(), {})
     assert draw(record, Standing.new(NOW)).jobs == ()

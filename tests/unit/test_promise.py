@@ -109,7 +109,7 @@ def test_grants_and_renewals_of_one_plan_are_told_apart() -> None:
 def test_a_plan_for_an_empty_queue_changes_nothing() -> None:
     empty = snapshot(time=NOW, nodes={"n1": 8})
     after, events = promise(Leases.none(), plan(empty, {}), empty, TERMS, NOW)
-    assert (len(after), events) == (0, ())
+    assert (len(after), len(events)) == (0, 0)
 
 
 # -- what came of the acts ------------------------------------------------------------------------------------
