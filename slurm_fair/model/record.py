@@ -98,7 +98,7 @@ class TickRecord:
     snapshot: Snapshot
     plan: Plan
     outcomes: tuple[Outcome, ...]
-    events: Events
+    events: Sequence[Event]
     seconds: Mapping[str, float]  # observe, advance, plan, act
     dry_run: bool = False
     guard: str = ""  # why actions were held back, if they were
