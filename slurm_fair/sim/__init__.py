@@ -1,1 +1,30 @@
-"""A virtual cluster: the Cluster and Clock ports on virtual time."""
+"""A virtual cluster: the Cluster and Clock ports on virtual time, and the loop that drives a tick over them.
+
+The policies, the ledger, the tick and the metrics are those of the daemon; only time and machines are made up.
+"""
+
+from slurm_fair.sim.clock import VirtualClock
+from slurm_fair.sim.cluster import VirtualCluster
+from slurm_fair.sim.drive import Simulation
+from slurm_fair.sim.load import impossible, population
+from slurm_fair.sim.log import Listener, Log
+from slurm_fair.sim.result import Result
+from slurm_fair.sim.run import rules_for, simulate
+from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
+
+__all__ = [
+    "Costs",
+    "Listener",
+    "Log",
+    "NodeEvent",
+    "Outage",
+    "Result",
+    "Scenario",
+    "Simulation",
+    "VirtualClock",
+    "VirtualCluster",
+    "impossible",
+    "population",
+    "rules_for",
+    "simulate",
+]

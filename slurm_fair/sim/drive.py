@@ -16,7 +16,6 @@ from slurm_fair.sim.load import population
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules, Stopwatch, tick
 
-WINDOW_SECONDS = 3600.0
 _MOMENT = 1e-6
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
@@ -29,7 +28,6 @@ class Simulation:
     rules: Rules
     journal: Journal
     watch: Callable[[Simulation], None] = lambda simulation: None
-    window_seconds: float = WINDOW_SECONDS
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -85,7 +83,7 @@ class Simulation:
         if Verb.REQUEUE in handed_over or (Verb.ASK in handed_over and not self.scenario.costs.checkpoint):
             return self._at_once(now)
         self._at_rest = 0
-        due = min(self._on_grid(self.cluster.next_arrival()), self._window_end(now))
+        due = self._on_grid(self.cluster.next_arrival())
         running = leases.phase == LeasePhase.RUNNING
         ends = leases.end[running]
         if len(ends):
@@ -95,16 +93,11 @@ class Simulation:
             due = min(due, terms.next_end(now))
         if (leases.phase == LeasePhase.REVOKING).any():
             due = min(due, max(self.cluster.next_change(), now), self._on_grid(now + _MOMENT))
-        elif self._somebody_waits(record):
+        elif self._somebody_waits(record) or math.isinf(due):
             due = min(due, self._on_grid(self.cluster.next_change()))
         if self.standing.backoff or self.standing.unsettled:
             due = min(due, self._on_grid(now + _MOMENT))
         return due
-
-    def _window_end(self, now: float) -> float:
-        """The ledger is read at the edges of the windows that tenants' shares are reported for."""
-        window = self.window_seconds
-        return self.epoch + (math.floor((now - self.epoch) / window) + 1) * window
 
     @staticmethod
     def _somebody_waits(record: TickRecord) -> bool:

@@ -1,0 +1,63 @@
+"""The memory of a simulation: what the metrics need, and nothing that grows with the number of looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from slurm_fair.model import Event, Events, Plan, Snapshot, Standing, TickRecord, Verdict
+
+Listener = Callable[[TickRecord, Standing], None]
+_OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
+_WAIT, _GRANT = int(Verdict.WAIT), int(Verdict.GRANT)
+
+
+class Log:
+    """A Journal that keeps the events that outcomes are made of; `listen` hears of every tick."""
+
+    def __init__(self, listen: Listener | None = None) -> None:
+        self.events: list[Event] = []
+        self.rounds = 0  # looks with a decision to make: somebody waited
+        self.idle_gpus = 0  # summed over them: GPUs that the plan left idle
+        self.capacity: list[tuple[float, int]] = []  # M and since when
+        self._listen = listen
+
+    def append(self, tick: TickRecord, standing: Standing) -> None:
+        """Take from one tick what is needed."""
+        events: Sequence[Event] = tick.events
+        if isinstance(events, Events):
+            events = events.at_hand
+        self.events += [event for event in events if event.kind in _OF_OUTCOMES]
+        self._note_idle(tick.plan, tick.snapshot)
+        if self._listen is not None:
+            self._listen(tick, standing)
+
+    def _note_idle(self, plan: Plan, snapshot: Snapshot) -> None:
+        total = snapshot.total_gpus
+        if not self.capacity or self.capacity[-1][1] != total:
+            self.capacity.append((snapshot.time, total))
+        if (plan.verdict == _WAIT).any():
+            self.rounds += 1
+            taken = int(snapshot.held.gpus.sum()) + int(plan.places.gpus.sum())
+            self.idle_gpus += max(total - taken, 0)
+
+    def latest(self) -> Standing | None:
+        """A simulation begins with nothing."""
+        return None
+
+    def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
+        """Ticks are not kept."""
+        return iter(())
+
+    @property
+    def fragments_mean(self) -> float:
+        """Idle GPUs left after a round's plan while jobs waited, mean over rounds."""
+        return self.idle_gpus / self.rounds if self.rounds else 0.0
+
+    def mean_capacity(self, until: float) -> float:
+        """M, averaged over time."""
+        times = np.array([time for time, _ in self.capacity] + [until])
+        gpus = np.array([total for _, total in self.capacity], dtype=np.float64)
+        seconds = np.diff(times)
+        return float(seconds @ gpus / seconds.sum()) if seconds.sum() > 0 else float(gpus[-1])

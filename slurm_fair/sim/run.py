@@ -1,0 +1,60 @@
+"""One call: a scenario under a policy, from its first submission to its last end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from slurm_fair.model import LeaseTerms
+from slurm_fair.policy.registry import load
+from slurm_fair.reconcile import Limits
+from slurm_fair.sim.drive import Simulation
+from slurm_fair.sim.log import Listener, Log
+from slurm_fair.sim.result import Result, result_of
+from slurm_fair.sim.scenario import Scenario
+from slurm_fair.tick import Rules
+
+USUAL_LEASE = 900.0
+# Nothing in a simulation is odd, and no command line limits how much is done at once.
+_NO_LIMITS = Limits(revokes=10**9, opens=10**9, closes=10**9, shrink_alarm=2.0)
+
+
+def rules_for(
+    policy: str,
+    settings: dict[str, object],
+    *,
+    lease: float | None = None,
+    interval: float = 10.0,
+    aligned: bool = True,
+    gavel_rounds: bool = False,
+    checkpoint_cost: float = 0.0,
+    seed: int = 0,
+) -> Rules:
+    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s."""
+    made = load(policy, settings)
+    term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
+    terms = LeaseTerms(
+        term=term,
+        interval=term if gavel_rounds else interval,
+        grace=max(60.0, 2 * checkpoint_cost),
+        max_grace=max(600.0, 2 * checkpoint_cost),
+        aligned=aligned or gavel_rounds,
+    )
+    return Rules(policy, made, settings, terms, limits=_NO_LIMITS, seed=seed, plan_limit_seconds=float("inf"))
+
+
+def simulate(
+    scenario: Scenario,
+    rules: Rules,
+    *,
+    watch: Callable[[Simulation], None] | None = None,
+    listen: Listener | None = None,
+) -> Result:
+    """The result; `watch` is called after every look, `listen` hears of every tick with its events."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    log = Log(listen)
+    simulation = Simulation(scenario, rules, log)
+    if watch is not None:
+        simulation.watch = watch
+    simulation.run()
+    return result_of(simulation, log, time.perf_counter() - wall, time.process_time() - cpu)
