@@ -84,8 +84,7 @@ class Simulation:
             return self._at_once(now)
         self._at_rest = 0
         due = self._on_grid(self.cluster.next_arrival())
-        running = leases.phase == LeasePhase.RUNNING
-        ends = leases.end[running]
+        ends = leases.end[leases.phase != LeasePhase.REVOKING]  # one just opened runs, though not seen yet
         if len(ends):
             end = float(ends.min())
             due = min(due, end if end > now else self._on_grid(now + _MOMENT))

@@ -26,7 +26,7 @@ class Floor:
         self.names = {name: node for node, name in enumerate(machines.names)}
         self.type_of: list[int] = [gpu_types.index(machines.gpu_types[k]) for k in machines.gpu_type.tolist()]
         self._why = [""] * len(machines)
-        self._job = self._node = self._gpus = np.zeros(0, dtype=np.int64)
+        self._held = np.zeros((3, 0), dtype=np.int64)  # job, node, GPUs; sorted by job
         self._sites: dict[int, list[tuple[int, int]]] = {}
         self._partitions = PartitionTable(
             (PARTITION,), np.ones(1, dtype=bool), np.ones((1, len(machines)), dtype=bool)
@@ -83,10 +83,9 @@ class Floor:
 
     def take(self, job: int, sites: list[tuple[int, int]]) -> None:
         """These GPUs are the job's from now on."""
-        at = int(np.searchsorted(self._job, job))
-        self._job = np.insert(self._job, at, [job] * len(sites))
-        self._node = np.insert(self._node, at, [node for node, _ in sites])
-        self._gpus = np.insert(self._gpus, at, [gpus for _, gpus in sites])
+        at = int(self._held[0].searchsorted(job))
+        rows = np.array([(job, node, gpus) for node, gpus in sites], dtype=np.int64).T
+        self._held = np.concatenate([self._held[:, :at], rows, self._held[:, at:]], axis=1)
         self._sites[job] = sites
         for node, gpus in sites:
             self.free[node] -= gpus
@@ -94,20 +93,19 @@ class Floor:
     def leave(self, job: int) -> None:
         """Its GPUs are free."""
         sites = self._sites.pop(job)
-        at = int(np.searchsorted(self._job, job))
-        rows = slice(at, at + len(sites))
-        self._job, self._node = np.delete(self._job, rows), np.delete(self._node, rows)
-        self._gpus = np.delete(self._gpus, rows)
+        at = int(self._held[0].searchsorted(job))
+        self._held = np.concatenate([self._held[:, :at], self._held[:, at + len(sites) :]], axis=1)
         for node, gpus in sites:
             self.free[node] += gpus
 
     def holders(self) -> tuple[Ints, Ints, Ints]:
         """(job, node, GPUs), sorted by job."""
-        return self._job, self._node, self._gpus
+        return self._held[0], self._held[1], self._held[2]
 
     def on(self, node: int) -> list[int]:
         """Jobs that hold GPUs of a node."""
-        return [int(job) for job in self._job[self._node == node]]
+        job, where, _ = self._held
+        return [int(one) for one in job[where == node]]
 
     def sites_of(self, job: int) -> list[tuple[int, int]]:
         """Where a job lies."""

@@ -1,0 +1,156 @@
+"""Small simulations for tests: say what matters, the rest is quiet.
+
+`simulated([arrival(0, gpus=2, seconds=600)], "astraea", gpus=4, lease=600)` is the result of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from slurm_fair.model import JobState, LeasePhase, Standing, TickRecord
+from slurm_fair.sim import Costs, Listener, Outage, Result, Scenario, rules_for, simulate
+from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One job of a trace as a test wants it."""
+
+    at: float = 0.0
+    gpus: int = 1
+    seconds: float = 600.0
+    tenant: str = "a"
+    job_id: str = ""  # empty = its place in the trace
+    user: str = ""
+    gpu_type: str = ""
+    model: str = ""
+    app: str = ""
+    batch_size: int = 0
+    nodes: int = 0
+    weight: float = 1.0
+    sensitivity: float = float("nan")
+    declared: float = float("nan")
+    epochs: int = 0
+
+
+def arrival(at: float = 0.0, **columns: Any) -> Arrival:
+    """One job."""
+    return Arrival(at, **columns)
+
+
+def _coded(values: Sequence[str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+    names = tuple(sorted(set(values) - {""}))
+    return np.array([names.index(v) if v else -1 for v in values], dtype=np.int64), names
+
+
+def trace(arrivals: Iterable[Arrival]) -> Trace:
+    """The jobs in order of submission."""
+    jobs = sorted(arrivals, key=lambda job: job.at)
+    rows = len(jobs)
+    tenant, tenants = _coded([job.tenant for job in jobs])
+    user, users = _coded([job.user or job.tenant for job in jobs])
+    gpu_type, gpu_types = _coded([job.gpu_type for job in jobs])
+    model, models = _coded([job.model for job in jobs])
+    app, apps = _coded([job.app for job in jobs])
+
+    def column(name: str, dtype: type = np.float64) -> Any:
+        return np.array([getattr(job, name) for job in jobs], dtype=dtype)
+
+    zeros = np.zeros(rows, dtype=np.int64)
+    return Trace(
+        job_id=np.array([job.job_id or str(number) for number, job in enumerate(jobs)], dtype=np.object_),
+        submit_s=column("at"), gpus=column("gpus"), duration_s=column("seconds"), tenant=tenant, user=user,
+        gpu_type=gpu_type, model=model, app=app, choice_set=zeros - 1, status=zeros.astype(np.int8),
+        mode=zeros.astype(np.int8), weight=column("weight"), batch_size=column("batch_size", np.int64),
+        epochs=column("epochs", np.int64), samples=zeros, total_steps=zeros,
+        node_count=column("nodes", np.int64), sensitivity=column("sensitivity"), declared_s=column("declared"),
+        epoch_seconds=np.full(rows, np.nan), tenants=tenants, users=users, gpu_types=gpu_types, models=models,
+        apps=apps, choice_sets=(),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """How a simulated controller gives its leases."""
+
+    lease: float | None = 600.0
+    interval: float = 10.0
+    aligned: bool = True
+    rounds: Literal["conserving", "gavel"] = "conserving"
+    costs: Costs = field(default_factory=Costs)
+
+
+def simulated(
+    jobs: Trace | Iterable[Arrival],
+    policy: str = "astraea",
+    *,
+    gpus: int = 8,
+    gpus_per_node: int = 8,
+    machines: Machines | None = None,
+    how: Rounds | None = None,
+    weights: Mapping[str, float] | None = None,
+    settings: dict[str, object] | None = None,
+    regimes: Mapping[str, JobRegimes] | None = None,
+    throughputs: Throughputs | None = None,
+    outages: tuple[Outage, ...] = (),
+    until: float = float("inf"),
+    listen: Listener | None = None,
+) -> Result:
+    """A whole run."""
+    how = how or Rounds()
+    scenario = Scenario(
+        trace=jobs if isinstance(jobs, Trace) else trace(jobs),
+        machines=machines or uniform(gpus, gpus_per_node),
+        costs=how.costs,
+        weights=weights or {},
+        regimes=regimes or {},
+        throughputs=throughputs,
+        outages=outages,
+        rounds=how.rounds,
+        until_s=until,
+    )
+    rules = rules_for(
+        policy,
+        settings or {},
+        lease=how.lease,
+        interval=how.interval,
+        aligned=how.aligned,
+        gavel_rounds=how.rounds == "gavel",
+        checkpoint_cost=how.costs.checkpoint,
+    )
+    return simulate(scenario, rules, listen=listen)
+
+
+class Witness:
+    """Looks at every tick of a simulation for what must never be; a listener."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self.idle: list[tuple[float, str]] = []  # looks that left GPUs idle that a waiting job could have had
+
+    def __call__(self, tick: TickRecord, standing: Standing) -> None:
+        """One tick."""
+        self.looks += 1
+        snapshot, jobs = tick.snapshot, tick.snapshot.jobs
+        held = snapshot.held.per_node(len(snapshot.nodes))
+        assert (held <= snapshot.nodes.gpus).all(), "more GPUs held than there are"
+        gangs = np.bincount(snapshot.held.row, snapshot.held.gpus, len(jobs)).astype(np.int64)
+        holds = jobs.state != JobState.WAITING
+        holds &= jobs.state != JobState.DONE
+        assert (gangs[holds] == jobs.gpus[holds]).all(), "a gang is not whole"
+        assert (gangs[~holds] == 0).all(), "a job that does not run holds GPUs"
+        keys = standing.leases.key
+        assert (keys[1:] > keys[:-1]).all(), "two leases of one job"
+        self._promises(tick, standing)
+
+    @staticmethod
+    def _promises(tick: TickRecord, standing: Standing) -> None:
+        leases, nodes = standing.leases, tick.snapshot.nodes
+        giving_back = np.flatnonzero(leases.phase == LeasePhase.REVOKING)
+        staying = leases.places.take(~np.isin(leases.places.row, giving_back))
+        promised = staying.per_node(len(nodes))
+        assert (promised <= nodes.gpus).all(), "more GPUs promised than there are"
