@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.errors import StoreError
-from slurm_fair.ledger import rho_for_reports
+from slurm_fair.ledger import expected_seconds, latency_ratio, rho_for_reports
 from slurm_fair.model import Blocked, JobState, LeasePhase, Standing, TickRecord, Verdict, labels
 from slurm_fair.model.columns import Floats, Ints, find
 
@@ -132,10 +132,8 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "slurm_reason": list(snapshot.reasons),
         "qos": list(snapshot.qos or [""] * len(jobs)),
         "rank": plan.rank.tolist(),
-        "rho": [
-            None if math.isnan(x) else x for x in np.where(owed > 0, had / np.maximum(owed, 1e-9), np.nan)
-        ],
-        "latency_ratio": _latency_ratio(waited, jobs.time_limit_seconds),
+        "rho": _known(np.where(owed > 0, rho_for_reports(had, owed), np.nan)),
+        "latency_ratio": _known(latency_ratio(waited, _expected_seconds(record))),
         "had_gpu_seconds": had.tolist(),
         "owed_gpu_seconds": owed.tolist(),
         "waited_seconds": waited.tolist(),
@@ -157,11 +155,17 @@ def _taken(column: Floats | Ints, rows: Ints) -> Floats:
     return np.where(rows >= 0, column[rows], 0)
 
 
-def _latency_ratio(waited: Floats, limit: Floats) -> list[float | None]:
-    """wait / age, with the declared run time as the best estimate of age at hand; None without one."""
-    known = np.isfinite(limit) & (limit > 0)
-    ratio = np.where(known, waited / np.where(known, limit, 1.0), np.nan)
-    return [None if math.isnan(value) else value for value in ratio.tolist()]
+def _known(values: Floats) -> list[float | None]:
+    """None where there is no value yet: nothing owed, no run time to expect."""
+    return [None if math.isnan(value) else value for value in values.tolist()]
+
+
+def _expected_seconds(record: TickRecord) -> Floats:
+    """How long each job would run without waiting, as far as anybody says."""
+    jobs, told = record.snapshot.jobs, record.snapshot.told
+    nothing = np.full(len(jobs), np.nan)
+    declared = nothing if told is None else told.declared_seconds
+    return expected_seconds(nothing, declared, nothing, jobs.time_limit_seconds)
 
 
 def _nodes(record: TickRecord) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair_accounting import render
-from slurm_fair_accounting.export import export_lines, read_events
+from slurm_fair_accounting.export import EventFile, export_lines, read_events
 from slurm_fair_accounting.period import Period, choose
 from slurm_fair_accounting.reports import REPORTS, Make
 from slurm_fair_accounting.source import JournalReader
@@ -51,7 +52,8 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
     def report_group() -> None:
         """Reports on tenants, jobs, usage, waits and leases.
 
-        Without --start and --end: the last full month, or the whole life of a younger journal.
+        Without --start and --end: the last full month, or the whole life of a younger journal; with --from, the
+        whole file.
         """
 
     for name, make in REPORTS.items():
@@ -85,7 +87,7 @@ def _report_command(
         noheader: bool,
     ) -> None:
         with _one_line(), closing(_open(context, source, open_journal)) as journal:
-            period = choose(start, end, now(), journal.began)
+            period = _period(journal, start, end, now())
             report = make(journal, period, Choice(tenant, user))
         click.echo(_written(report, form, not noheader), nl=False)
 
@@ -101,7 +103,7 @@ def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> clic
         with _one_line(), closing(_open(context, source, open_journal)) as journal:
             first = journal.began()
             whole = Period(first or 0.0, now()) if start is None and end is None else None
-            period = whole or choose(start, end, now(), journal.began)
+            period = whole or _period(journal, start, end, now())
             for line in export_lines(journal, period.start, period.end):
                 click.echo(line, nl=False)
 
@@ -125,6 +127,14 @@ def _period_options(command: _Command) -> _Command:
 
 def _open(context: click.Context, source: Path | None, open_journal: OpenJournal) -> JournalReader:
     return read_events(source) if source else open_journal(context)
+
+
+def _period(journal: JournalReader, start: str | None, end: str | None, now: float) -> Period:
+    """The period asked for; without one, of a file that was exported all of it."""
+    first, last = (journal.began(), journal.ended()) if isinstance(journal, EventFile) else (None, None)
+    if start is None and end is None and first is not None and last is not None:
+        return Period(first, math.nextafter(last, math.inf))
+    return choose(start, end, now, journal.began)
 
 
 def _written(report: Report, form: str | None, header: bool) -> str:

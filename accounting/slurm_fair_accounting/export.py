@@ -26,19 +26,21 @@ _NUMBERS = tuple(field.name for field in fields(TenantMoment) if field.name not 
 
 def export_lines(source: JournalReader, start: float, end: float) -> Iterator[str]:
     """Events and accounts in [start, end), oldest first, one JSON object a line."""
-    events = ((event.time, _event_line(event)) for event in source.events(start, end))
+    events = ((event.time, event_line(event)) for event in source.events(start, end))
     last = math.nextafter(end, -math.inf)
-    accounts = ((moment.time, _account_line(moment)) for moment in source.moments(start, last))
+    accounts = ((moment.time, account_line(moment)) for moment in source.moments(start, last))
     for _, line in heapq.merge(accounts, events, key=lambda pair: pair[0]):
         yield line
 
 
-def _event_line(event: Event) -> str:
+def event_line(event: Event) -> str:
+    """One thing that happened, as a line of an export."""
     head = dict(zip(_HEAD, (event.time, event.kind, label(event.key), event.tenant, event.gpus), strict=True))
     return json.dumps(_finite({**event.detail, **head}), allow_nan=False) + "\n"
 
 
-def _account_line(moment: TenantMoment) -> str:
+def account_line(moment: TenantMoment) -> str:
+    """A tenant's account at one instant, as a line of an export."""
     head = {"time": moment.time, "kind": ACCOUNT, "tenant": moment.tenant}
     return json.dumps(head | {name: getattr(moment, name) for name in _NUMBERS}, allow_nan=False) + "\n"
 
@@ -66,6 +68,11 @@ class EventFile:
         """The time of its first line."""
         firsts = [line.time for lines in (self._events, self._moments) for line in lines[:1]]
         return min(firsts, default=None)
+
+    def ended(self) -> float | None:
+        """The time of its last line."""
+        lasts = [line.time for lines in (self._events, self._moments) for line in lines[-1:]]
+        return max(lasts, default=None)
 
     def events(
         self,

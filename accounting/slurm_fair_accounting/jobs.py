@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.ledger.metrics import rho_for_reports
+from slurm_fair.ledger import Spread, rho_for_reports
 from slurm_fair.model import label
 from slurm_fair_accounting.history import Live, history_of
 from slurm_fair_accounting.period import Period
@@ -128,15 +128,14 @@ def _accounts(
 
 
 def _waits(tenant: str, seconds: Any) -> Row:
-    waited, ran = seconds[:, 0], seconds[:, 1]
-    p50, p95, p99 = np.percentile(waited, [50, 95, 99]).tolist()
+    waited, ran = Spread.of(seconds[:, 0]), Spread.of(seconds[:, 1])
     return {
         "tenant": tenant,
-        "jobs": len(waited),
-        "wait_mean_seconds": float(waited.mean()),
-        "wait_p50_seconds": p50,
-        "wait_p95_seconds": p95,
-        "wait_p99_seconds": p99,
-        "wait_max_seconds": float(waited.max()),
-        "run_mean_seconds": float(ran.mean()),
+        "jobs": waited.count,
+        "wait_mean_seconds": waited.mean,
+        "wait_p50_seconds": waited.p50,
+        "wait_p95_seconds": waited.p95,
+        "wait_p99_seconds": waited.p99,
+        "wait_max_seconds": waited.most,
+        "run_mean_seconds": ran.mean,
     }

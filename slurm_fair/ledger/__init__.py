@@ -1,11 +1,13 @@
 """Who had what and who was owed what: a pure fold, and every fairness metric in one place."""
 
+from slurm_fair.ledger.balance import could_be_added, is_pareto_efficient, jain, largest_envy
+from slurm_fair.ledger.efficiency import Spread
+from slurm_fair.ledger.finish import finish_rho
 from slurm_fair.ledger.fold import advance
 from slurm_fair.ledger.gap import fill_gap
+from slurm_fair.ledger.latency import expected_seconds, latency_ratio, recent_latency_ratio
 from slurm_fair.ledger.lives import JobLives, JobRuns
 from slurm_fair.ledger.metrics import (
-    jain,
-    largest_envy,
     loss_fraction,
     quota,
     rho_for_choosing,
@@ -13,27 +15,49 @@ from slurm_fair.ledger.metrics import (
     tenant_share,
     unfair_fraction,
 )
+from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded, told
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.settle import settle
 from slurm_fair.ledger.shares import Claims, Cluster, Owed, integrate
+from slurm_fair.ledger.summary import Facts, Summary, summarise
+from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
 
 __all__ = [
     "Claims",
     "Cluster",
+    "Facts",
     "JobLives",
     "JobRuns",
     "LedgerSettings",
+    "Outcomes",
     "Owed",
+    "Runs",
+    "Spread",
+    "Steps",
+    "Summary",
+    "TenantWindows",
     "advance",
+    "could_be_added",
+    "edges_of",
+    "exact_windows",
+    "expected_seconds",
     "fill_gap",
+    "finish_rho",
     "integrate",
+    "is_pareto_efficient",
     "jain",
     "largest_envy",
+    "latency_ratio",
     "loss_fraction",
     "quota",
+    "recent_latency_ratio",
+    "recorded",
     "rho_for_choosing",
     "rho_for_reports",
+    "sampled_windows",
     "settle",
+    "summarise",
     "tenant_share",
+    "told",
     "unfair_fraction",
 ]

@@ -18,7 +18,7 @@ LOSS_BELOW = 0.95
 
 def quota(total_gpus: float, weight: Floats, weight_sum: Floats) -> Floats:
     """Q_j of eq. 6: the tenant's part of the cluster; nothing where nobody has a weight."""
-    return _ratio(total_gpus * weight, weight_sum, nothing=0.0)
+    return ratio(total_gpus * weight, weight_sum, nothing=0.0)
 
 
 def tenant_share(demand: Numbers, tenant_quota: Floats) -> Floats:
@@ -28,7 +28,7 @@ def tenant_share(demand: Numbers, tenant_quota: Floats) -> Floats:
 
 def share_level(share: Floats, weight_sum: Floats) -> Floats:
     """What the tenant's share gives to each unit of job weight: S_j / sum of w (eq. 13 without w_i)."""
-    return _ratio(share, weight_sum, nothing=0.0)
+    return ratio(share, weight_sum, nothing=0.0)
 
 
 def job_share(level: Floats, weight: Floats) -> Floats:
@@ -43,7 +43,7 @@ def job_claim(gpus: Numbers, share: Floats) -> Floats:
 
 def ceiling(gpus: Numbers, weight: Floats) -> Floats:
     """The share level from which on a job's claim is its whole gang."""
-    return _ratio(np.asarray(gpus, dtype=np.float64), weight, nothing=np.inf)
+    return ratio(np.asarray(gpus, dtype=np.float64), weight, nothing=np.inf)
 
 
 def water_levels(group: Ints, gpus: Ints, weight: Floats, share: Floats) -> Floats:
@@ -57,7 +57,7 @@ def water_levels(group: Ints, gpus: Ints, weight: Floats, share: Floats) -> Floa
     first = np.searchsorted(group, np.arange(len(share) + 1))
     filled, unfilled = _sums_before(full, first, group), _sums_from(weight, first, group)
     # Jobs up to k have their gangs and the others share the rest: the first k whose own ceiling lies above.
-    level = _ratio(share[group] - filled, unfilled, nothing=np.inf)
+    level = ratio(share[group] - filled, unfilled, nothing=np.inf)
     bound = np.flatnonzero(level < ceilings[order])
     levels = np.full(len(share), np.inf)
     levels[group[bound][::-1]] = level[bound][::-1]
@@ -67,7 +67,7 @@ def water_levels(group: Ints, gpus: Ints, weight: Floats, share: Floats) -> Floa
 
 def rho(had: Floats, owed: Floats, *, nothing_owed: float) -> Floats:
     """Eq. 5, 12 and 15; `nothing_owed` is how 0/0 reads, and anything/0 is infinitely well served."""
-    result = _ratio(had, owed, nothing=np.inf)
+    result = ratio(had, owed, nothing=np.inf)
     result[(had <= 0) & (owed <= 0)] = nothing_owed
     return result
 
@@ -98,19 +98,8 @@ def unfair_fraction(had: Floats, owed: Floats, demanded: Bools) -> float:
     return float(np.mean(served < 1.0 - 1e-9))
 
 
-def jain(values: Floats) -> float:
-    """Jain's index: 1 = all alike, 1/n = one has everything; 1 for nobody or when all have nothing."""
-    squares = float(np.sum(np.square(values))) * values.size
-    return float(np.sum(values)) ** 2 / squares if squares > 0 else 1.0
-
-
-def largest_envy(had: Floats, weight: Floats) -> float:
-    """The best-served tenant's weighted service less the worst-served one's, over tenants with a weight."""
-    served = had[weight > 0] / weight[weight > 0]
-    return float(served.max() - served.min()) if served.size else 0.0
-
-
-def _ratio(above: Floats, below: Floats, *, nothing: float) -> Floats:
+def ratio(above: Floats, below: Floats, *, nothing: float) -> Floats:
+    """above / below; `nothing` where there is nothing to divide by, or it is not known."""
     above, below = np.broadcast_arrays(np.asarray(above, np.float64), np.asarray(below, np.float64))
     result = np.full(above.shape, nothing)
     np.divide(above, below, out=result, where=below > 0)

@@ -18,6 +18,10 @@ _FIELDS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 _new, _set = object.__new__, object.__setattr__
 
 
+def _unchecked() -> None:
+    """Tables without a rule of their own."""
+
+
 class Columns:
     """A frozen dataclass whose array fields all have one entry per row."""
 
@@ -41,7 +45,7 @@ class Columns:
         """The same rows with some columns replaced."""
         arrays, others = _names(self)
         changed = self._made({name: getattr(self, name) for name in (*arrays, *others)} | columns)
-        check_lengths(changed)
+        getattr(changed, "__post_init__", _unchecked)()
         return changed
 
     def _made(self, values: dict[str, Any]) -> Self:

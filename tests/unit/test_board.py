@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from slurm_fair.model import (
     Snapshot,
     Standing,
     TickRecord,
+    Told,
     Verdict,
 )
 from tests.accounts import Account, ledger
@@ -69,8 +71,8 @@ def board(**changes: Any) -> Board:
         {"1": Account(had=4000, owed=1000), "2": Account(had=0, owed=500, ran=0)},
     )
     record = TickRecord(
-        7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, SEEN, plan, (), Events(), {"observe": 0.1},
-        dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
+        7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, changes.get("seen", SEEN), plan, (), Events(),
+        {"observe": 0.1}, dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
     )  # fmt: skip
     return draw(record, Standing(books, HELD, 7))
 
@@ -116,6 +118,14 @@ def test_a_job_that_ended_is_not_on_the_board() -> None:
 def test_each_job_is_told_where_it_stands(label: str, expected: dict[str, Any]) -> None:
     row = of(label)
     assert {name: row[name] for name in expected} == expected
+
+
+def test_what_a_user_declares_stands_for_a_time_limit_that_is_not_there() -> None:
+    told = Told.nothing(len(SEEN.jobs), len(SEEN.gpu_types))
+    declared = np.where(np.arange(len(SEEN.jobs)) == 2, 200.0, np.nan)
+    row = board(seen=replace(SEEN, told=told.with_columns(declared_seconds=declared))).find("3")
+    assert row is not None
+    assert (of("3")["latency_ratio"], row["latency_ratio"]) == (None, 0.0)
 
 
 def test_who_is_next_may_start_when_the_next_lease_ends_and_others_later() -> None:

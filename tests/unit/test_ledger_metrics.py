@@ -59,19 +59,6 @@ def test_a_tenant_is_unfair_only_in_windows_of_demand() -> None:
     assert metrics.unfair_fraction(had, owed, np.zeros((2, 2), dtype=bool)) == 0.0
 
 
-JAIN = [((1, 1, 1, 1), 1.0), ((1, 0, 0, 0), 0.25), ((), 1.0), ((0, 0), 1.0), ((1, 3), 0.8)]
-
-
-@pytest.mark.parametrize(("values", "index"), JAIN)
-def test_jains_index(values: tuple[float, ...], index: float) -> None:
-    assert metrics.jain(floats(*values)) == pytest.approx(index)
-
-
-def test_envy_compares_service_per_weight_and_leaves_out_who_has_no_weight() -> None:
-    assert metrics.largest_envy(floats(10, 30, 99), floats(1, 2, 0)) == 5.0
-    assert metrics.largest_envy(floats(), floats()) == 0.0
-
-
 WATER = [
     # gangs, weights, share, what each gets
     ((1, 8), (1, 1), 6, (1, 5)),

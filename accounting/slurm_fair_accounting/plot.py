@@ -1,0 +1,203 @@
+"""Curves as inline SVG: axes with units, a legend, and no more points than an eye can tell apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair_accounting.page import COLOURS, text
+
+Numbers = NDArray[np.float64]
+MOST_POINTS = 1000
+_WIDTH, _HEIGHT = 640.0, 300.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 10.0, 44.0
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+# Where a logarithmic axis of seconds has its marks.
+_MOMENTS = (
+    (0.1, "0.1 s"), (1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (36000, "10 h"),
+    (86400, "1 d"), (864000, "10 d"), (8640000, "100 d"), (86400000, "1000 d"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One curve; its place among all decides its colour and dashes."""
+
+    name: str
+    x: Numbers
+    y: Numbers
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What it measures, from where to where."""
+
+    label: str
+    low: float
+    high: float
+    log: bool = False
+    ticks: tuple[tuple[float, str], ...] = ()
+
+    def at(self, values: Numbers) -> Numbers:
+        """Where values lie, 0 to 1; those beyond an end lie at it."""
+        inside = np.clip(values, self.low, self.high)
+        if self.log:
+            part = np.log(inside / self.low) / math.log(self.high / self.low)
+        else:
+            part = (inside - self.low) / (self.high - self.low)
+        return np.asarray(part)
+
+
+# -- axes -----------------------------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """As short as it goes."""
+    return f"{value:.6g}"
+
+
+def linear(label: str, low: float, high: float, most: int = 7) -> Axis:
+    """Marks at round numbers; the axis reaches to the mark after its highest value."""
+    high = high if high > low else low + 1.0
+    rough = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * part for part in _STEPS if power * part >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    marks = tuple((step * at, number(step * at)) for at in range(first, last + 1))
+    return Axis(label, step * first, step * last, ticks=marks)
+
+
+def logarithmic(label: str, values: Numbers, seconds: bool = False, least: float = 0.01) -> Axis:
+    """From the smallest positive value to the largest, marked at powers of ten, or at well-known durations."""
+    known = values[np.isfinite(values) & (values > 0)]
+    low = max(float(known.min()), least) if known.size else least
+    high = max(float(known.max()), low * 1.01) if known.size else 10 * least
+    if seconds:
+        marks = _MOMENTS
+    else:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        marks = tuple((f * 10.0**p, number(f * 10.0**p)) for p in powers for f in (1, 2, 5))
+    below = [at for at, _ in marks if at <= low] or [low]
+    above = [at for at, _ in marks if at >= high] or [high]
+    shown = tuple(mark for mark in marks if below[-1] <= mark[0] <= above[0])
+    few = shown if len(shown) <= 10 else tuple(mark for mark in shown if _is_power(mark[0]) or seconds)
+    return Axis(label, below[-1], above[0], log=True, ticks=few)
+
+
+def _is_power(value: float) -> bool:
+    return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
+
+
+def over_time(span_seconds: float) -> tuple[Axis, float]:
+    """An axis of time since the beginning, in minutes, hours or days, and the seconds of its unit."""
+    unit, seconds = next(
+        (pair for pair in (("min", 60.0), ("h", 3600.0)) if span_seconds <= 72 * pair[1]), ("d", 86400.0)
+    )
+    return linear(f"time since the first submission, {unit}", 0.0, max(span_seconds / seconds, 1e-9)), seconds
+
+
+# -- curves ---------------------------------------------------------------------------------------------------
+
+
+def cumulative(name: str, values: Numbers, place: int = 0) -> Series:
+    """Which part of the values is at most x; of very many values, evenly chosen quantiles."""
+    known = np.sort(values[~np.isnan(values)])
+    part = np.arange(1, len(known) + 1) / max(len(known), 1)
+    kept = chosen(len(known))
+    return Series(name, known[kept], part[kept], place)
+
+
+def chosen(count: int, most: int = MOST_POINTS) -> NDArray[np.int64]:
+    """Evenly spaced rows, the first and the last among them."""
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.round(np.linspace(0, count - 1, most)).astype(np.int64))
+
+
+def chart(
+    caption: str, series: Sequence[Series], x: Axis, y: Axis, marks: Sequence[float] = (), legend: bool = True
+) -> str:
+    """A figure with its curves; `marks` are values of x at which something changes its meaning."""
+    inner = [_grid(x, y)]
+    for mark in marks:
+        if x.low <= mark <= x.high:
+            at = _across(x, np.array([mark]))[0]
+            inner.append(_line("mark", at, _TOP, at, _HEIGHT - _BOTTOM))
+    inner += [_curve(one, x, y) for one in series if len(one.x)]
+    svg = (
+        f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{text(caption)}">'
+        f"{''.join(inner)}</svg>"
+    )
+    keys = legend_of([(one.name, one.place) for one in series]) if legend else ""
+    return f"<figure><figcaption>{text(caption)}</figcaption>{keys}{svg}</figure>"
+
+
+def legend_of(names: Sequence[tuple[str, int]]) -> str:
+    """Which colour and dashes are whose."""
+    items = "".join(
+        f'<li><svg viewBox="0 0 28 10"><path class="line {_look(place)}" d="M0 5H28"/></svg>{text(name)}</li>'
+        for name, place in names
+    )
+    return f"<ul class=legend>{items}</ul>"
+
+
+def _look(place: int) -> str:
+    return f"c{place % COLOURS} d{place // COLOURS % 3}"
+
+
+def _curve(series: Series, x: Axis, y: Axis) -> str:
+    kept = chosen(len(series.x))
+    across, up = _across(x, series.x[kept]), _up(y, series.y[kept])
+    known = np.isfinite(across) & np.isfinite(up)
+    path, pen = [], "M"
+    for is_known, h, v in zip(known.tolist(), across.tolist(), up.tolist(), strict=True):
+        if is_known:
+            path.append(f"{pen}{h:.1f} {v:.1f}")
+        pen = "L" if is_known else "M"
+    title = f"<title>{text(series.name)}</title>"
+    return f'<path class="line {_look(series.place)}" d="{"".join(path)}">{title}</path>'
+
+
+def _grid(x: Axis, y: Axis) -> str:
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    parts: list[str] = []
+    for value, words in x.ticks:
+        at = float(_across(x, np.array([value]))[0])
+        parts.append(_line("grid", at, _TOP, at, bottom))
+        parts.append(words_at(at, bottom + 16, words, "middle"))
+    for value, words in y.ticks:
+        at = float(_up(y, np.array([value]))[0])
+        parts.append(_line("grid", _LEFT, at, right, at))
+        parts.append(words_at(_LEFT - 6, at + 4, words, "end"))
+    parts.append(f'<path class="frame" d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"/>')
+    parts.append(words_at((_LEFT + right) / 2, _HEIGHT - 8, x.label, "middle"))
+    middle = (_TOP + bottom) / 2
+    parts.append(
+        f'<text x="14" y="{middle:g}" text-anchor="middle" transform="rotate(-90 14 {middle:g})">{text(y.label)}'
+        "</text>"
+    )
+    return "".join(parts)
+
+
+def words_at(x: float, y: float, words: str, anchor: str) -> str:
+    """A text in a drawing."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text(words)}</text>'
+
+
+def _line(look: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<path class="{look}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
+
+
+def _across(axis: Axis, values: Numbers) -> Numbers:
+    return _LEFT + axis.at(values) * (_WIDTH - _LEFT - _RIGHT)
+
+
+def _up(axis: Axis, values: Numbers) -> Numbers:
+    return _HEIGHT - _BOTTOM - axis.at(values) * (_HEIGHT - _TOP - _BOTTOM)
+
+

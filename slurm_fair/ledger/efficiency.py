@@ -1,0 +1,114 @@
+"""How well the cluster was used and how long jobs took; one definition of each, over a table of outcomes.
+
+All are over the jobs that have ended, however they ended: take `outcomes.take(outcomes.completed)` for those that
+ended well. nan = not known, or nobody to speak of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from slurm_fair.ledger.metrics import ratio
+from slurm_fair.ledger.outcomes import Outcomes
+from slurm_fair.ledger.windows import Steps
+from slurm_fair.model.columns import Bools, Floats, Ints
+
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a quantity is spread over jobs; percentiles are interpolated linearly."""
+
+    count: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Floats) -> Self:
+        """Of the values that are known."""
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return cls(0, _NAN, _NAN, _NAN, _NAN, _NAN)
+        p50, p95, p99 = np.percentile(known, [50, 95, 99]).tolist()
+        return cls(known.size, float(known.mean()), p50, p95, p99, float(known.max()))
+
+
+def makespan(outcomes: Outcomes) -> float:
+    """Last end less first submission, in seconds; jobs that are not over make it no longer."""
+    return float(np.nanmax(outcomes.end) - np.nanmin(outcomes.submit)) if _some(outcomes) else _NAN
+
+
+def span(outcomes: Outcomes) -> tuple[float, float]:
+    """First submission, and the last end or, while a job lives, the instant that the table speaks of."""
+    known = np.isfinite(outcomes.submit)
+    if not known.any():
+        return outcomes.until, outcomes.until
+    return float(outcomes.submit[known].min()), float(outcomes.ended_or_now.max())
+
+
+def completion_seconds(outcomes: Outcomes) -> Floats:
+    """JCT of each job: end less submission."""
+    return outcomes.end - outcomes.submit
+
+
+def wait_seconds(outcomes: Outcomes) -> Floats:
+    """JCT less the time spent running; time under a hold is in it, unlike in `waited` of the ledger."""
+    return np.maximum(completion_seconds(outcomes) - outcomes.ran, 0.0)
+
+
+def slowdown(outcomes: Outcomes) -> Floats:
+    """JCT / run time; nan for a job that ended without having run."""
+    return ratio(completion_seconds(outcomes), outcomes.ran, nothing=np.nan)
+
+
+def gpu_seconds(outcomes: Outcomes) -> float:
+    """GPU-seconds that all jobs held (the GPU time of Themis, section 8.1)."""
+    return float(np.nansum(outcomes.had))
+
+
+def utilization(held_gpu_seconds: float, capacity_gpu_seconds: float) -> float:
+    """GPU-seconds held by those that there were; over a whole run these are M * makespan."""
+    return held_gpu_seconds / capacity_gpu_seconds if capacity_gpu_seconds > 0 else _NAN
+
+
+def loaded_utilization(held: Steps, demand: Steps, capacity: Steps, until: float) -> float:
+    """Utilisation over the loaded interval: the time in which active jobs asked for all GPUs or more."""
+    time, asked, there = demand.together(capacity)
+    loaded = (asked >= there) & (there > 0) & (time < until)
+    since, ends = time[loaded], np.minimum(np.append(time[1:], until), until)[loaded]
+    return utilization(float(held.integral(since, ends).sum()), float(capacity.integral(since, ends).sum()))
+
+
+def fragments(idle_gpus: Ints, waiting_jobs: Ints) -> Ints:
+    """Of each round: GPUs that its last plan left idle while jobs waited; none where nobody waited."""
+    return np.where(waiting_jobs > 0, idle_gpus, 0)
+
+
+def mean_fragments(idle_gpus: Ints, waiting_jobs: Ints, rounds: Ints | None = None) -> float:
+    """Mean over rounds; `rounds` = for how many like rounds each entry stands."""
+    count = np.ones(len(idle_gpus), dtype=np.int64) if rounds is None else rounds
+    total = int(count.sum())
+    return float((fragments(idle_gpus, waiting_jobs) * count).sum()) / total if total else _NAN
+
+
+def placement_score(placement_slowdown: Floats) -> float:
+    """Mean over leases of 1 / slowdown caused by placement (Themis, section 8.1): 1 = all well placed."""
+    known = placement_slowdown[placement_slowdown > 0]
+    return float(np.mean(1.0 / known)) if known.size else _NAN
+
+
+def overhead_fraction(lost_gpu_seconds: float, held_gpu_seconds: float) -> float:
+    """GPU-seconds lost to checkpoints and restarts by those held; nothing was lost where nothing was held."""
+    return lost_gpu_seconds / held_gpu_seconds if held_gpu_seconds > 0 else 0.0 * lost_gpu_seconds
+
+
+def _some(outcomes: Outcomes) -> bool:
+    ended: Bools = outcomes.over & np.isfinite(outcomes.submit)
+    return bool(ended.any())

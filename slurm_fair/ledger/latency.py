@@ -1,0 +1,98 @@
+"""The latency ratio (Hops, SoCC 2024, section 3.6): how long a job waited, measured against its own length.
+
+`LR = wait / age`; `age` is the run time that was to be expected without waiting. nan = not known.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.ledger.metrics import ratio
+from slurm_fair.model.columns import Bools, Floats, Ints
+
+_HOUR = 3600.0
+
+
+def modelled_seconds(
+    samples: Floats, throughput: NDArray[np.float64], part: Floats, mean_gpus: Floats
+) -> Floats:
+    """The paper's age: sum over types of P(type) * samples / (throughput * R_avg).
+
+    `throughput` is [job, type], samples a second on one GPU; `part` is P(type), each type's part of the cluster's
+    GPUs; `mean_gpus` is R_avg, the mean of the job's requirement set. A type on which a job's throughput is not
+    known (nan or 0) is left out and the others' parts are scaled to 1; nan where none is known.
+    """
+    known = throughput > 0
+    seconds_on_one = ratio(samples[:, None], np.where(known, throughput, 0.0), nothing=0.0)
+    weighted = (seconds_on_one * np.where(known, part, 0.0)).sum(axis=1)
+    parts = np.where(known, part, 0.0).sum(axis=1)
+    return ratio(weighted, parts * mean_gpus, nothing=np.nan)
+
+
+def usual_seconds(group: Ints, submit: Floats, end: Floats, ran: Floats) -> Floats:
+    """Median run time of the jobs of one group (one user and one name) that had ended when each was submitted.
+
+    Only jobs that ran count, and only what was known then: an estimate that knew the job's own run time would
+    measure nothing. Group -1 has no name and no past.
+    """
+    usual = np.full(len(group), np.nan)
+    named = np.flatnonzero((group >= 0) & np.isfinite(submit))
+    past = np.flatnonzero((group >= 0) & np.isfinite(end) & (ran > 0))
+    # At one instant an end comes before a submission.
+    row = np.concatenate([past, named])
+    asks = np.repeat(np.array([False, True]), [len(past), len(named)])
+    time = np.concatenate([end[past], submit[named]])
+    order = np.lexsort((asks, time, group[row]))
+    run_times: list[float] = []
+    now = -1
+    columns = (row[order], asks[order], group[row[order]], ran[row[order]])
+    for at, asking, mine, seconds in zip(*(column.tolist() for column in columns), strict=True):
+        if mine != now:
+            run_times, now = [], mine
+        if not asking:
+            insort(run_times, seconds)
+        elif run_times:
+            usual[at] = _median(run_times)
+    return usual
+
+
+def _median(ascending: list[float]) -> float:
+    middle = len(ascending) // 2
+    return ascending[middle] if len(ascending) % 2 else (ascending[middle - 1] + ascending[middle]) / 2
+
+
+def groups_of(user: Ints, name: Ints) -> Ints:
+    """One number for each pair of user and job name, as `usual_seconds` wants it; -1 where either is unknown."""
+    pairs = np.stack([user, name], axis=1)
+    group = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.where((user >= 0) & (name >= 0), group, -1)
+
+
+def expected_seconds(modelled: Floats, declared: Floats, usual: Floats, limit: Floats) -> Floats:
+    """The best estimate at hand: throughput model, declared run time, usual run time, the time limit.
+
+    The order of the arguments is the order of trust; what is nan, infinite, or not above 0 is no estimate.
+    """
+    best = np.full(len(limit), np.nan)
+    for estimate in (limit, usual, declared, modelled):
+        best = np.where(_is_estimate(estimate), estimate, best)
+    return best
+
+
+def latency_ratio(waited: Floats, expected: Floats) -> Floats:
+    """LR: seconds spent waiting, pre-empted time too, by the expected run time; nan where none is expected."""
+    return ratio(waited, np.where(_is_estimate(expected), expected, 0.0), nothing=np.nan)
+
+
+def recent_latency_ratio(latency: Floats, end: Floats, now: float, hours: float) -> float:
+    """RAQLR(h): mean LR of the jobs that ended in the last `hours`; nan when none did."""
+    recent = (end > now - hours * _HOUR) & (end <= now) & np.isfinite(latency)
+    return float(np.mean(latency[recent])) if recent.any() else float("nan")
+
+
+def _is_estimate(seconds: Floats) -> Bools:
+    is_one: Bools = np.isfinite(seconds) & (seconds > 0)
+    return is_one

@@ -1,0 +1,351 @@
+"""What became of each job: one row per job of a simulation, a month of events, or accounting.
+
+Every metric of efficiency, latency and finish-time fairness is a function of this table, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from slurm_fair.ledger.metrics import rho_for_reports
+from slurm_fair.ledger.shares import totals
+from slurm_fair.model import Event, RunTable
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes(Columns):
+    """Sorted by (key, submit): a key that is used again has a row for each job. nan = not known."""
+
+    key: Ints
+    tenant: Ints  # index into `tenants`
+    user: Ints  # index into `users`, -1 = not known
+    app: Ints  # jobs of one number are one app; -1 = an app of its own
+    gpus: Ints  # the gang
+    submit: Floats
+    start: Floats  # of the first run, nan = it never ran
+    end: Floats  # nan = not over
+    ran: Floats  # seconds running, all runs
+    waited: Floats  # seconds active and not running
+    runs: Ints
+    preemptions: Ints  # runs that we ended
+    restarts: Ints
+    had: Floats  # GPU-seconds
+    owed: Floats  # GPU-seconds
+    rho_ltgf: Floats  # had / owed
+    exclusive_seconds: Floats  # run time alone with the GPUs asked for, after adaptation
+    declared_seconds: Floats  # what its user said
+    expected_seconds: Floats  # `age` of the latency ratio
+    sia_seconds: Floats  # run time alone on a 1/N share of every GPU type
+    completed: Bools  # over, and not because it failed or was cancelled
+    tenants: tuple[str, ...]
+    users: tuple[str, ...]
+    until: float  # the instant that the table speaks of: what is not over lives then
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+    @classmethod
+    def given(
+        cls,
+        *,
+        key: Ints,
+        tenant: Ints,
+        tenants: tuple[str, ...],
+        gpus: Ints,
+        submit: Floats,
+        end: Floats,
+        until: float,
+        users: tuple[str, ...] = (),
+        **known: Any,
+    ) -> Self:
+        """A table of the columns at hand, sorted; what is left out is unknown, or follows from the others.
+
+        `ran` is 0 unless given, `waited` the rest of the life, `had` the gang's time, `rho_ltgf` that of `owed`,
+        `completed` every job that is over.
+        """
+        rows = len(key)
+        unknown, nothing = np.full(rows, np.nan), np.zeros(rows, dtype=np.int64)
+        ran = known.setdefault("ran", np.zeros(rows))
+        known.setdefault("waited", np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0))
+        had = known.setdefault("had", gpus * ran)
+        owed = known.setdefault("owed", unknown)
+        known.setdefault("rho_ltgf", _rho(had, owed))
+        known.setdefault("completed", ~np.isnan(end))
+        known.setdefault("runs", (ran > 0).astype(np.int64))
+        for name in ("user", "app"):
+            known.setdefault(name, nothing - 1)
+        for name in ("preemptions", "restarts"):
+            known.setdefault(name, nothing)
+        for name in ("start", "exclusive_seconds", "declared_seconds", "expected_seconds", "sia_seconds"):
+            known.setdefault(name, unknown)
+        table = cls(
+            key=key, tenant=tenant, gpus=gpus, submit=submit, end=end, tenants=tenants, users=users,
+            until=until, **known,
+        )  # fmt: skip
+        order = np.lexsort((submit, key))
+        return table if (np.diff(order) == 1).all() else table.take(order)
+
+    @classmethod
+    def from_events(cls, events: Iterable[Event], until: float | None = None) -> Outcomes:
+        """The same table from what happened; see `told`."""
+        return told(events, until)[0]
+
+    @property
+    def over(self) -> Bools:
+        """Jobs that have ended."""
+        return ~np.isnan(self.end)
+
+    @property
+    def ended_or_now(self) -> Floats:
+        """Until when each job was active: its end, or the instant that the table speaks of."""
+        return np.where(self.over, self.end, self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs(Columns):
+    """One row per run of a job, sorted by (job, start)."""
+
+    job: Ints  # row of the outcomes
+    gpus: Ints
+    start: Floats
+    end: Floats  # `until` of the outcomes for one that goes on
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+
+def _rho(had: Floats, owed: Floats) -> Floats:
+    known = np.isfinite(had) & np.isfinite(owed)
+    return np.where(known, rho_for_reports(np.where(known, had, 0.0), np.where(known, owed, 0.0)), np.nan)
+
+
+# -- from accounting --------------------------------------------------------------------------------------------
+
+
+def recorded(runs: RunTable, until: float) -> tuple[Outcomes, Runs]:
+    """Jobs and runs as accounting has them: what really happened, beside what a simulation says.
+
+    Accounting knows neither what was owed nor who requeued a job (each requeue of a run counts as a pre-emption)
+    nor how a job ended (each end counts as completed).
+    """
+    runs = runs.take(np.lexsort((runs.start, runs.submit, runs.key)))
+    goes_on = (runs.key[1:] == runs.key[:-1]) & (runs.requeued[:-1] == 1)
+    begins = np.concatenate([[True], ~goes_on])[: len(runs)]
+    life, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    last = np.append(first[1:], len(runs))[: len(first)] - 1
+    ran = np.flatnonzero(runs.start > 0)
+    ends = np.where(runs.end > 0, runs.end, until)[ran]
+    stretches = Runs(life[ran], runs.gpus[ran], runs.start[ran], np.maximum(ends, runs.start[ran]))
+    seconds = stretches.end - stretches.start
+    start = np.full(len(first), np.nan)
+    start[stretches.job[::-1]] = stretches.start[::-1]
+    over = (runs.end[last] > 0) & (runs.requeued[last] == 0)
+    outcomes = Outcomes.given(
+        key=runs.key[first],
+        tenant=runs.tenant[last],
+        tenants=runs.tenants,
+        user=runs.user[last],
+        users=runs.users,
+        gpus=runs.gpus[last],
+        submit=runs.submit[first],
+        start=start,
+        end=np.where(over, runs.end[last], np.nan),
+        until=until,
+        ran=totals(stretches.job, seconds, len(first)),
+        had=totals(stretches.job, seconds * stretches.gpus, len(first)),
+        runs=np.bincount(stretches.job, minlength=len(first)),
+        preemptions=np.bincount(life[ran[runs.requeued[ran] == 1]], minlength=len(first)),
+        restarts=last - first,
+    )
+    return outcomes, stretches
+
+
+# -- from events ------------------------------------------------------------------------------------------------
+
+_SUBMITTED, _REVOKED, _STOPPED, _STARTED, _STOPPED_AT_ONCE, _FINISHED = range(6)
+_CODES = {
+    "submitted": _SUBMITTED, "revoked": _REVOKED, "stopped": _STOPPED, "started": _STARTED, "finished": _FINISHED,
+}  # fmt: skip
+# What an ended job's own account says, and what a simulation or an accounting import may add to either event.
+_ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
+_COMPLETED = "COMPLETED"
+_FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "sia_seconds")
+
+
+def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes, Runs]:
+    """Jobs and runs as events of the journal, of an export or of a simulation tell them, in any order.
+
+    What an event of an end says of its job (`ran`, `waited`, `had`, `owed`) is the ledger's own account and goes
+    before what the runs add up to; a job that is still open has its runs' sums up to `until` (default: the last
+    event), and nobody knows yet what it is owed. A job without a known submission began before the events do.
+    """
+    events = list(events)
+    last = max((event.time for event in events), default=0.0)
+    instant = last if until is None else until
+    lines = _lines([event for event in events if event.kind in _CODES])
+    life = lines.life
+    runs, revoked = _runs(lines, life, instant)
+    return _outcomes(lines, life, runs, revoked, instant), runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines(Columns):
+    """The events that count, sorted by (key, time), and to which life of its key each belongs."""
+
+    event: Ints  # index into `events`
+    key: Ints
+    time: Floats
+    code: Ints
+    gpus: Ints
+    start: Floats  # of the run that stopped, nan = not said
+    events: list[Event]
+
+    @property
+    def life(self) -> Ints:
+        """A key's life begins with its first event, and again whenever it is submitted."""
+        begins = self.code == _SUBMITTED
+        begins[1:] |= self.key[1:] != self.key[:-1]
+        begins[:1] = True
+        return np.cumsum(begins) - 1
+
+
+def _lines(events: list[Event]) -> _Lines:
+    time = np.array([event.time for event in events], dtype=np.float64)
+    code = np.array([_CODES[event.kind] for event in events], dtype=np.int64)
+    start = np.full(len(events), np.nan)
+    stops = np.flatnonzero(code == _STOPPED)
+    start[stops] = _numbers([events[row] for row in stops.tolist()], "start")
+    key = np.array([event.key for event in events], dtype=np.int64)
+    gpus = np.array([event.gpus for event in events], dtype=np.int64)
+    # Of two events at one instant the one that must have come first; a run of no length stops after it started.
+    rank = np.where((code == _STOPPED) & (start >= time), _STOPPED_AT_ONCE, code)
+    # Slurm cuts its instants to whole seconds, so that a stop may seem to lie before the revocation.
+    when = np.where(code == _REVOKED, np.floor(time), time)
+    order = np.lexsort((rank, when, key))
+    return _Lines(np.arange(len(events)), key, time, code, gpus, start, events).take(order)
+
+
+def _runs(lines: _Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
+    """The runs of every life, and the lives whose runs we ended, one entry a run."""
+    turns = np.flatnonzero(np.isin(lines.code, (_STARTED, _STOPPED, _FINISHED)))
+    some, mine = lines.take(turns), life[turns]
+    follows = np.zeros(len(turns), dtype=bool)
+    follows[1:] = mine[1:] == mine[:-1]
+    started = some.code == _STARTED
+    after_start = follows & np.concatenate([[False], started[:-1]])[: len(turns)]
+    ended = np.flatnonzero(after_start)  # the turn that ends the run which the turn before began
+    said = np.isfinite(some.start[ended])
+    starts = np.where(said, some.start[ended], some.time[ended - 1])
+    open_ = np.flatnonzero(started & ~np.append(after_start, False)[1:])
+    unseen = np.flatnonzero((some.code == _STOPPED) & ~after_start & np.isfinite(some.start))
+    begun = np.concatenate([starts, some.time[open_], some.start[unseen]])
+    over = np.concatenate([some.time[ended], np.full(len(open_), until), some.time[unseen]])
+    runs = Runs(
+        job=np.concatenate([mine[ended], mine[open_], mine[unseen]]),
+        gpus=np.concatenate([some.gpus[ended - 1], some.gpus[open_], some.gpus[unseen]]),
+        start=begun,
+        end=np.maximum(begun, over),
+    )
+    before = np.concatenate([[0], np.cumsum(lines.code == _REVOKED)])
+    first = np.searchsorted(life, mine)
+    since = np.where(follows, np.concatenate([[0], turns[:-1]])[: len(turns)], first)
+    revoked = (some.code == _STOPPED) & (before[turns] > before[since])
+    return runs.take(np.lexsort((runs.start, runs.job))), mine[revoked]
+
+
+def _outcomes(lines: _Lines, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:
+    count = int(life[-1]) + 1 if len(life) else 0
+    first = np.searchsorted(life, np.arange(count))
+    last = np.searchsorted(life, np.arange(count), side="right") - 1
+    submit, end, start = np.full(count, np.nan), np.full(count, np.nan), np.full(count, np.nan)
+    begun, over = np.flatnonzero(lines.code == _SUBMITTED), np.flatnonzero(lines.code == _FINISHED)
+    submit[life[begun]], end[life[over]] = lines.time[begun], lines.time[over]
+    start[runs.job[::-1]] = runs.start[::-1]
+    tenant, tenants = _named([lines.events[row].tenant for row in lines.event[last].tolist()])
+    said = _said(lines, life, count)
+    submit = _first_known(said.pop("submit"), submit)
+    seconds = totals(runs.job, runs.end - runs.start, count)
+    user, users = _users(lines, life, count)
+    ran = _first_known(said.pop("ran"), seconds)
+    waited = np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0)
+    known = {name: said.pop(name) for name in _FURTHER}
+    return Outcomes.given(
+        key=lines.key[first],
+        tenant=tenant,
+        tenants=tenants,
+        user=user,
+        users=users,
+        gpus=lines.gpus[last],
+        submit=submit,
+        start=start,
+        end=end,
+        until=until,
+        ran=ran,
+        waited=_first_known(said["waited"], waited),
+        runs=np.bincount(runs.job, minlength=count),
+        preemptions=np.bincount(revoked, minlength=count),
+        restarts=_restarts(lines, life, said["restarts"]),
+        had=_first_known(said["had"], totals(runs.job, (runs.end - runs.start) * runs.gpus, count)),
+        owed=said["owed"],
+        completed=~np.isnan(end) & _completed(lines, life, count),
+        **known,
+    )
+
+
+def _said(lines: _Lines, life: Ints, count: int) -> dict[str, Floats]:
+    """What submissions and ends say of their jobs; the end has the last word."""
+    said = {name: np.full(count, np.nan) for name in (*_ACCOUNT, *_FURTHER)}
+    for code, names in ((_SUBMITTED, _FURTHER), (_FINISHED, (*_ACCOUNT, *_FURTHER))):
+        rows = np.flatnonzero(lines.code == code)
+        events = [lines.events[row] for row in lines.event[rows].tolist()]
+        for name in names:
+            said[name][life[rows]] = _first_known(_numbers(events, name), said[name][life[rows]])
+    return said
+
+
+def _restarts(lines: _Lines, life: Ints, said: Floats) -> Ints:
+    """As the end says, or as the last start did."""
+    rows = np.flatnonzero(lines.code == _STARTED)
+    seen = np.zeros(len(said))
+    restarts = _numbers([lines.events[row] for row in lines.event[rows].tolist()], "restarts")
+    np.maximum.at(seen, life[rows], np.nan_to_num(restarts))
+    return _first_known(said, seen).astype(np.int64)
+
+
+def _users(lines: _Lines, life: Ints, count: int) -> tuple[Ints, tuple[str, ...]]:
+    names = [""] * count
+    rows = np.flatnonzero(np.isin(lines.code, (_SUBMITTED, _FINISHED)))
+    for row, at in zip(lines.event[rows].tolist(), life[rows].tolist(), strict=True):
+        names[at] = str(lines.events[row].detail.get("user") or names[at])
+    user, users = _named(names)
+    return (user - 1, users[1:]) if users[:1] == ("",) else (user, users)
+
+
+def _completed(lines: _Lines, life: Ints, count: int) -> Bools:
+    """An end without a word of failure is a good one."""
+    completed = np.zeros(count, dtype=bool)
+    rows = np.flatnonzero(lines.code == _FINISHED)
+    states = [str(lines.events[row].detail.get("state") or _COMPLETED) for row in lines.event[rows].tolist()]
+    completed[life[rows]] = [state.upper() == _COMPLETED for state in states]
+    return completed
+
+
+def _named(names: list[str]) -> tuple[Ints, tuple[str, ...]]:
+    """An index into the sorted names for each."""
+    everyone = tuple(sorted(set(names)))
+    number = {name: row for row, name in enumerate(everyone)}
+    return np.array([number[name] for name in names], dtype=np.int64), everyone
+
+
+def _numbers(events: list[Event], name: str) -> Floats:
+    """One number of each event's details; nan where it says none."""
+    return np.array([event.detail.get(name) for event in events], dtype=np.float64)
+
+
+def _first_known(first: Floats, second: Floats) -> Floats:
+    return np.where(np.isnan(first), second, first)
