@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from slurm_fair.config import CHOICES, DEFAULT_PATH, Config
+from slurm_fair.policy.registry import load
 
 SECTIONS = {
     "scope": "Which jobs are managed. Jobs without GPUs, srun and salloc, heterogeneous jobs and jobs in "
@@ -62,6 +63,26 @@ KEYS = {
     "log.level": "how much is said",
     "log.json": "one JSON object a line instead of text",
 }
+# Policies whose settings are written out; what each one is by default, the policy itself says.
+POLICIES = {
+    "astraea": "Astraea: the tenant that had least of what it is owed, then its job that had least (the policy in "
+    "force without another name).",
+}
+POLICY_KEYS = {
+    "astraea.choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
+    "so that what it lends comes back; demand: at most what its jobs ask for",
+    "astraea.new_jobs_first": "a job that never ran goes before others of its tenant: short jobs are soon done",
+    "astraea.keep_long_renewed": "so do running jobs whose lease was renewed this often, after the new ones; "
+    "0: none",
+    "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
+    "if they run a lease later; any: all that can still make it; off: none",
+    "astraea.placement": "how a gang is laid over nodes. consolidated: on as few as possible; or the name of an "
+    "entry point of the group slurm_fair.placements",
+}
+_POLICY_CHOICES = {
+    "astraea.choose_share": ("quota", "demand"),
+    "astraea.urgent": ("tight", "any", "off"),
+}
 _HEAD = f"""\
 # The configuration of slurm_fair. The usual place is {DEFAULT_PATH}; $SLURM_FAIR_CONFIG or --config name another.
 # Every key is optional; what stands here behind a # is the default. `slurm-fair check` looks whether it fits
@@ -77,6 +98,13 @@ def keys() -> Iterator[tuple[str, str, Any]]:
         if is_dataclass(part):
             for key in fields(part):
                 yield section.name, key.name, getattr(part, key.name)
+
+
+def policy_keys(policy: str) -> Iterator[tuple[str, Any]]:
+    """Setting and default of everything that can be set for a policy, in its own order."""
+    usual: Any = load(policy, {})
+    for setting in fields(usual):
+        yield setting.name, getattr(usual, setting.name)
 
 
 def toml(value: Any) -> str:
@@ -95,7 +123,7 @@ def commented_file(given: Mapping[str, Any], partitions: tuple[str, ...] = ()) -
             now = section
         name = f"{section}.{key}"
         if name == "policy.settings":
-            lines += ["", f"# {KEYS[name]}", "#[policy.astraea]"]
+            lines += ["", f"# {KEYS[name]}", *_commented_policies()]
             continue
         lines += ["", f"# {KEYS[name]}{_choice(name)}"]
         if name == "scope.partitions" and partitions:
@@ -104,8 +132,22 @@ def commented_file(given: Mapping[str, Any], partitions: tuple[str, ...] = ()) -
     return "\n".join(lines) + "\n"
 
 
+def _commented_policies() -> Iterator[str]:
+    for policy in POLICIES:
+        yield f"#[policy.{policy}]"
+        for key, default in policy_keys(policy):
+            name = f"{policy}.{key}"
+            yield f"# {POLICY_KEYS[name]}{_choice(name)}"
+            yield f"#{key} = {toml(default)}"
+
+
 def _choice(name: str) -> str:
-    return f" ({' | '.join(CHOICES[name])})" if name in CHOICES else ""
+    choices = _choices(name)
+    return f" ({' | '.join(choices)})" if choices else ""
+
+
+def _choices(name: str) -> tuple[str, ...]:
+    return tuple(CHOICES.get(name, _POLICY_CHOICES.get(name, ())))
 
 
 def page() -> str:
@@ -114,14 +156,26 @@ def page() -> str:
     now = ""
     for section, key, default in keys():
         if section != now:
-            lines += ["", f"## [{section}]", "", SECTIONS[section], "", "| key | default | meaning |"]
-            lines.append("| --- | --- | --- |")
+            lines += _table(section, SECTIONS[section])
             now = section
         name = f"{section}.{key}"
-        choice = f" One of {', '.join(f'`{word}`' for word in CHOICES[name])}." if name in CHOICES else ""
-        shown = "`[policy.<name>]`" if name == "policy.settings" else f"`{key}`"
-        lines.append(f"| {shown} | `{toml(default)}` | {_cell(KEYS[name])}.{choice} |")
+        shown = "[policy.<name>]" if name == "policy.settings" else key
+        lines.append(_row(shown, default, name, KEYS[name]))
+    for policy, words in POLICIES.items():
+        lines += _table(f"policy.{policy}", words)
+        settings = ((key, default, f"{policy}.{key}") for key, default in policy_keys(policy))
+        lines += [_row(key, default, name, POLICY_KEYS[name]) for key, default, name in settings]
     return "\n".join(lines) + "\n"
+
+
+def _table(section: str, words: str) -> tuple[str, ...]:
+    return "", f"## [{section}]", "", words, "", "| key | default | meaning |", "| --- | --- | --- |"
+
+
+def _row(shown: str, default: Any, name: str, words: str) -> str:
+    choices = _choices(name)
+    choice = f" One of {', '.join(f'`{word}`' for word in choices)}." if choices else ""
+    return f"| `{shown}` | `{toml(default)}` | {_cell(words)}.{choice} |"
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -236,8 +237,9 @@ class FakeCommands(Commands):
             "tres-per-job": "N/A" if r.gpus_per_node else f"gres:gpu:{r.gpus}", "tres-per-task": "N/A",
             "SubmitTime": f"{r.submit:.0f}", "EligibleTime": f"{r.eligible:.0f}",
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
-            "PriorityLong": "0" if held else "1", "TimeLimit": "UNLIMITED", "RestartCnt": str(r.restarts),
-            "BatchFlag": "1", "Requeue": str(int(r.requeue)), "Nice": "0",
+            "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
+            "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
+            "RestartCnt": str(r.restarts), "BatchFlag": "1", "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": "(null)", "%x": "",
             "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)",
         }  # fmt: skip
@@ -268,6 +270,10 @@ def _layout(record: Record) -> str:
 def _numbers(text: str) -> list[int]:
     spans = (piece.partition("-") for piece in text.split(","))
     return [number for first, _, last in spans for number in range(int(first), int(last or first) + 1)]
+
+
+def _duration(seconds: float) -> str:
+    return "UNLIMITED" if math.isinf(seconds) else f"{seconds // 60:.0f}:{seconds % 60:02.0f}"
 
 
 def _id_of(line: str) -> str:

@@ -13,7 +13,7 @@ REQUEUE_DELAY_SECONDS = 121.0
 MIN_JOB_AGE_SECONDS = 300.0
 USER, ADMIN, REQUEUED_HELD = "JobHeldUser", "JobHeldAdmin", "job requeued in held state"
 PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
-OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL"})
+OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL", "DEADLINE"})
 
 
 class VirtualClock:
@@ -82,6 +82,8 @@ class Record:
     submit: float
     eligible: float
     array_limit: int = 0
+    deadline: float = 0.0
+    time_limit: float = math.inf  # never enforced: only whether it fits before the deadline counts
     restarts: int = 0
     state: str = PENDING
     held: str = ""
@@ -111,6 +113,11 @@ class Record:
     def alive(self) -> bool:
         """Waiting, running or on its way out."""
         return self.state not in OVER
+
+    @property
+    def least_time(self) -> float:
+        """Seconds that must fit before its deadline at a start; without a limit it gets what there is."""
+        return self.time_limit if math.isfinite(self.time_limit) else 0.0
 
     @property
     def finishes_at(self) -> float:

@@ -122,6 +122,8 @@ class World:
         partition: str = "gpu",
         node_list: tuple[str, ...] = (),
         gate_seconds: float = 0.0,
+        deadline: float = 0.0,
+        time_limit: float = math.inf,
     ) -> int:
         """sbatch; the job's id. `gate_seconds` = the begin time that a template sets as our gate."""
         self.catch_up()
@@ -136,7 +138,7 @@ class World:
         self.records[number] = Record(
             number, number, single, numbers if len(numbers) > 1 else (), gpus, gpus_per_node, nodes, tenant,
             partition, comment, requeue, work, submit, eligible, array_limit, wanted=node_list,
-            held=USER if hold else "",
+            held=USER if hold else "", deadline=float(int(deadline)), time_limit=time_limit,
         )  # fmt: skip
         self.wake()
         return number
@@ -195,6 +197,8 @@ class World:
     def _schedule(self) -> None:
         waiting = [r for r in self.living_unsorted() if r.state == PENDING and not r.held]
         for record in waiting:
+            if record.eligible <= self.time and 0 < record.deadline < self.time + record.least_time:
+                record.state, record.end = "DEADLINE", float(int(self.time))
             while record.state == PENDING and record.eligible <= self.time:
                 place = self._place(record)
                 if place is None or self._at_its_limit(record):

@@ -30,7 +30,7 @@ QUIET = {
     "tres-per-node": "N/A", "tres-per-job": "gres:gpu:1", "tres-per-task": "N/A", "NumTasks": "1",
     "SubmitTime": "1795000000", "EligibleTime": "1795009000", "StartTime": "N/A", "EndTime": "N/A",
     "PriorityLong": "100", "TimeLimit": "1:00:00", "Dependency": "(null)", "RestartCnt": "0", "BatchFlag": "1",
-    "Requeue": "1", "Reservation": "(null)",
+    "Requeue": "1", "Reservation": "(null)", "Deadline": "N/A", "MinTime": "0:00",
 }  # fmt: skip
 
 

@@ -42,22 +42,36 @@ TENANT_SKIPPED = "a job of its tenant that goes before it does not fit now"
 NOWHERE = "no node of its partition can take its gang"
 NODE_NEEDED = "a job that is owed more needs its node"
 PROMISED_AWAY = "its GPUs were promised to a job that is owed more"
+MUST_START = "it must run now to make its deadline"
+MUST_GO_ON = "it must go on to make its deadline"
+TOO_LATE = "it can no longer make its deadline, so it waits its turn"
 
-NEW, KEPT, OTHER = 0, 1, 2  # order of preference inside a tenant (section 5.2.1)
+URGENT, NEW, KEPT, OTHER = range(4)  # order of preference inside a tenant (section 5.2.1)
 
 
 @dataclass(frozen=True, slots=True)
 class Astraea:
-    """The neediest tenant's neediest job first; the fields are the settings."""
+    """The neediest tenant's neediest job first; the fields are the settings.
+
+    Section 5.2.1 names three kinds of jobs that a tenant's own order may prefer, and 6.1.1 uses one of them: so
+    new jobs first is on, and long-renewed leases are not preferred. The paper does not rank the kinds; here a
+    deadline goes before a first start, because what is missed is missed for good. None of it changes what tenants
+    get: a tenant's turn comes by its rho alone, and a preferred job is charged like any other.
+
+    Jobs store only when they lose their lease (5.1.1, on-demand checkpoint): one that is renewed hears nothing.
+    """
 
     choose_share: Literal["quota", "demand"] = "quota"  # eq. 16 or eq. 8
     new_jobs_first: bool = True  # a job that never ran goes before others of its tenant
     keep_long_renewed: int = 0  # so do leases renewed this often, after the new jobs; 0 = off
+    urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
     placement: str = "consolidated"
 
     def __post_init__(self) -> None:
         if self.choose_share not in ("quota", "demand"):
             raise ConfigError(f"astraea: choose_share is 'quota' or 'demand', not '{self.choose_share}'")
+        if self.urgent not in ("tight", "any", "off"):
+            raise ConfigError(f"astraea: urgent is 'tight', 'any' or 'off', not '{self.urgent}'")
         if self.keep_long_renewed < 0:
             raise ConfigError("astraea: keep_long_renewed is a number of renewals, 0 = off")
         placer(self.placement)
@@ -67,7 +81,8 @@ class Astraea:
         sheet, pools = Draft(view), Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
         candidates = _candidates(view, pools, settled)
-        offers = self._offers(view, candidates, sheet)
+        deadlines = Deadlines.of(view, candidates.rows, self.urgent)
+        offers = self._offers(view, candidates, deadlines, sheet)
         balances = Balances.of(view, self.choose_share)
         balances = balances.charged(*_charges(view, np.flatnonzero(settled)))
         order = _picks(view, balances, candidates, offers)
@@ -78,13 +93,18 @@ class Astraea:
         walk.strict(order)
         filled = walk.fill(_left_over(view, balances, walk, offers))
         _say(sheet, walk, order, expected, filled, promised)
+        if deadlines is not None:
+            deadlines.say(sheet, walk)
         return _finished(view, sheet, walk, order)
 
-    def _offers(self, view: View, candidates: Candidates, sheet: Draft) -> Ints:
+    def _offers(self, view: View, candidates: Candidates, deadlines: Deadlines | None, sheet: Draft) -> Ints:
         """Every tenant's jobs in its own order (algorithm 2), without those that cannot run."""
         rows = candidates.rows
-        preference = self._preference(view, rows)
-        offers = by_tenant(candidates.tenant, preference, job_rho(view, rows), first_submit(view, rows))
+        preference, need = self._preference(view, rows), job_rho(view, rows)
+        if deadlines is not None:
+            preference[deadlines.urgent] = URGENT
+            need = np.where(deadlines.urgent, deadlines.spare, need)  # among these the least time to spare
+        offers = by_tenant(candidates.tenant, preference, need, first_submit(view, rows))
         nowhere = (candidates.contested < 0) & ~candidates.shapes.possible()
         sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
         offers = offers[~nowhere[offers]]
@@ -99,6 +119,58 @@ class Astraea:
         if self.new_jobs_first:
             preference[never_ran(view, rows)] = NEW
         return preference
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Which candidates have to run now, as users and progress say it (section 5.2.1, third kind)."""
+
+    spare: Floats  # seconds that it may still wait before it has to start
+    urgent: Bools
+    missed: Bools  # it has a deadline that it cannot make even if it runs from now on
+
+    @classmethod
+    def of(cls, view: View, rows: Ints, urgent: str) -> Deadlines | None:
+        """None where no candidate has a deadline, or nobody is to go by them."""
+        said = view.snapshot.told
+        if said is None or urgent == "off":
+            return None
+        at = np.flatnonzero(np.isfinite(said.deadline[rows]))
+        if len(at) == 0:
+            return None
+        terms, ahead = view.terms, said.deadline[rows[at]] - view.now
+        left, again = _needed(view, rows[at], ahead)
+        spare, late = ahead - again, np.where(view.waiting[rows[at]], again, left) > ahead
+        # A lease later it may take until the job whose GPUs it gets has given them back.
+        soon = terms.term + terms.grace + terms.interval if urgent == "tight" else np.inf
+        found = cls(np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool))
+        found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
+        return found
+
+    def say(self, sheet: Draft, walk: Walk) -> None:
+        """What deadlines have to do with who runs and who waits."""
+        rows, stays = walk.candidates.rows, walk.candidates.contested >= 0
+        waits = ~stays
+        stays[np.flatnonzero(stays)[walk.contest.evicted]] = False
+        granted = list(walk.granted)
+        waits[granted] = False
+        starts = np.zeros(len(rows), dtype=bool)
+        starts[granted] = True
+        sheet.say(rows[starts & self.urgent], Verdict.GRANT, MUST_START)
+        sheet.say(rows[stays & self.urgent], Verdict.RENEW, MUST_GO_ON)
+        sheet.say(rows[waits & self.missed], Verdict.WAIT, TOO_LATE)
+
+
+def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
+    """Seconds that each needs if it goes on, and if it starts anew.
+
+    Slurm starts a job only when its whole time limit fits before its deadline, however little of it is left. A job
+    of which nobody knows how long it takes needs all the time that there is.
+    """
+    left, limit = view.told.left_seconds[rows], view.snapshot.jobs.time_limit_seconds[rows]
+    left = np.where(np.isfinite(left), left, np.maximum(ahead, 0.0))
+    again = np.where(np.isfinite(limit), np.maximum(left, limit), left)
+    return left, again
 
 
 def _settled(view: View, pools: Pools, sheet: Draft) -> Bools:

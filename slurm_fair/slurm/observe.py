@@ -19,6 +19,7 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
     TenantTable,
+    Told,
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Floats, Ints, find
@@ -88,11 +89,20 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     partitions, partition = _partitions(seen, names, raw)
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
+    types = _gpu_types(seen)
     return Snapshot(
-        seen.time, seen.cluster, nodes, partitions, tenants, users, _gpu_types(seen), jobs, held, wanted,
-        barred, _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
-        _texts(seen.queue.qos, raw["qos"]),
+        seen.time, seen.cluster, nodes, partitions, tenants, users, types, jobs, held, wanted, barred,
+        _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
+        _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
     )  # fmt: skip
+
+
+def _told(deadline: Floats, gpu_types: int) -> Told | None:
+    """What users say of the work: in Slurm's own records that is a deadline, where one was given."""
+    if not deadline.any():
+        return None
+    told = Told.nothing(len(deadline), gpu_types)
+    return told.with_columns(deadline=np.where(deadline > 0, deadline, np.inf))
 
 
 def _graces(raw: NDArray[np.void], key: Ints, seen: Sighting) -> dict[int, float]:
@@ -313,12 +323,22 @@ def _jobs(
         end=np.where(raw["state"] == JobState.DONE, raw["end"], 0.0),
         time_limit_seconds=raw["time_limit"].copy(),
         checkpoints=np.array(checkpoints, dtype=bool),
-        requeueable=raw["requeue"].copy(),
+        requeueable=raw["requeue"] & ~_out_of_time(raw, seen),
         acknowledged=answers,
         array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
         **ints,
     )
+
+
+def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
+    """Running jobs that Slurm would end instead of starting them again once another had their lease.
+
+    It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline.
+    """
+    again = seen.time + seen.config.lease.term + raw["set_aside"]
+    out: Bools = (raw["state"] == JobState.RUNNING) & (raw["deadline"] > 0) & (again > raw["deadline"])
+    return out
 
 
 def _array_limits(raw: NDArray[np.void], queue: Queue) -> Ints:

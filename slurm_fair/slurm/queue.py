@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ FIELDS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "UserName", "State", "Reason", "Account", "Partition",
     "QOS", "NumNodes", "NodeList", "ReqNodes", "tres-alloc", "tres-per-node", "tres-per-job", "tres-per-task",
     "NumTasks", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "PriorityLong", "TimeLimit",
-    "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation",
+    "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation", "Deadline", "MinTime",
 )  # fmt: skip
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
 
@@ -52,7 +52,8 @@ RAW = np.dtype(
         ("req_nodes", "i8"), ("reservation", "i8"), ("gpu_type", "i8"), ("state", "i1"), ("gpus", "i8"),
         ("gpus_per_node", "i8"), ("nodes", "i8"), ("cpus", "i8"), ("memory_mb", "i8"), ("submit", "f8"),
         ("eligible", "f8"), ("start", "f8"), ("end", "f8"), ("priority", "i8"), ("time_limit", "f8"),
-        ("dependency", "?"), ("restarts", "i8"), ("batch", "?"), ("requeue", "?"),
+        ("dependency", "?"), ("restarts", "i8"), ("batch", "?"), ("requeue", "?"), ("deadline", "f8"),
+        ("set_aside", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
     ]
 )  # fmt: skip
 
@@ -147,14 +148,8 @@ class Queue:
         record = words.number(f["JobID"])
         base, task, tasks, limit = self._array(record, f["ArrayJobID"], f["ArrayTaskID"])
         counts = words.tres(f["tres-alloc"])
-        gpus, kind = words.tres_gpus(counts)
-        per_node, kind_per_node = words.gres_gpus(f["tres-per-node"])
-        per_job, kind_per_job = words.gres_gpus(f["tres-per-job"])
-        per_task, kind_per_task = words.gres_gpus(f["tres-per-task"])
-        kind = kind or kind_per_node or kind_per_job or kind_per_task
-        # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
-        gpus = gpus or per_job or per_node * max(words.number(f["NumNodes"]), 1)
-        gpus = gpus or per_task * max(words.number(f["NumTasks"]), 1)
+        gpus, kind, per_node = _gpus(f, counts)
+        longest, least = words.duration_seconds(f["TimeLimit"]), words.duration_seconds(f["MinTime"])
         state = STATES.get(f["State"])
         if state is None:
             raise SlurmTextError(
@@ -170,9 +165,9 @@ class Queue:
             int(state), gpus, per_node, max(words.number(f["NumNodes"]), 1),
             words.number(counts.get("cpu", "0")), words.megabytes(counts.get("mem", "0")),
             words.epoch(f["SubmitTime"]), words.epoch(f["EligibleTime"]), words.epoch(f["StartTime"]),
-            words.epoch(f["EndTime"]), words.number(f["PriorityLong"]),
-            words.duration_seconds(f["TimeLimit"]), not words.is_nothing(f["Dependency"]),
-            words.number(f["RestartCnt"]), f["BatchFlag"] == "1", f["Requeue"] == "1",
+            words.epoch(f["EndTime"]), words.number(f["PriorityLong"]), longest,
+            not words.is_nothing(f["Dependency"]), words.number(f["RestartCnt"]), f["BatchFlag"] == "1",
+            f["Requeue"] == "1", words.epoch(f["Deadline"]), least if 0 < least < longest else longest,
         )  # fmt: skip
 
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
@@ -187,6 +182,18 @@ class Queue:
         listed, limit = self._task_texts[task]
         self.array_limits[words.number(base)] = limit
         return words.number(base), UNSPLIT, listed, limit
+
+
+def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
+    """GPUs of a row, their type, and how many on each node where that was asked for."""
+    gpus, kind = words.tres_gpus(counts)
+    per_node, kind_per_node = words.gres_gpus(f["tres-per-node"])
+    per_job, kind_per_job = words.gres_gpus(f["tres-per-job"])
+    per_task, kind_per_task = words.gres_gpus(f["tres-per-task"])
+    # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
+    gpus = gpus or per_job or per_node * max(words.number(f["NumNodes"]), 1)
+    gpus = gpus or per_task * max(words.number(f["NumTasks"]), 1)
+    return gpus, kind or kind_per_node or kind_per_job or kind_per_task, per_node
 
 
 def spread_tasks(rows: NDArray[np.void], task_lists: list[Ints]) -> tuple[Ints, Ints, Ints]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -55,6 +56,8 @@ class Job:
     requeue: bool = True
     leaves_in: float = 0.0
     partition: str = "gpu"
+    deadline_in: float = 0.0
+    minutes: int = 0  # its time limit
 
 
 USUAL = Job()
@@ -121,6 +124,8 @@ class RealStage:
         elif job.begin_in:
             words.append(f"--begin=now+{job.begin_in:.0f}")
         words += [f"--comment={','.join(stamp)}"] if job.stamped else []
+        words += [f"--deadline=now+{job.deadline_in:.0f}"] if job.deadline_in else []
+        words += [f"--time={job.minutes}"] if job.minutes else []
         return self.lab.run("sbatch", *words, str(self._script), str(job.leaves_in)).stdout.strip()
 
     def finish(self, label: str) -> None:
@@ -218,6 +223,8 @@ class FakeStage:
             stamped=job.stamped,
             hold=job.gated and self.gate == "hold",
             gate_seconds=GATE_SECONDS if job.gated and self.gate == "begin" else 0.0,
+            deadline=self.now() + job.deadline_in if job.deadline_in else 0.0,
+            time_limit=60.0 * job.minutes or math.inf,
         )
         return str(number)
 

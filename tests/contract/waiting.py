@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from slurm_fair.model import Blocked, JobState, Result, Verb, parse_label
@@ -192,6 +193,59 @@ def a_begin_time_that_its_user_moves_is_no_longer_our_gate(stage: Stage) -> None
     assert snapshot.jobs.blocked[row_of(snapshot, label)] == Blocked.OWN_BEGIN
     assert do(stage, planned).result is Result.REFUSED
     assert state(stage, label) == JobState.WAITING
+
+
+# -- deadlines --------------------------------------------------------------------------------------------------
+
+
+@whatever_the_gate
+def nothing_is_told_where_no_job_has_a_deadline(stage: Stage) -> None:
+    stage.submit(Job())
+    assert look(stage).told is None
+
+
+@whatever_the_gate
+def a_deadline_is_seen_and_other_jobs_have_none(stage: Stage) -> None:
+    plain, label = stage.submit(Job()), stage.submit(Job(deadline_in=3000))
+    wanted, snapshot = stage.now() + 3000, look(stage)
+    told = snapshot.told
+    assert told is not None
+    assert told.deadline[row_of(snapshot, label)] == pytest.approx(wanted, abs=5)
+    assert told.deadline[row_of(snapshot, plain)] == math.inf
+    assert np.isnan(told.left_seconds).all()
+    assert told.rate.shape == (len(snapshot.jobs), len(snapshot.gpu_types))
+
+
+@promise
+def a_job_whose_limit_fits_before_its_deadline_is_started(stage: Stage) -> None:
+    label = running(stage, Job(deadline_in=3000, minutes=20))
+    snapshot = look(stage)
+    row = row_of(snapshot, label)
+    assert snapshot.jobs.time_limit_seconds[row] == 1200
+    assert snapshot.jobs.requeueable[row]
+
+
+@promise
+def a_job_that_could_not_be_started_again_in_time_is_not_to_be_stopped(stage: Stage) -> None:
+    label = running(stage, Job(deadline_in=1300, minutes=20))
+    snapshot = look(stage)
+    row = row_of(snapshot, label)
+    assert snapshot.jobs.checkpoints[row]
+    assert not snapshot.jobs.requeueable[row]
+
+
+@promise
+def a_job_opened_too_late_for_its_deadline_is_over_for_good(stage: Stage) -> None:
+    label = stage.submit(Job(deadline_in=700, minutes=20))
+    assert state(stage, label) == JobState.WAITING
+    act(stage, Verb.OPEN, label, nodes=("n1",))
+    until_state(stage, label, JobState.DONE)
+    snapshot = look(stage)
+    row = row_of(snapshot, label)
+    assert snapshot.reasons[row] == "DEADLINE"
+    assert act(stage, Verb.REQUEUE, label).result is Result.REFUSED
+    assert act(stage, Verb.CLOSE, label, until=stage.now() + 300).result is Result.REFUSED
+    assert state(stage, label) == JobState.DONE
 
 
 # -- identity ---------------------------------------------------------------------------------------------------

@@ -218,7 +218,7 @@ class Site:
         return sorted({row.user for row in self.rows().values()}) or ["root"]
 
     def _alive(self) -> list[str]:
-        done = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED")
+        done = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "DEADLINE")
         left = [row.label for row in self.rows().values() if row.state not in done]
         if left:
             self.lab.run("scancel", *left, check=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.config import Config, Lease, Scope, Slurm, Storage, from_tree, load
-from slurm_fair.config_words import KEYS, SECTIONS, commented_file, keys
+from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
 from slurm_fair.kit import Wishes, files, hook, look_seconds, unit
 from tests.command_line import Said, call
@@ -49,6 +49,11 @@ def test_every_key_and_section_has_its_words_and_no_word_is_left_over() -> None:
     assert all(len(text) > 10 and not text.endswith(".") for text in KEYS.values())
 
 
+def test_every_setting_of_a_policy_that_is_written_out_has_its_words() -> None:
+    assert list(POLICY_KEYS) == [f"{policy}.{key}" for policy in POLICIES for key, _ in policy_keys(policy)]
+    assert all(len(text) > 10 and not text.endswith(".") for text in POLICY_KEYS.values())
+
+
 def test_the_written_file_means_the_defaults_also_with_every_default_in_force(tmp_path: Path) -> None:
     text = commented_file({})
     assert from_tree(tomllib.loads(text), "built-in defaults") == Config()
@@ -58,6 +63,7 @@ def test_the_written_file_means_the_defaults_also_with_every_default_in_force(tm
     config = load(path)
     assert replace(config, source="built-in defaults", policy=Config().policy) == Config()
     assert config.policy.name == Config().policy.name
+    assert config.policy.settings["astraea"] == dict(policy_keys("astraea"))
     assert bare.count(" = ") >= len(KEYS) - 1
 
 

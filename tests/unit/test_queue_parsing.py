@@ -105,6 +105,12 @@ def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
         ({"Dependency": "afterok:3(unfulfilled)"}, "dependency", True),
         ({"ArrayJobID": 5, "ArrayTaskID": "2"}, "task", 2),
         ({"tres_alloc": "cpu=1,mem=64G"}, "memory_mb", 65_536),
+        ({"State": "DEADLINE", "Reason": "DeadLine"}, "state", JobState.DONE),
+        ({"Deadline": "1795231610"}, "deadline", 1_795_231_610.0),
+        ({"Deadline": "N/A"}, "deadline", 0.0),
+        ({"TimeLimit": "10:00"}, "set_aside", 600.0),
+        ({"TimeLimit": "10:00", "MinTime": "2:00"}, "set_aside", 120.0),
+        ({"TimeLimit": "UNLIMITED"}, "set_aside", np.inf),
     ],
 )
 def test_a_column_means_what_slurm_means_by_it(
@@ -156,7 +162,7 @@ def test_every_task_of_an_unsplit_array_is_a_job(stub: Stub) -> None:
         ),
         ((0, row(), "squeue: error: Invalid job format specification: X"), "Invalid job format"),
         (row()[:-9], "cut off"),
-        (row() + "one\x1ftwo\x1e\n", "2 columns instead of 29"),
+        (row() + "one\x1ftwo\x1e\n", "2 columns instead of 31"),
         (row(State="BRAND_NEW"), "state 'BRAND_NEW', which this version does not know"),
         (row(SubmitTime="2026-11-20T22:08:47"), "no time in epoch seconds"),
         (row(JobID="x"), "no whole number"),
