@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, Self, TypeAlias
+from operator import attrgetter
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,18 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
 
-# Names of a kind of table: (its arrays, its other fields). Looked up at every copy, so worked out only once.
-_FIELDS: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+
+class _Fields(NamedTuple):
+    """Of one kind of table: its columns, its other fields, and how to read either at once."""
+
+    columns: tuple[str, ...]
+    others: tuple[str, ...]
+    of_columns: Callable[[Columns], tuple[NDArray[Any], ...]]
+    of_all: Callable[[Columns], tuple[Any, ...]]
+
+
+# Looked up at every copy, so worked out only once for each kind of table.
+_FIELDS: dict[type, _Fields] = {}
 _new, _set = object.__new__, object.__setattr__
 
 
@@ -28,25 +40,37 @@ class Columns:
     __slots__ = ()
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {name: getattr(self, name) for name in _names(self)[0]}
+        fields = _fields(self)
+        return dict(zip(fields.columns, fields.of_columns(self), strict=True))
 
     def __len__(self) -> int:
-        return len(getattr(self, _names(self)[0][0]))
+        return len(getattr(self, _fields(self).columns[0]))
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, by index or mask; fields that are no arrays stay as they are."""
-        arrays, others = _names(self)
+        fields = _fields(self)
         if rows.dtype == np.bool_:
             rows = rows.nonzero()[0]
-        picked = {name: getattr(self, name).take(rows, axis=0) for name in arrays}
-        return self._made(picked | {name: getattr(self, name) for name in others})
+        picked = {
+            name: column.take(rows, axis=0)
+            for name, column in zip(fields.columns, fields.of_columns(self), strict=True)
+        }
+        return self._made(picked | {name: getattr(self, name) for name in fields.others})
 
     def with_columns(self, **columns: Any) -> Self:
         """The same rows with some columns replaced."""
-        arrays, others = _names(self)
-        changed = self._made({name: getattr(self, name) for name in (*arrays, *others)} | columns)
+        fields = _fields(self)
+        names = fields.columns + fields.others
+        changed = self._made(dict(zip(names, fields.of_all(self), strict=True)) | columns)
         getattr(changed, "__post_init__", _unchecked)()
         return changed
+
+    def joined(self, other: Self) -> Self:
+        """These rows and then those of another table; fields that are no arrays stay as they are."""
+        fields = _fields(self)
+        pairs = zip(fields.columns, fields.of_columns(self), fields.of_columns(other), strict=True)
+        both = {name: np.concatenate((first, second)) for name, first, second in pairs}
+        return self._made(both | {name: getattr(self, name) for name in fields.others})
 
     def _made(self, values: dict[str, Any]) -> Self:
         """A table of the same kind without its constructor: the checks there are about what comes from outside."""
@@ -56,18 +80,25 @@ class Columns:
         return table
 
 
-def _names(table: Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _fields(table: Columns) -> _Fields:
     kind = type(table)
-    if kind not in _FIELDS:
+    known = _FIELDS.get(kind)
+    if known is None:
         names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-        arrays = tuple(name for name in names if isinstance(getattr(table, name), np.ndarray))
-        _FIELDS[kind] = arrays, tuple(name for name in names if name not in arrays)
-    return _FIELDS[kind]
+        columns = tuple(name for name in names if isinstance(getattr(table, name), np.ndarray))
+        others = tuple(name for name in names if name not in columns)
+        known = _FIELDS[kind] = _Fields(columns, others, _reader(columns), _reader(columns + others))
+    return known
+
+
+def _reader(names: tuple[str, ...]) -> Callable[[Columns], tuple[Any, ...]]:
+    """Reads several fields at once, always as a tuple."""
+    return attrgetter(*names) if len(names) > 1 else lambda table: (getattr(table, names[0]),)
 
 
 def check_lengths(table: Columns) -> None:
     """Refuse a table whose columns differ in length: every later join would be silently wrong."""
-    if len({len(getattr(table, name)) for name in _names(table)[0]}) > 1:
+    if len(set(map(len, _fields(table).of_columns(table)))) > 1:
         lengths = {name: len(column) for name, column in table._arrays().items()}
         raise ValueError(f"{type(table).__name__}: columns differ in length: {lengths}")
 
@@ -80,3 +111,27 @@ def find(sorted_keys: Ints, wanted: Ints) -> Ints:
     np.minimum(at, len(sorted_keys) - 1, out=at)
     at[sorted_keys[at] != wanted] = -1
     return at
+
+
+def any_of(flags: Bools) -> bool:
+    """Whether one is set; counting is the quickest way to know."""
+    return bool(np.count_nonzero(flags))
+
+
+def all_of(flags: Bools) -> bool:
+    """Whether each is set."""
+    return int(np.count_nonzero(flags)) == len(flags)
+
+
+def begins_with(column: Ints, first: Ints) -> bool:
+    """Whether a column's first entries are these."""
+    return len(column) >= len(first) and all_of(column[: len(first)] == first)
+
+
+def among(keys: Ints, some: Ints) -> Bools:
+    """Which of many keys are among some others."""
+    if not len(some):
+        return np.zeros(len(keys), dtype=bool)
+    wanted = np.sort(some)
+    there: Bools = wanted.take(wanted.searchsorted(keys), mode="clip") == keys
+    return there

@@ -31,8 +31,8 @@ class NodeTable(Columns):
     @property
     def capacity(self) -> Ints:
         """GPUs that managed jobs can have on each node now."""
-        free = np.maximum(self.gpus - self.gpus_others, 0)
-        return np.where(self.usable, free, 0).astype(np.int64)
+        free: Ints = np.maximum(self.gpus - self.gpus_others, 0) * self.usable
+        return free
 
 
 @dataclass(frozen=True, slots=True)
