@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,11 @@ from slurm_fair.ledger.lives import JobLives, JobRuns, at, join
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
-from slurm_fair.model.columns import Bools, Floats
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, begins_with
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What each life has come to by the window's end."""
+class Totals(NamedTuple):
+    """What each life has come to, at one end of the window."""
 
     had: Floats
     owed: Floats
@@ -37,32 +37,49 @@ def charge(
     ledger: Ledger, lives: JobLives, runs: JobRuns, until: float, settings: LedgerSettings
 ) -> tuple[Ledger, Totals]:
     """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before."""
-    runs, closed = runs.less_already_charged(lives.key, ledger.closed)
+    whole, (runs, closed) = runs, runs.less_already_charged(lives.key, ledger.closed)
+    before, active = _before(ledger.jobs, lives.account)
     used = gpu_seconds(runs, ledger.began)
     had = totals(runs.life, used - runs.charged, len(lives))
-    owed = _owed(ledger, lives, until, settings)
-    result = _totals(ledger, lives, runs, used, owed)
-    charged = replace(
-        ledger,
-        time=until,
-        tenants=_tenants_after(ledger.tenants, lives, had, owed, ledger.began),
-        jobs=_accounts_after(lives, runs, used, result),
-        closed=_closed_after(closed, lives, runs, used, until - settings.closed_memory_seconds),
+    owed = _owed(ledger, lives, active, until, settings)
+    result = _totals(before, lives, runs if runs is whole else _all_theirs(lives, runs), used, owed.lives)
+    tenants = _tenants_after(ledger.tenants, lives, had, owed, ledger.began)
+    jobs = _accounts_after(lives, runs, used, result)
+    closed = _closed_after(closed, lives, runs, used, until - settings.closed_memory_seconds)
+    return Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed), result
+
+
+def _before(jobs: JobAccounts, account: Ints) -> tuple[Totals, Bools]:
+    """What each life had come to, and whether it was active as last seen; nothing for one without an account."""
+    columns = (jobs.had, jobs.owed, jobs.waited, jobs.ran)
+    fresh = len(account) - len(jobs)
+    if not begins_with(account, np.arange(len(jobs))):
+        return Totals(*(at(column, account, 0.0) for column in columns)), at(jobs.active, account, False)
+    if not fresh:  # a life for each account, in their order
+        return Totals(*columns), jobs.active
+    nothing = np.zeros(fresh)
+    active = np.concatenate([jobs.active, np.zeros(fresh, dtype=bool)])
+    return Totals(*(np.concatenate([column, nothing]) for column in columns)), active
+
+
+def _all_theirs(lives: JobLives, runs: JobRuns) -> JobRuns:
+    """A job without an account has what its runs had, also the part that its tenant was charged earlier."""
+    known = lives.account[runs.life] >= 0
+    return runs.with_columns(
+        charged=np.where(known, runs.charged, 0.0),
+        charged_seconds=np.where(known, runs.charged_seconds, 0.0),
     )
-    return charged, result
 
 
-def _totals(ledger: Ledger, lives: JobLives, runs: JobRuns, used: Floats, owed: _Shared) -> Totals:
-    jobs, account = ledger.jobs, lives.account
-    # A job without an account has what its runs had, also the part that its tenant was charged earlier.
-    known = account[runs.life] >= 0
-    charged, seconds = np.where(known, runs.charged, 0.0), np.where(known, runs.charged_seconds, 0.0)
-    ran = totals(runs.life, runs.end - runs.start - seconds, len(lives))
+def _totals(before: Totals, lives: JobLives, runs: JobRuns, used: Floats, owed: Floats) -> Totals:
+    ran = totals(runs.life, runs.end - runs.start - runs.charged_seconds, len(lives))
+    # A life's seconds are negative when it had ended before the last look was taken.
+    waited = before.waited + (lives.active_to - lives.active_from) - ran
     return Totals(
-        had=at(jobs.had, account, 0.0) + totals(runs.life, used - charged, len(lives)),
-        owed=at(jobs.owed, account, 0.0) + owed.lives,
-        waited=np.maximum(at(jobs.waited, account, 0.0) + _active_seconds(ledger, lives) - ran, 0.0),
-        ran=at(jobs.ran, account, 0.0) + ran,
+        had=before.had + totals(runs.life, used - runs.charged, len(lives)),
+        owed=before.owed + owed,
+        waited=np.maximum(waited, 0.0),
+        ran=before.ran + ran,
     )
 
 
@@ -72,30 +89,27 @@ def gpu_seconds(runs: JobRuns, began: float) -> Floats:
     return seconds * runs.gpus
 
 
-def _active_seconds(ledger: Ledger, lives: JobLives) -> Floats:
-    """Seconds by which each life grew; negative for one that had ended before the last look was taken."""
-    known_and_active = at(ledger.jobs.active, lives.account, False)
-    seconds: Floats = lives.active_to - np.where(known_and_active, ledger.time, lives.active_from)
-    return seconds
-
-
-def _owed(ledger: Ledger, lives: JobLives, until: float, settings: LedgerSettings) -> _Shared:
-    known = at(ledger.jobs.active, lives.account, False)
-    real = np.flatnonzero((lives.active_to > lives.active_from) | known)
-    since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))[real]
-    until_when = lives.active_to[real]
-    claims = Claims(lives.tenant[real], lives.gpus[real], lives.weight[real], since, until_when)
+def _owed(ledger: Ledger, lives: JobLives, known: Bools, until: float, settings: LedgerSettings) -> _Shared:
+    """`known` are the lives that were active as last seen."""
+    since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))
+    claims, submit = Claims(lives.tenant, lives.gpus, lives.weight, since, lives.active_to), lives.submit
+    real = (lives.active_to > lives.active_from) | known
+    some = not all_of(real)
+    if some:
+        rows = real.nonzero()[0]
+        claims, submit, known = claims.take(rows), submit[rows], known[rows]
     cluster = Cluster(ledger.total_gpus, ledger.tenants.weight, ledger.tenants.last_job)
     window = integrate(claims, cluster, ledger.time, until, settings)
     owed, quota, demand = window.claims, window.quota, window.demand
-    late = (~known[real] & (since < ledger.time)) | (known[real] & (until_when < ledger.time))
-    if late.any():
-        submit = np.where(known[real], lives.submit[real], since)
+    late = np.where(known, claims.until, claims.since) < ledger.time
+    if any_of(late):
+        submit = np.where(known, submit, claims.since)
         missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
         owed, quota, demand = owed + missed.lives, quota + missed.quota, demand + missed.demand
-    per_life = np.zeros(len(lives))
-    per_life[real] = owed
-    return _Shared(per_life, quota, demand)
+    if some:
+        owed, per_claim = np.zeros(len(lives)), owed
+        owed[rows] = per_claim
+    return _Shared(owed, quota, demand)
 
 
 def _late(
@@ -141,9 +155,11 @@ def _late(
 def _tenants_after(
     tenants: TenantAccounts, lives: JobLives, had: Floats, owed: _Shared, began: float
 ) -> TenantAccounts:
-    real = np.flatnonzero(lives.active_to > np.maximum(lives.active_from, began))
-    last_job = tenants.last_job.copy()
-    np.maximum.at(last_job, lives.tenant[real], lives.active_to[real])
+    last_job, tenant, until = tenants.last_job.copy(), lives.tenant, lives.active_to
+    real = until > np.maximum(lives.active_from, began)
+    if not all_of(real):
+        tenant, until = tenant[real], until[real]
+    np.maximum.at(last_job, tenant, until)
     return tenants.with_columns(
         had=tenants.had + totals(lives.tenant, had, len(tenants)),
         owed_quota=tenants.owed_quota + owed.quota,
@@ -154,48 +170,60 @@ def _tenants_after(
 
 def _accounts_after(lives: JobLives, runs: JobRuns, used: Floats, result: Totals) -> JobAccounts:
     run_start, run_had = np.zeros(len(lives)), np.zeros(len(lives))
-    run_start[runs.life[runs.open]] = runs.start[runs.open]
-    run_had[runs.life[runs.open]] = used[runs.open]
-    left = np.flatnonzero(~lives.ended)
-    if (np.diff(lives.key[left]) < 0).any():
-        left = left[np.argsort(lives.key[left], kind="stable")]
-    return JobAccounts(
-        key=lives.key.take(left),
-        submit=lives.submit.take(left),
-        incarnation=lives.incarnation.take(left),
-        restarts=lives.restarts.take(left),
-        tenant=lives.tenant.take(left),
-        gpus=lives.gpus.take(left),
-        weight=lives.weight.take(left),
-        had=result.had.take(left),
-        owed=result.owed.take(left),
-        waited=result.waited.take(left),
-        ran=result.ran.take(left),
-        run_start=run_start.take(left),
-        run_had=run_had.take(left),
-        active=(lives.account[left] < 0) | (lives.active_to[left] > lives.active_from[left]),
+    rows = runs.open.nonzero()[0]
+    life = runs.life.take(rows)
+    run_start[life], run_had[life] = runs.start.take(rows), used.take(rows)
+    accounts = JobAccounts(
+        key=lives.key,
+        submit=lives.submit,
+        incarnation=lives.incarnation,
+        restarts=lives.restarts,
+        tenant=lives.tenant,
+        gpus=lives.gpus,
+        weight=lives.weight,
+        had=result.had,
+        owed=result.owed,
+        waited=result.waited,
+        ran=result.ran,
+        run_start=run_start,
+        run_had=run_had,
+        active=(lives.account < 0) | (lives.active_to > lives.active_from),
     )
+    if any_of(lives.ended):
+        accounts = accounts.take(~lives.ended)
+    if any_of(accounts.key[1:] < accounts.key[:-1]):
+        accounts = accounts.take(accounts.key.argsort(kind="stable"))
+    return accounts
 
 
 def _closed_after(
     closed: ClosedRuns, lives: JobLives, runs: JobRuns, used: Floats, forget_before: float
 ) -> ClosedRuns:
     """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
-    over = runs.take(np.flatnonzero(~runs.open))
-    without_run = lives.ended.copy()
-    without_run[over.life[over.incarnation == lives.incarnation[over.life]]] = False
-    ends = lives.take(np.flatnonzero(without_run))
-    fresh = ClosedRuns(
-        key=np.concatenate([lives.key[over.life], ends.key]),
-        submit=np.concatenate([over.incarnation, ends.incarnation]),
-        start=np.concatenate([over.start, np.zeros(len(ends))]),
-        end=np.concatenate([over.end, ends.active_to]),
-        gpus=np.concatenate([over.gpus, ends.gpus]),
-        tenant=np.concatenate([lives.tenant[over.life], ends.tenant]),
-        charged=np.concatenate([used[~runs.open], np.zeros(len(ends))]),
-        since=closed.since,
-    )
-    closed = join(closed, fresh)
-    if len(closed) and forget_before > closed.since and (old := closed.end < forget_before).any():
+    if not all_of(runs.open) or any_of(lives.ended):
+        closed = join(closed, _closed_now(lives, runs, used, closed.since))
+    if forget_before <= closed.since:
+        return closed
+    old = closed.end < forget_before
+    if any_of(old):
         closed = closed.take(~old)
-    return replace(closed, since=max(closed.since, forget_before))
+    return closed.with_columns(since=forget_before)
+
+
+def _closed_now(lives: JobLives, runs: JobRuns, used: Floats, since: float) -> ClosedRuns:
+    over = (~runs.open).nonzero()[0]
+    life, incarnation = runs.life[over], runs.incarnation[over]
+    without_run = lives.ended.copy()
+    without_run[life[incarnation == lives.incarnation[life]]] = False
+    ends = without_run.nonzero()[0]
+    nothing, both = np.zeros(len(ends)), np.concatenate([life, ends])
+    return ClosedRuns(
+        key=lives.key[both],
+        submit=np.concatenate([incarnation, lives.incarnation[ends]]),
+        start=np.concatenate([runs.start[over], nothing]),
+        end=np.concatenate([runs.end[over], lives.active_to[ends]]),
+        gpus=np.concatenate([runs.gpus[over], lives.gpus[ends]]),
+        tenant=lives.tenant[both],
+        charged=np.concatenate([used[over], nothing]),
+        since=since,
+    )

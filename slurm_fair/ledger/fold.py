@@ -11,9 +11,10 @@ from slurm_fair.ledger.happened import happened
 from slurm_fair.ledger.observed import lives_seen
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Event, JobAccounts, JobState, Ledger, Snapshot, TenantAccounts
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, all_of
 
 DEFAULTS = LedgerSettings()
+_DONE = np.int8(JobState.DONE)
 
 
 def advance(
@@ -32,13 +33,10 @@ def advance(
     events = happened(known, snapshot, lives, runs, result)
     weight = charged.tenants.weight.copy()
     weight[tenant_row] = snapshot.tenants.weight
-    after = replace(
-        charged,
-        total_gpus=float(snapshot.total_gpus),
-        tenants=charged.tenants.with_columns(weight=weight),
-        jobs=_as_seen(charged.jobs, snapshot, tenant_row),
-    )
-    return after, events
+    tenants = charged.tenants.with_columns(weight=weight)
+    jobs = _as_seen(charged.jobs, snapshot, tenant_row)
+    total_gpus = float(snapshot.total_gpus)
+    return Ledger(charged.time, charged.began, total_gpus, tenants, jobs, charged.closed), events
 
 
 def with_tenants(ledger: Ledger, names: tuple[str, ...], weight: Floats) -> tuple[Ledger, Ints]:
@@ -86,10 +84,10 @@ def _widened(old: TenantAccounts, names: tuple[str, ...], from_old: Ints) -> Ten
 def _as_seen(accounts: JobAccounts, snapshot: Snapshot, tenant_row: Ints) -> JobAccounts:
     """From here on jobs count with the gang, weight, tenant and holds that the snapshot shows."""
     jobs = snapshot.jobs
-    row = np.flatnonzero(jobs.state != JobState.DONE)  # each of them has an account now, in the same order
-    return accounts.with_columns(
-        gpus=jobs.gpus[row],
-        weight=jobs.weight[row],
-        tenant=tenant_row[jobs.tenant[row]] if len(row) else accounts.tenant,
-        active=jobs.active[row],
-    )
+    gpus, weight, tenant, active = jobs.gpus, jobs.weight, jobs.tenant, jobs.active
+    lives = jobs.state != _DONE  # each of them has an account now, in the same order
+    if not all_of(lives):
+        row = lives.nonzero()[0]
+        gpus, weight, tenant, active = gpus[row], weight[row], tenant[row], active[row]
+    tenant = tenant_row[tenant] if len(tenant) else accounts.tenant
+    return accounts.with_columns(gpus=gpus, weight=weight, tenant=tenant, active=active)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Totals, gpu_seconds
 from slurm_fair.ledger.lives import JobLives, JobRuns
 from slurm_fair.model import Event, Ledger, Snapshot
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Ints, all_of, any_of
 
 # Of two events at the same instant, the one that must have come first.
 ORDER = ("submitted", "stopped", "started", "finished")
@@ -21,74 +20,89 @@ def happened(
     ledger: Ledger, snapshot: Snapshot, lives: JobLives, runs: JobRuns, result: Totals
 ) -> tuple[Event, ...]:
     """Events of one window, in the order of time."""
-    names = ledger.tenants.names
-    events = [
-        *_submitted(lives, names),
-        *_started(lives, runs, snapshot, names),
-        *_stopped(ledger, lives, runs, names),
-        *_finished(lives, result, names),
-    ]
-    events.sort(key=lambda e: (e.time, e.key, ORDER.index(e.kind)))
+    names, events = ledger.tenants.names, list[Event]()
+    if any_of(lives.news):
+        events += _submitted(lives, names)
+    if any_of(runs.news):
+        events += _started(lives, runs, snapshot, names)
+    if not all_of(runs.open):
+        events += _stopped(ledger, lives, runs, names)
+    if any_of(lives.ended):
+        events += _finished(lives, result, names)
+    if len(events) > 1:
+        events.sort(key=lambda e: (e.time, e.key, ORDER.index(e.kind)))
     return tuple(events)
 
 
 def _submitted(lives: JobLives, names: tuple[str, ...]) -> list[Event]:
-    some = lives.take(np.flatnonzero(lives.news))
-    return _events("submitted", some.submit.tolist(), some, names, [{} for _ in range(len(some))])
+    rows = lives.news.nonzero()[0]
+    return _events("submitted", lives.submit[rows].tolist(), lives, rows, names, [{} for _ in rows])
 
 
 def _started(lives: JobLives, runs: JobRuns, snapshot: Snapshot, names: tuple[str, ...]) -> list[Event]:
-    fresh = runs.take(np.flatnonzero(runs.news))
-    some = lives.take(fresh.life)
-    nodes = _nodes(snapshot, some.seen[fresh.open])
+    fresh = runs.news.nonzero()[0]
+    life = runs.life[fresh]
+    nodes = _nodes(snapshot, np.where(runs.open[fresh], lives.seen[life], -1))
     details: list[dict[str, Any]] = [
-        {"nodes": nodes.get(row, []), "restarts": restarts}
-        for row, restarts in zip(some.seen.tolist(), fresh.restarts.tolist(), strict=True)
+        {"nodes": held, "restarts": restarts}
+        for held, restarts in zip(nodes, runs.restarts[fresh].tolist(), strict=True)
     ]
-    return _events("started", fresh.start.tolist(), some, names, details)
+    return _events("started", runs.start[fresh].tolist(), lives, life, names, details)
 
 
-def _nodes(snapshot: Snapshot, rows: Ints) -> dict[int, list[str]]:
-    held = snapshot.held.only(rows)
-    nodes: dict[int, list[str]] = defaultdict(list)
-    for row, node in zip(held.row.tolist(), held.node.tolist(), strict=True):
-        nodes[row].append(snapshot.nodes.names[node])
-    return nodes
+def _nodes(snapshot: Snapshot, rows: Ints) -> list[list[str]]:
+    """Names of the nodes that each of these rows of the snapshot holds; none for row -1."""
+    held, names = snapshot.held, snapshot.nodes.names
+    first, end = held.row.searchsorted(rows).tolist(), held.row.searchsorted(rows, "right").tolist()
+    spans = (held.node[a:b].tolist() for a, b in zip(first, end, strict=True))
+    return [[names[node] for node in span] for span in spans]
 
 
 def _stopped(ledger: Ledger, lives: JobLives, runs: JobRuns, names: tuple[str, ...]) -> list[Event]:
     """Runs that are over while their job lives, or that were not its last one."""
-    last = runs.incarnation == lives.incarnation[runs.life]
-    over = runs.take(np.flatnonzero(~runs.open & ~(lives.ended[runs.life] & last)))
-    used = gpu_seconds(over, ledger.began).tolist()
+    over = (~runs.open).nonzero()[0]
+    life = runs.life[over]
+    last = runs.incarnation[over] == lives.incarnation[life]
+    rows = over[~(lives.ended[life] & last)]
+    if not len(rows):
+        return []
+    some = runs.take(rows)
+    used = gpu_seconds(some, ledger.began).tolist()
     details: list[dict[str, Any]] = [
         {"start": start, "had": had, "restarts": restarts}
-        for start, had, restarts in zip(over.start.tolist(), used, over.restarts.tolist(), strict=True)
+        for start, had, restarts in zip(some.start.tolist(), used, some.restarts.tolist(), strict=True)
     ]
-    return _events("stopped", over.end.tolist(), lives.take(over.life), names, details)
+    return _events("stopped", some.end.tolist(), lives, some.life, names, details)
 
 
 def _finished(lives: JobLives, result: Totals, names: tuple[str, ...]) -> list[Event]:
-    rows = np.flatnonzero(lives.ended)
-    some = lives.take(rows)
-    had, owed = result.had[rows], result.owed[rows]
+    rows = lives.ended.nonzero()[0]
+    had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows]
     columns = {
         "had": had,
         "owed": owed,
         "waited": result.waited[rows],
         "ran": result.ran[rows],
         "rho": metrics.rho_for_reports(had, owed),
-        "restarts": some.restarts,
-        "submit": some.submit,
-        "end": some.active_to,
+        "restarts": lives.restarts[rows],
+        "submit": lives.submit[rows],
+        "end": end,
     }
     values = zip(*(column.tolist() for column in columns.values()), strict=True)
     details = [dict(zip(columns, row, strict=True)) for row in values]
-    return _events("finished", some.active_to.tolist(), some, names, details)
+    return _events("finished", end.tolist(), lives, rows, names, details)
 
 
 def _events(
-    kind: str, times: list[float], lives: JobLives, names: tuple[str, ...], details: list[dict[str, Any]]
+    kind: str,
+    times: list[float],
+    lives: JobLives,
+    rows: Ints,
+    names: tuple[str, ...],
+    details: list[dict[str, Any]],
 ) -> list[Event]:
-    rows = zip(times, lives.key.tolist(), lives.tenant.tolist(), lives.gpus.tolist(), details, strict=True)
-    return [Event(time, kind, key, names[tenant], gpus, detail) for time, key, tenant, gpus, detail in rows]
+    who = zip(lives.key[rows].tolist(), lives.tenant[rows].tolist(), lives.gpus[rows].tolist(), strict=True)
+    return [
+        Event(time, kind, key, names[tenant], gpus, detail)
+        for time, (key, tenant, gpus), detail in zip(times, who, details, strict=True)
+    ]

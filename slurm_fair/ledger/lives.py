@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import ClosedRuns, JobAccounts
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, all_of, among, check_lengths
 
 Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
 Table = TypeVar("Table", bound=Columns)
@@ -57,8 +57,10 @@ class JobRuns(Columns):
 
     def less_already_charged(self, keys: Ints, closed: ClosedRuns) -> tuple[Self, ClosedRuns]:
         """Runs that were closed (or settled) earlier are opened again, so that nothing is charged twice."""
-        fresh = np.flatnonzero(self.news)
-        known = np.flatnonzero(np.isin(closed.key, keys[self.life[fresh]]) & (closed.start > 0))
+        fresh = self.news.nonzero()[0]
+        if not len(fresh) or not len(closed):
+            return self, closed
+        known = (among(closed.key, keys[self.life[fresh]]) & (closed.start > 0)).nonzero()[0]
         if not len(known):
             return self, closed
         row_of = {run: row for row, run in zip(known, _pairs(closed.key, closed.start, known), strict=True)}
@@ -77,22 +79,20 @@ def at(column: Column, rows: Ints, absent: Any) -> Column:
     """The entries of some rows, with a value for row -1."""
     if not len(column):
         return np.full(len(rows), absent, dtype=column.dtype)
-    if rows.min(initial=0) >= 0:
+    there = rows >= 0
+    if all_of(there):
         return column.take(rows)
-    return np.where(rows >= 0, column[rows], column.dtype.type(absent))
+    return np.where(there, column[rows], column.dtype.type(absent))
 
 
 def join(first: Table, second: Table) -> Table:
     """Both tables' rows, one after the other."""
-    if not len(second):
-        return first
-    others = second._arrays()
-    return first.with_columns(**{n: np.concatenate([c, others[n]]) for n, c in first._arrays().items()})
+    return first.joined(second) if len(second) else first
 
 
 def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:
     """Which of these incarnations are in the closed runs already."""
-    rows = np.flatnonzero(np.isin(closed.key, keys))
+    rows = among(closed.key, keys).nonzero()[0]
     there = set(_pairs(closed.key, closed.submit, rows))
     everyone = _pairs(keys, submits, np.arange(len(keys)))
     return np.array([pair in there for pair in everyone], dtype=bool)

@@ -6,6 +6,7 @@ tenant's share per unit of weight. So one timeline of levels per tenant serves a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, all_of, any_of, check_lengths
 
 Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
 
@@ -58,12 +59,18 @@ class _Timeline:
 
     tenant: Ints
     seconds: Floats
-    demand: Ints
+    demand: Floats
     weight_sum: Floats
     quota: Floats
     first: Ints  # first segment of each tenant, and one past the last segment of all
-    claim_from: Ints  # the segments of each claim
-    claim_to: Ints
+    odd: Ints  # claims that were not active all along; the others have all of their tenant's segments
+    odd_from: Ints  # the segments of those; none for one that was not active in the window at all
+    odd_to: Ints
+
+    @property
+    def uncut(self) -> bool:
+        """Whether each tenant has one segment."""
+        return len(self.tenant) == len(self.first) - 1
 
 
 def integrate(claims: Claims, cluster: Cluster, since: float, until: float, settings: LedgerSettings) -> Owed:
@@ -80,7 +87,7 @@ def integrate(claims: Claims, cluster: Cluster, since: float, until: float, sett
         claims=_per_claim(claims, line, level),
         quota=totals(line.tenant, line.seconds * line.quota, tenants),
         demand=totals(line.tenant, line.seconds * share, tenants),
-        first_level=level[line.first[:-1]],
+        first_level=level.take(line.first[:-1]),
     )
 
 
@@ -94,17 +101,27 @@ class _Steps:
     change: Ints
 
 
+_NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
+
+
 def _presence(claims: Claims, cluster: Cluster, since: float, until: float, memory_seconds: float) -> _Steps:
     """A tenant counts while it has an active job and for the memory after it."""
-    tenants = len(cluster.weight)
     remembered = cluster.last_job + memory_seconds
-    spans = (claims.since <= since) & (claims.until + memory_seconds >= until)
-    always = (remembered >= until) | (np.bincount(claims.tenant[spans], minlength=tenants) > 0)
-    odd, others = np.flatnonzero(~always[claims.tenant]), np.flatnonzero(~always)
-    tenant = np.concatenate([claims.tenant[odd], others])
-    begin = np.concatenate([claims.since[odd], np.full(len(others), -np.inf)])
-    end = np.concatenate([claims.until[odd] + memory_seconds, remembered[others]])
-    count = np.bincount(tenant[(begin <= since) & (end > since)], minlength=tenants)
+    always = remembered >= until
+    if all_of(always):
+        return _Steps(always, _NOBODY, _NEVER, _NOBODY)
+    rows = (~always).take(claims.tenant).nonzero()[0]
+    if not len(rows) and not any_of((remembered > since) & ~always):  # who is forgotten stays so
+        return _Steps(always, _NOBODY, _NEVER, _NOBODY)
+    some = claims.take(rows)
+    spans = (some.since <= since) & (some.until + memory_seconds >= until)
+    always[some.tenant[spans]] = True
+    others = (~always).nonzero()[0]
+    some, remembered = some.take(~always[some.tenant]), remembered[others]
+    tenant = np.concatenate([some.tenant, others])
+    begin = np.concatenate([some.since, np.full(len(others), -np.inf)])
+    end = np.concatenate([some.until + memory_seconds, remembered])
+    count = np.bincount(tenant[(begin <= since) & (end > since)], minlength=len(always))
     joins, leaves = (begin > since) & (begin < until), (end > since) & (end < until)
     time = np.concatenate([begin[joins], end[leaves]])
     who = np.concatenate([tenant[joins], tenant[leaves]])
@@ -135,58 +152,91 @@ class _Cuts:
     goes: Ints  # claims that end in it
     instants: Floats  # changes of quotas
 
-    def totals(self, at_start: Numbers, column: Numbers) -> Numbers:
+    def totals(self, at_start: Floats, column: Ints | Floats) -> Floats:
         """Running total per tenant of a column of the claims, from what it is at the start."""
-        steady = np.zeros(len(self.instants) * len(at_start), dtype=column.dtype)
+        steady = np.zeros(len(self.instants) * len(at_start))
         steps = np.concatenate([at_start, column[self.comes], -column[self.goes], steady])
         return _running_in_group(steps[self.order], self.first, self.tenant)
 
 
-def _cuts(claims: Claims, real: Bools, steps: _Steps, since: float, until: float) -> _Cuts:
-    everyone, instants = np.arange(len(steps.present)), np.unique(steps.time)
-    comes = np.flatnonzero(real & (claims.since > since))
-    goes = np.flatnonzero(real & (claims.until < until))
-    tenant = np.concatenate(
-        [everyone, claims.tenant[comes], claims.tenant[goes], np.tile(everyone, len(instants))]
-    )
-    begin = np.full(len(everyone), since)
-    time = np.concatenate(
-        [begin, claims.since[comes], claims.until[goes], np.repeat(instants, len(everyone))]
-    )
+def _cuts(claims: Claims, comes: Ints, goes: Ints, steps: _Steps, since: float) -> _Cuts:
+    tenants = len(steps.present)
+    everyone, instants = np.arange(tenants), _NEVER
+    who = [everyone, claims.tenant[comes], claims.tenant[goes]]
+    when = [np.full(tenants, since), claims.since[comes], claims.until[goes]]
+    if len(steps.time):
+        instants = np.unique(steps.time)
+        who.append(np.tile(everyone, len(instants)))
+        when.append(np.repeat(instants, tenants))
+    tenant, time = np.concatenate(who), np.concatenate(when)
     order = np.lexsort((time, tenant))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    first = np.searchsorted(tenant[order], np.arange(len(everyone) + 1))
-    return _Cuts(order, place, tenant[order], time[order], first, comes, goes, instants)
+    tenant = tenant[order]
+    first = tenant.searchsorted(np.arange(tenants + 1))
+    return _Cuts(order, place, tenant, time[order], first, comes, goes, instants)
 
 
 def _timeline(claims: Claims, cluster: Cluster, steps: _Steps, since: float, until: float) -> _Timeline:
     """Cut the window at every event that changes a tenant's demand, weights or quota."""
-    tenants = len(cluster.weight)
-    real = (claims.until > claims.since) & (claims.until > since) & (claims.since < until)
-    cuts = _cuts(claims, real, steps, since, until)
-    ends = np.append(cuts.time[1:], until)
+    along = (claims.since <= since) & (claims.until >= until)
+    odd = (~along).nonzero()[0] if since < until else np.arange(len(claims))
+    if not len(odd) and not len(steps.time):
+        return _uncut(claims, cluster, steps, until - since)
+    tenant, begin, end = claims.tenant[odd], claims.since[odd], claims.until[odd]
+    real = (end > begin) & (end > since) & (begin < until)
+    comes, goes = real & (begin > since), real & (end < until)
+    cuts = _cuts(claims, odd[comes], odd[goes], steps, since)
+    tenants, arrivals = len(cluster.weight), len(cuts.comes)
+    ends = np.empty(len(cuts.time))
+    ends[:-1] = cuts.time[1:]
     ends[cuts.first[1:] - 1] = until
-    there = np.flatnonzero(real & (claims.since <= since))
-    demand = np.bincount(claims.tenant[there], claims.gpus[there], tenants).astype(np.int64)
-    weight = totals(claims.tenant[there], claims.weight[there], tenants)
-    claim_from, claim_to = cuts.first[claims.tenant], cuts.first[claims.tenant + 1]
-    arrivals, departures = np.split(cuts.place[tenants:], [len(cuts.comes)])
-    claim_from[cuts.comes], claim_to[cuts.goes] = arrivals, departures[: len(cuts.goes)]
+    demand, weight_sum = _at_start(claims, odd[comes | ~real], tenants)
+    odd_from, odd_to = cuts.first[tenant], cuts.first[tenant + 1]
+    odd_from[comes] = cuts.place[tenants : tenants + arrivals]
+    odd_to[goes] = cuts.place[tenants + arrivals : tenants + arrivals + len(cuts.goes)]
     return _Timeline(
         tenant=cuts.tenant,
         seconds=ends - cuts.time,
         demand=cuts.totals(demand, claims.gpus),
-        weight_sum=cuts.totals(weight, claims.weight),
+        weight_sum=cuts.totals(weight_sum, claims.weight),
         quota=_quotas(cluster, steps, cuts),
         first=cuts.first,
-        claim_from=claim_from,
-        claim_to=np.where(real, claim_to, claim_from),
+        odd=odd,
+        odd_from=odd_from,
+        odd_to=np.where(real, odd_to, odd_from),
     )
+
+
+def _uncut(claims: Claims, cluster: Cluster, steps: _Steps, seconds: float) -> _Timeline:
+    """Nothing changes in the window."""
+    tenants = len(cluster.weight)
+    first = np.arange(tenants + 1)
+    demand, weight_sum = _at_start(claims, _NOBODY, tenants)
+    quota = _steady_quotas(cluster, steps.present)
+    whole = np.full(tenants, seconds)
+    return _Timeline(first[:-1], whole, demand, weight_sum, quota, first, _NOBODY, _NOBODY, _NOBODY)
+
+
+def _at_start(claims: Claims, absent: Ints, tenants: int) -> tuple[Floats, Floats]:
+    """Demand and weights of each tenant at the window's beginning, when some claims are not active."""
+    gpus, weight = claims.gpus, claims.weight
+    if len(absent):
+        gpus, weight = gpus.copy(), weight.copy()
+        gpus[absent], weight[absent] = 0, 0.0
+    return totals(claims.tenant, gpus, tenants), totals(claims.tenant, weight, tenants)
+
+
+def _steady_quotas(cluster: Cluster, present: Bools) -> Floats:
+    """Q_j while the same tenants count."""
+    weight_sum = np.full(len(present), cluster.weight[present].sum())
+    return np.where(present, metrics.quota(cluster.total_gpus, cluster.weight, weight_sum), 0.0)
 
 
 def _quotas(cluster: Cluster, steps: _Steps, cuts: _Cuts) -> Floats:
     """Q_j in every segment: nothing for a tenant that does not count then."""
+    if not len(steps.time):
+        return _steady_quotas(cluster, steps.present).take(cuts.tenant)
     changes = np.zeros(len(cuts.order), dtype=np.int64)
     quota_rows = cuts.place[len(cuts.order) - len(cuts.instants) * len(cluster.weight) :]
     at = np.searchsorted(cuts.instants, steps.time)
@@ -207,55 +257,58 @@ def _weight_sums(cluster: Cluster, steps: _Steps, instants: Floats) -> Floats:
 
 def _running_in_group(values: Numbers, first: Ints, group: Ints) -> Numbers:
     """Running sum that starts anew with each of the sorted groups, which begin at `first`."""
-    running = np.cumsum(values)
-    begin = first[group]
-    return running - running[begin] + values[begin]
+    running = values.cumsum()
+    begin = first.take(group)
+    anew: Numbers = running - running.take(begin) + values.take(begin)
+    return anew
 
 
 def _per_claim(claims: Claims, line: _Timeline, level: Floats) -> Floats:
     """Integral of each claim's rate over its segments."""
-    steady_level, seconds = level[line.first[:-1]], line.seconds[line.first[:-1]]
-    share = metrics.job_share(steady_level[claims.tenant], claims.weight)
-    owed = metrics.job_claim(claims.gpus, share) * seconds[claims.tenant]
-    # Most tenants have one segment, and that was all; the others' jobs are integrated over theirs.
-    several = np.diff(line.first) > 1
-    odd = np.flatnonzero(several[claims.tenant] | (line.claim_from == line.claim_to))
-    first, end = line.first[claims.tenant[odd]], line.first[claims.tenant[odd] + 1]
-    whole = (line.claim_from[odd] == first) & (line.claim_to[odd] == end)
-    many, parts = odd[whole], odd[~whole]
-    owed[many] = _over_whole_window(claims.take(many), line, level)
-    owed[parts] = _over_parts(claims.take(parts), line.claim_from[parts], line.claim_to[parts], line, level)
+    at_start = line.first[:-1]
+    share = metrics.job_share(level.take(at_start).take(claims.tenant), claims.weight)
+    owed = metrics.job_claim(claims.gpus, share) * line.seconds.take(at_start).take(claims.tenant)
+    if line.uncut:  # then a claim was active all along, or not at all
+        owed[line.odd] = 0.0
+        return owed
+    several = (line.first[1:] - at_start) > 1
+    several = several.take(claims.tenant)
+    several[line.odd] = False
+    many = several.nonzero()[0]
+    owed[many] = _over_whole_window(claims.tenant[many], claims.gpus[many], claims.weight[many], line, level)
+    owed[line.odd] = _over_parts(claims.gpus[line.odd], claims.weight[line.odd], line, level)
     return owed
 
 
-def _over_whole_window(claims: Claims, line: _Timeline, level: Floats) -> Floats:
+def _over_whole_window(tenant: Ints, gpus: Ints, weight: Floats, line: _Timeline, level: Floats) -> Floats:
     """Jobs active all along: segments sorted by level are below or above the job's ceiling, by bisection."""
     order = np.lexsort((level, line.tenant))
     sorted_level, seconds = level[order], line.seconds[order]
     below = _from_zero(sorted_level * seconds)
     above = _from_zero(seconds)
-    ceiling = metrics.ceiling(claims.gpus, claims.weight)
-    first, end = line.first[claims.tenant], line.first[claims.tenant + 1]
-    low, high = first.copy(), end.copy()
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        under = open_ & (sorted_level[np.minimum(middle, len(sorted_level) - 1)] <= ceiling)
-        low, high = np.where(under, middle + 1, low), np.where(open_ & ~under, middle, high)
-    capped_seconds = above[end] - above[low]
-    capped = np.where(capped_seconds > 0, claims.gpus * capped_seconds, 0.0)
-    return claims.weight * (below[low] - below[first]) + capped
+    ceiling = metrics.ceiling(gpus, weight)
+    low = _pairs(line.tenant, sorted_level).searchsorted(_pairs(tenant, ceiling), side="right")
+    capped_seconds = above[line.first[tenant + 1]] - above[low]
+    capped = np.where(capped_seconds > 0, gpus * capped_seconds, 0.0)
+    return weight * (below[low] - below[line.first[tenant]]) + capped
 
 
-def _over_parts(claims: Claims, from_row: Ints, to_row: Ints, line: _Timeline, level: Floats) -> Floats:
+def _pairs(tenant: Ints, level: Floats) -> NDArray[np.complex128]:
+    """Complex numbers sort by their real part first."""
+    pairs = np.empty(len(tenant), dtype=np.complex128)
+    pairs.real, pairs.imag = tenant, level
+    return pairs
+
+
+def _over_parts(gpus: Ints, weight: Floats, line: _Timeline, level: Floats) -> Floats:
     """Jobs that came or went: one running integral per distinct ceiling, read at both ends."""
-    owed = np.zeros(len(claims))
-    ceilings, which = np.unique(metrics.ceiling(claims.gpus, claims.weight), return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    bounds = np.searchsorted(which[order], np.arange(len(ceilings) + 1))
-    for number, ceiling in enumerate(ceilings.tolist()):
-        rows = order[bounds[number] : bounds[number + 1]]
+    owed = np.zeros(len(gpus))
+    alike: dict[float, list[int]] = defaultdict(list)
+    for row, ceiling in enumerate(metrics.ceiling(gpus, weight).tolist()):
+        alike[ceiling].append(row)
+    for ceiling, rows in alike.items():
         integral = _from_zero(np.minimum(level, ceiling) * line.seconds)
-        owed[rows] = claims.weight[rows] * (integral[to_row[rows]] - integral[from_row[rows]])
+        owed[rows] = weight[rows] * (integral[line.odd_to[rows]] - integral[line.odd_from[rows]])
     return owed
 
 
@@ -266,20 +319,24 @@ def totals(group: Ints, values: NDArray[np.int64] | Floats, count: int) -> Float
 
 def _from_zero(values: Floats) -> Floats:
     """Integral up to each boundary."""
-    return np.concatenate([[0.0], np.cumsum(values)])
+    integral = np.zeros(len(values) + 1)
+    values.cumsum(out=integral[1:])
+    return integral
 
 
 def _water_levels(claims: Claims, line: _Timeline, share: Floats) -> Floats:
     """Max-min level of every segment: the n-th segments of all tenants at once, for n = 0, 1, ..."""
     highest = float(np.max(metrics.ceiling(claims.gpus, claims.weight)[claims.weight > 0], initial=0.0))
     level = np.zeros(len(share))
+    claim_from, claim_to = line.first[claims.tenant], line.first[claims.tenant + 1]
+    claim_from[line.odd], claim_to[line.odd] = line.odd_from, line.odd_to
     for number in range(int(np.diff(line.first).max(initial=0))):
         at = line.first[:-1] + number
         tenants = np.flatnonzero(at < line.first[1:])
         group = np.full(len(line.first) - 1, -1, dtype=np.int64)
         group[tenants] = np.arange(len(tenants))
         row = at[claims.tenant]
-        there = (group[claims.tenant] >= 0) & (line.claim_from <= row) & (row < line.claim_to)
+        there = (group[claims.tenant] >= 0) & (claim_from <= row) & (row < claim_to)
         some = claims.take(there)
         rows = at[tenants]
         level[rows] = metrics.water_levels(group[some.tenant], some.gpus, some.weight, share[rows])
