@@ -42,6 +42,8 @@ from slurm_fair.reconcile.guard import oddity
 
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
+_DONE = int(JobState.DONE)
+_WITH_USER = ("submitted", "finished")  # events that name the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +182,20 @@ def _still_resting(standing: Standing, now: float) -> Standing:
     )
 
 
-def _with_users(events: Iterable[Event], snapshot: Snapshot) -> list[Event]:
+def _with_users(events: Sequence[Event], snapshot: Snapshot) -> list[Event]:
     """Beginnings and ends with the user's name and Slurm's final state: reports want what the ledger does not."""
-    jobs = snapshot.jobs
-    named = []
-    for event in events:
-        row = int(find(jobs.key, np.array([event.key]))[0]) if event.kind in ("submitted", "finished") else -1
-        more = {"user": snapshot.users[jobs.user[row]]} if row >= 0 else {}
-        if row >= 0 and jobs.state[row] == JobState.DONE:
-            more["state"] = snapshot.reasons[row]
-        named.append(replace(event, detail={**event.detail, **more}) if more else event)
+    named, jobs = list(events), snapshot.jobs
+    edges = [number for number, event in enumerate(named) if event.kind in _WITH_USER]
+    if not edges:
+        return named
+    rows = find(jobs.key, np.array([named[number].key for number in edges], dtype=np.int64))
+    for number, row in zip(edges, rows.tolist(), strict=True):
+        if row < 0:
+            continue
+        event = named[number]
+        more = {"state": snapshot.reasons[row]} if jobs.state[row] == _DONE else {}
+        detail = {**event.detail, "user": snapshot.users[jobs.user[row]], **more}
+        named[number] = Event(event.time, event.kind, event.key, event.tenant, event.gpus, detail)
     return named
 
 
