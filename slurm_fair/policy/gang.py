@@ -138,13 +138,16 @@ class Shapes:
     barred: dict[int, tuple[int, ...]]
 
     @classmethod
-    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints) -> Shapes:
-        """Of these rows of the snapshot's jobs; a job is counted along `rows` here."""
+    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> Shapes:
+        """Of these rows of the snapshot's jobs; a job is counted along `rows` here.
+
+        `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes).
+        """
         jobs = snapshot.jobs
         named = np.bincount(snapshot.wanted.row, minlength=len(jobs))[rows]
         gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
         nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
-        pool = pools.choices_of(jobs.partition[rows], jobs.gpu_type[rows])
+        pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
         biggest = np.append(pools.biggest, 0)[pool]
         share = np.where(per_node > 0, per_node, -(-gpus // nodes))
         count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
@@ -205,6 +208,11 @@ class Shapes:
             enough = having[pool, np.minimum(share, having.shape[1] - 1)] >= count
             fits = fits | ((pool >= 0) & np.where(whole, wholly_free[pool] >= self.gpus, enough))
         return fits
+
+
+def _narrowed(asked: Ints, gpu_type: Ints | None) -> Ints:
+    """What a job itself asks for stands above the type that was chosen for it."""
+    return asked if gpu_type is None else np.where(asked >= 0, asked, gpu_type)
 
 
 def _having(pools: Pools, free: Ints) -> Ints:

@@ -1,0 +1,135 @@
+"""HiveD: virtual clusters of buddy cells, idle ones lent until their owner comes back (Zhao et al., OSDI 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.model import Plan
+from slurm_fair.model.columns import Bools, Ints, find
+from slurm_fair.policy.arrays import over_array_limit
+from slurm_fair.policy.gang import Gang, Sites
+from slurm_fair.policy.ordered import Words, ordered
+from slurm_fair.policy.parts import whole_parts
+from slurm_fair.policy.placement import consolidated
+from slurm_fair.policy.room import Room
+from slurm_fair.policy.view import View
+
+WORDS = Words(
+    granted="its virtual cluster has a cell for it, or an idle one is lent to it",
+    renewed="its cell is its tenant's own",
+    revoked="the owner of the cell that was lent to it has come back",
+    waits="its virtual cluster is full and no cell is idle",
+)
+GUARANTEED = "guaranteed"  # in memory: keys of the jobs that run in their own tenant's cells
+
+
+@dataclass(frozen=True, slots=True)
+class Hived:
+    """A tenant's virtual cluster is its weight's part of the GPUs; whoever finds it full borrows idle cells.
+
+    A guaranteed job takes a cell of its own virtual cluster (FIFO) and is never stopped. Others run in idle cells
+    opportunistically and give way when a guaranteed job needs them, here when their lease is over. Guaranteed jobs
+    are packed by the buddy rule as if lent cells were empty: the smallest free cell that holds the gang is split,
+    so that whole nodes stay whole for those to whom they are guaranteed.
+
+    Reading: a cell is 1, 2, 4, 8, ... GPUs of a node, then whole nodes; Slurm chooses the GPUs inside a node, so
+    cells below a node are counted there, not addressed. A virtual cluster is counted in GPUs, shared out by
+    weight. A job stays guaranteed or opportunistic for as long as it runs. A gang bigger than its tenant's virtual
+    cluster, and all behind the first that finds no room in it, can only borrow.
+    """
+
+    def plan(self, view: View) -> Plan:
+        """Guaranteed jobs first, on lent cells where they must; then those that borrow, on what is idle."""
+        owners = _owners(view)
+        waits = np.flatnonzero(view.waiting)
+        if len(waits) == 0:
+            return ordered(view, waits, keep=owners, memory=_memory(view, owners), words=WORDS)
+        waits = waits[np.lexsort((view.first_submit[waits], view.snapshot.jobs.tenant[waits]))]
+        over = over_array_limit(view, waits)
+        first = waits[~over][_in_own_cells(view, waits[~over], owners)]
+        first = first[np.argsort(view.first_submit[first], kind="stable")]
+        others = np.setdiff1d(waits, first)
+        others = others[np.argsort(view.first_submit[others], kind="stable")]
+        lent = np.flatnonzero(view.expired & ~owners)
+        order = np.concatenate([first, lent, others])
+        buddies = _Buddies(view, owners, first)
+        plan = ordered(view, order, keep=owners, place=buddies.place, turn=buddies.turn, words=WORDS)
+        owners[first[np.isin(first, plan.places.row)]] = True
+        return plan.with_columns(memory=_memory(view, owners))
+
+
+def cells(gpus: Ints, node_gpus: int) -> Ints:
+    """GPUs of the cell that a gang takes: the next power of two inside a node, else whole nodes."""
+    inside = 2 ** np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64)
+    whole = -(-gpus // max(node_gpus, 1)) * node_gpus
+    taken: Ints = np.where(gpus >= node_gpus, whole, np.minimum(inside, max(node_gpus, 1)))
+    return taken
+
+
+def _owners(view: View) -> Bools:
+    """Jobs that were guaranteed their cells and still have them."""
+    kept = np.array(view.memory.get(GUARANTEED, ()), dtype=np.int64)
+    owners: Bools = (find(kept, view.snapshot.jobs.key) >= 0) & (view.lease_row >= 0) & ~view.revoking
+    return owners
+
+
+def _memory(view: View, owners: Bools) -> dict[str, list[int]]:
+    return {GUARANTEED: view.snapshot.jobs.key[owners].tolist()}
+
+
+def _in_own_cells(view: View, waits: Ints, owners: Bools) -> Ints:
+    """Places in `waits`, sorted by tenant and age, of those for whom their virtual cluster has room."""
+    jobs, tenants = view.snapshot.jobs, view.snapshot.tenants
+    node_gpus = int(view.snapshot.nodes.gpus.max(initial=1))
+    part = whole_parts(view.snapshot.total_gpus, tenants.weight)
+    taken = cells(jobs.gpus, node_gpus)
+    used = np.bincount(jobs.tenant[owners], weights=taken[owners], minlength=len(tenants)).astype(np.int64)
+    places = np.flatnonzero(taken[waits] <= part[jobs.tenant[waits]])
+    tenant, mine = jobs.tenant[waits[places]], taken[waits[places]]
+    before = np.cumsum(mine) - mine
+    line = before - before[np.searchsorted(tenant, tenant, side="left")] + mine
+    own: Ints = places[used[tenant] + line <= part[tenant]]
+    return own
+
+
+class _Buddies:
+    """The buddy rule for guaranteed gangs, over what guaranteed jobs have; plain packing for the others."""
+
+    def __init__(self, view: View, owners: Bools, guaranteed: Ints) -> None:
+        nodes, held = view.snapshot.nodes, view.holdings
+        mine = owners[held.row]
+        stays = mine | ~(view.expired & ~view.pinned_down)[held.row]
+        self._guaranteed = frozenset(guaranteed.tolist())
+        self._own = np.bincount(held.node[mine], held.gpus[mine], len(nodes)).astype(np.int64)
+        self._to_be_had = nodes.capacity - np.bincount(held.node[stays], held.gpus[stays], len(nodes)).astype(
+            np.int64
+        )
+        self._owner = False
+
+    def turn(self, row: int) -> None:
+        """Whose gang comes next."""
+        self._owner = row in self._guaranteed
+
+    def place(self, room: Room, gang: Gang) -> Sites | None:
+        """Where the gang lies in this room; None also where a better node takes it once lent cells are back."""
+        alone = gang.nodes == 1 and not gang.whole and not gang.wanted
+        sites = self._split(room, gang) if self._owner and alone else consolidated(room, gang)
+        for node, gpus in sites or ():
+            self._own[node] += gpus if self._owner else 0
+            self._to_be_had[node] -= gpus
+        return sites
+
+    def _split(self, room: Room, gang: Gang) -> Sites | None:
+        """The node with most guaranteed GPUs that has the gang's, those that are lent included."""
+        fits = room.fitting(gang)
+        able = room.pools.nodes[gang.pool] & (self._to_be_had >= gang.share)
+        able[list(gang.barred)] = False
+        able &= fits | (room.gpus < self._to_be_had)  # else it lacks CPUs or memory
+        if not able.any():
+            return None
+        best = np.flatnonzero(able & fits & (self._own == self._own[able].max()))
+        if len(best) == 0:
+            return None
+        return [(int(best[np.argmax(room.gpus[best])]), gang.gpus)]

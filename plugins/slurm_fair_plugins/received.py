@@ -1,0 +1,193 @@
+"""Who shares the GPUs, and what each has received of its share: the books of Gavel's rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.policy.view import View
+from slurm_fair.solve import Table
+
+UNKNOWN_SECONDS = 3600.0  # remaining time where nobody's is known
+_LEAST_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Who shares the GPUs now: rows of the snapshot's jobs, and the GPU types that there are."""
+
+    view: View
+    rows: Ints
+    kept: Mapping[str, Any] = field(default_factory=dict)  # what the policy itself remembers
+
+    @cached_property
+    def kinds(self) -> Ints:
+        """GPU types that have GPUs; columns of all tables here."""
+        return np.flatnonzero(self._gpus > 0)
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """GPUs of each of them."""
+        gpus: Floats = self._gpus[self.kinds]
+        return gpus
+
+    @cached_property
+    def gang(self) -> Floats:
+        """GPUs of each job."""
+        return self.view.snapshot.jobs.gpus[self.rows].astype(np.float64)
+
+    @cached_property
+    def rate(self) -> Table:
+        """Speed of each job on each type, 0 where its user does not want it or its gang has no room."""
+        wants = self.view.snapshot.jobs.gpu_type[self.rows]
+        may = (wants < 0)[:, None] | (wants[:, None] == self.kinds)
+        fits = self.gang[:, None] <= self.capacity
+        said = self.view.snapshot.told  # not the view's: joining all that is told costs more than the round
+        rate = 1.0 if said is None else said.rate[self.rows[:, None], self.kinds]
+        return np.where(may & fits, rate, 0.0)
+
+    @cached_property
+    def left(self) -> Floats:
+        """Seconds still to do on the reference type; where nobody knows, as much as the median of the others."""
+        left = self.view.told.left_seconds[self.rows]
+        known = np.isfinite(left)
+        median = float(np.median(left[known])) if known.any() else UNKNOWN_SECONDS
+        return np.maximum(np.where(known, left, median), _LEAST_SECONDS)
+
+    @cached_property
+    def age(self) -> Floats:
+        """Seconds since each was submitted."""
+        return np.maximum(self.view.now - self.view.first_submit[self.rows], 0.0)
+
+    def remembered(self, name: str, default: float) -> Floats:
+        """A number that the policy kept for each of these jobs under this name."""
+        return self._of_key(name, default)
+
+    def to_remember(self, **numbers: Floats) -> Mapping[str, Any]:
+        """Such numbers, as plain data."""
+        key = self.view.snapshot.jobs.key[self.rows].tolist()
+        return {"key": key, **{name: values.tolist() for name, values in numbers.items()}}
+
+    def _of_key(self, name: str, default: float) -> Floats:
+        if not self.kept:
+            return np.full(len(self.rows), default)
+        at = find(np.array(self.kept["key"], dtype=np.int64), self.view.snapshot.jobs.key[self.rows])
+        return _taken(np.array(self.kept[name], dtype=np.float64), at, default)
+
+    @cached_property
+    def _gpus(self) -> Floats:
+        nodes = self.view.snapshot.nodes
+        types = len(self.view.snapshot.gpu_types)
+        gpus: Floats = np.bincount(nodes.gpu_type, nodes.capacity, minlength=types).astype(np.float64)
+        return gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Seconds that grow while a job runs: of progress on the reference type if it reports, else of running."""
+
+    seconds: Floats
+    reports: Bools
+
+    def since(self, before: Floats, rate: Floats) -> Floats:
+        """Seconds of running since it showed `before` (nan = never looked at)."""
+        pace = np.where(self.reports & (rate > 0), rate, 1.0)
+        passed: Floats = np.maximum(np.nan_to_num(self.seconds - before), 0.0) / pace
+        return passed
+
+
+class Received:
+    """Each job's share (nan = none yet), deficit and seconds received since the shares were computed, by type.
+
+    With one type the clock tells what was received; with several, it is noted at every plan on which type.
+    """
+
+    def __init__(self, crowd: Crowd, clock: Clock, kept: Mapping[str, Any]) -> None:
+        self._crowd, self._clock = crowd, clock
+        shape = (len(crowd.rows), len(crowd.kinds))
+        self.share: Table = np.full(shape, np.nan)
+        self.deficit: Table = np.zeros(shape)
+        self.time: Table = np.zeros(shape)
+        if not kept or shape[1] == 0 or list(kept["kinds"]) != crowd.kinds.tolist():
+            return
+        at = self._rows_in(kept["key"])
+        self.share = _rows_of(kept["share"], at, np.nan, shape)
+        self.deficit = _rows_of(kept["deficit"], at, 0.0, shape)
+        if shape[1] == 1:
+            begun = _taken(np.array(kept["seconds"], dtype=np.float64), at, np.nan)
+            self.time = clock.since(begun, crowd.rate[:, 0])[:, None]
+        else:
+            self.time = self._with_last_run(kept, shape)
+
+    def _rows_in(self, key: list[int]) -> Ints:
+        mine = self._crowd.view.snapshot.jobs.key[self._crowd.rows]
+        return find(np.array(key, dtype=np.int64), mine)
+
+    def anew(self, share: Table, deficit: Table) -> Received:
+        """From this moment on."""
+        fresh = Received(self._crowd, self._clock, {})
+        fresh.share, fresh.deficit = share, deficit
+        return fresh
+
+    def _with_last_run(self, kept: Mapping[str, Any], shape: tuple[int, int]) -> Table:
+        """What was noted, and since then all on the type where the job lies or lay."""
+        at = self._rows_in(kept["noted"])
+        time = _rows_of(kept["time"], at, 0.0, shape)
+        last_on = _taken(np.array(kept["on"], dtype=np.float64), at, -1.0).astype(np.int64)
+        now_on = self._lies_on()
+        on = np.where(now_on >= 0, now_on, last_on)
+        before = _taken(np.array(kept["seconds"], dtype=np.float64), at, np.nan)
+        rate = self._crowd.rate[np.arange(len(on)), np.maximum(on, 0)]
+        since = self._clock.since(before, rate)
+        runs = np.flatnonzero(on >= 0)
+        time[runs, on[runs]] += since[runs]
+        return time
+
+    def _lies_on(self) -> Ints:
+        """Column of the GPU type that each job's lease lies on, -1 = none."""
+        view, crowd = self._crowd.view, self._crowd
+        column = np.full(len(view.snapshot.gpu_types) + 1, -1, dtype=np.int64)
+        column[crowd.kinds] = np.arange(len(crowd.kinds))
+        on = np.full(len(view.waiting), -1, dtype=np.int64)
+        places = view.lease_places
+        on[places.row] = column[view.snapshot.nodes.gpu_type[places.node]]
+        mine: Ints = on[crowd.rows]
+        return mine
+
+    def noted(self) -> Mapping[str, Any]:
+        """What the next plan needs in order to go on."""
+        seconds = self._clock.seconds.tolist()
+        if len(self._crowd.kinds) == 1:
+            return {"seconds": seconds}
+        key = self._crowd.view.snapshot.jobs.key[self._crowd.rows].tolist()
+        return {
+            "noted": key,
+            "seconds": seconds,
+            "time": self.time.ravel().tolist(),
+            "on": self._lies_on().tolist(),
+        }
+
+    @cached_property
+    def priority(self) -> Table:
+        """Share over time received, which begins at half a round; 0 without a share."""
+        half = self._crowd.view.terms.term / 2.0
+        return np.nan_to_num(self.share) / (half + self.time)
+
+
+def _taken(column: Floats, at: Ints, default: float) -> Floats:
+    if len(column) == 0:
+        return np.full(len(at), default)
+    values: Floats = np.where(at >= 0, column[at], default)
+    return values
+
+
+def _rows_of(flat: list[float], at: Ints, default: float, shape: tuple[int, int]) -> Table:
+    if not flat:
+        return np.full(shape, default)
+    rows = np.array(flat, dtype=np.float64).reshape(-1, shape[1])
+    return np.where((at >= 0)[:, None], rows[at], default)

@@ -1,0 +1,209 @@
+"""Gavel's round mechanism (Narayanan et al., OSDI 2020, section 5): fractions of time become leases.
+
+A policy says which part of its time each job is to spend on each GPU type. At the end of a round the jobs are
+taken in the order of  share / time received , so that what they receive comes near to their shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from slurm_fair.errors import ConfigError
+from slurm_fair.model import Plan
+from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, ordered
+from slurm_fair.policy.placement import placer
+from slurm_fair.policy.view import View
+from slurm_fair.solve import LIMIT_SECONDS, Table
+from slurm_fair_plugins.received import Clock, Crowd, Received
+
+ROUNDS, OWN = "rounds", "own"  # names in the memory
+
+WORDS = Words(
+    granted="it has received least of its share",
+    renewed="it has still received less of its share than those who wait",
+    revoked="a job that has received less of its share needs its GPUs",
+    waits="others have received less of their shares, or its share is not computed yet",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InRounds:
+    """A policy whose shares become leases in rounds; the fields are settings that all of them have.
+
+    Readings, from the scheduler that the paper published, which the simulators of Shockwave and others run:
+    shares are computed anew at a round's end when jobs came or went, but not more often than every
+    `reset_seconds` (the very first time does not count); then all time received is forgotten, and what a job had
+    too little is kept as its deficit. A job starts with half a round received, so that the first comparison is
+    defined. Order: share / time received, then deficit, then age; types one after the other; a job whose gang
+    does not fit is passed over. A job that came since has no share: with `newcomers = "wait"` it gets nothing
+    until there is one, even where GPUs are idle (so it is published); with "fill" it gets what nobody else uses.
+    Time received is that in which a job made progress, as jobs report it, so what a restart costs does not count
+    (`received = "progress"`); with "run" it is all the time that it ran, whatever it reports.
+    """
+
+    called: ClassVar[str] = ""  # its name in the configuration
+    lease_seconds: ClassVar[float] = 360.0  # the paper's round
+
+    reset_seconds: float = 1000.0
+    newcomers: Literal["wait", "fill"] = "wait"
+    received: Literal["progress", "run"] = "progress"
+    placement: str = "consolidated"
+
+    def __post_init__(self) -> None:
+        if self.reset_seconds < 0:
+            raise ConfigError(f"{self.called}: reset_seconds is a number of seconds, 0 = at every change")
+        if self.newcomers not in ("wait", "fill"):
+            raise ConfigError(f"{self.called}: newcomers is 'wait' or 'fill', not '{self.newcomers}'")
+        if self.received not in ("progress", "run"):
+            raise ConfigError(f"{self.called}: received is 'progress' or 'run', not '{self.received}'")
+        placer(self.placement)
+
+    def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
+        """The shares of a crowd, one column per GPU type, and what the policy wants to remember."""
+        raise NotImplementedError
+
+    def plan(self, view: View) -> Plan:
+        """One round, or what can be done between two."""
+        books = _Books(view, self)
+        order = books.order(contenders(view))
+        return ordered(
+            view,
+            order,
+            on_type=books.on_type if books.several else None,
+            place=self.placement,
+            score=books.score,
+            memory=books.memory,
+            words=WORDS,
+        )
+
+
+class _Books:
+    """Shares and what was received of them, brought up to now."""
+
+    def __init__(self, view: View, policy: InRounds) -> None:
+        active = view.snapshot.jobs.active
+        kept = view.memory.get(ROUNDS, {})
+        self.view, self.policy = view, policy
+        self.crowd = Crowd(view, np.flatnonzero(active), view.memory.get(OWN, {}))
+        self.kinds, self.several = self.crowd.kinds, len(self.crowd.kinds) > 1
+        self.on_type: Ints = np.full(len(active), ANY_TYPE, dtype=np.int64)
+        self.score: Floats = np.full(len(active), np.nan)
+        self.memory: Mapping[str, Any] = view.memory
+        key = view.snapshot.jobs.key[self.crowd.rows].tolist()
+        self._received = Received(self.crowd, self._clock(), kept)
+        if self._due(kept, key):
+            self.memory = self._computed(kept, key)
+        elif self.several:
+            self.memory = {**view.memory, ROUNDS: {**kept, **self._received.noted()}}
+
+    def _clock(self) -> Clock:
+        """What time received is read from."""
+        rows, said = self.crowd.rows, self.view.snapshot.told
+        ran = self.view.ran_seconds[rows]
+        if said is None or self.policy.received == "run":
+            return Clock(ran, np.zeros(len(rows), dtype=bool))
+        reports = ~np.isnan(said.done_seconds[rows])
+        return Clock(np.where(reports, said.done_seconds[rows], ran), reports)
+
+    def _due(self, kept: Mapping[str, Any], key: list[int]) -> bool:
+        """Whether the shares are to be computed: at a round's end, or when no lease is there to end."""
+        if not kept or list(kept["kinds"]) != self.kinds.tolist():
+            return True
+        if kept["members"] == key:
+            return False
+        between = len(self.view.leases) > 0 and not self.view.expired.any()
+        return not between and (kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds)
+
+    def _computed(self, kept: Mapping[str, Any], key: list[int]) -> Mapping[str, Any]:
+        received = self._received
+        owed = received.deficit
+        if kept:
+            owed = owed + np.nan_to_num(received.share) * (self.view.now - kept["at"]) - received.time
+        share, own = self.policy.divide(self.crowd)
+        self._received = self._received.anew(share, owed)
+        fresh = {
+            "at": self.view.now,
+            "first": not kept,
+            "kinds": self.kinds.tolist(),
+            "members": key,
+            "key": key,
+            "share": share.ravel().tolist(),
+            "deficit": owed.ravel().tolist(),
+            **self._received.noted(),
+        }
+        return {ROUNDS: fresh, OWN: own} if own else {ROUNDS: fresh}
+
+    def order(self, rows: Ints) -> Ints:
+        """Contenders, who has received least of its share first; sets their score and their GPU type."""
+        self.score[self.crowd.rows] = self._received.priority.max(axis=1, initial=0.0)
+        if len(rows) == 0:
+            return rows
+        at = np.searchsorted(self.crowd.rows, rows)
+        shared = (
+            ~np.isnan(self._received.share[at, 0]) if len(self.kinds) else np.zeros(len(rows), dtype=bool)
+        )
+        rows, at, others = rows[shared], at[shared], rows[~shared]
+        order = self._picked_first(rows, at)
+        if self.policy.newcomers == "wait":
+            return order
+        return np.concatenate([order, others[np.argsort(self.view.first_submit[others], kind="stable")]])
+
+    def _sorted(self, rows: Ints, at: Ints, kind: int) -> Ints:
+        received = self._received
+        keys = (self.view.first_submit[rows], -received.deficit[at, kind], -received.priority[at, kind])
+        return np.lexsort(keys)
+
+    def _picked_first(self, rows: Ints, at: Ints) -> Ints:
+        """Who is taken while GPUs are left, by their number alone, before the rest; and on which type.
+
+        So they are all expected to win, and nobody of them is stopped for another.
+        """
+        left, gangs = self._offered(), self.crowd.gang[at]
+        taken, picked = np.zeros(len(rows), dtype=bool), []
+        queues = [self._sorted(rows, at, kind) for kind in range(len(self.kinds))]
+        has = self._received.priority[at] > 0
+        able = self.crowd.rate[at] > 0
+        for entitled in (has, able & ~has):  # with a share on the type first, then anybody
+            for kind, in_line in enumerate(queues):
+                queue = in_line[(entitled[:, kind] & ~taken)[in_line]]
+                queue = queue[_first_fit(gangs[queue], left[kind])]
+                left[kind] -= float(gangs[queue].sum())
+                taken[queue] = True
+                self.on_type[rows[queue]] = self.kinds[kind]
+                picked.append(queue)
+        behind = queues[0][~taken[queues[0]]]
+        return rows[np.concatenate([*picked, behind])]
+
+    def _offered(self) -> list[float]:
+        """GPUs of each type that the round is about."""
+        view, nodes = self.view, self.view.snapshot.nodes
+        places = view.lease_places
+        held = places.take(view.expired[places.row]).per_node(len(nodes))
+        gpus = np.bincount(nodes.gpu_type, view.free_gpus + held, minlength=len(view.snapshot.gpu_types))
+        left: list[float] = gpus[self.kinds].tolist()
+        return left
+
+
+def _first_fit(gangs: Floats, gpus: float) -> Bools:
+    """Who gets GPUs when each in turn takes its gang if so many are left."""
+    fits = np.cumsum(gangs) <= gpus
+    start = int(np.argmin(fits)) if not fits.all() else len(gangs)
+    left = gpus - float(gangs[:start].sum())
+    least = float(gangs.min(initial=np.inf))
+    for at, gang in enumerate(gangs[start:].tolist(), start):
+        if left < least:
+            break
+        if gang <= left:
+            fits[at] = True
+            left -= gang
+    return fits
+
+
+def limit_of(view: View) -> float:
+    """Wall clock that a solver may have: half of what the plan has."""
+    return min(LIMIT_SECONDS, max((view.deadline - view.now) / 2.0, 0.0))

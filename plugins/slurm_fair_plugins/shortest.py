@@ -1,0 +1,89 @@
+"""Shortest first: by remaining time, remaining service or declared run time (Tiresias, NSDI 2019, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from slurm_fair.model import Plan
+from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, contenders, ordered
+from slurm_fair.policy.placement import placer
+from slurm_fair.policy.view import View
+
+WORDS = Words(
+    granted="it is among the shortest",
+    renewed="it is still among the shortest",
+    revoked="a shorter job needs its GPUs",
+    waits="others are shorter",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestRemaining:
+    """Shortest remaining time first (SRTF): as leases end, the jobs nearest to their end go on.
+
+    Reading: what remains is what a user declared (else the time limit) less what is done, or what the job itself
+    reports; seconds with the whole gang on the reference GPU type. Jobs of unknown length come last.
+    """
+
+    placement: str = "consolidated"
+
+    def __post_init__(self) -> None:
+        placer(self.placement)
+
+    def plan(self, view: View) -> Plan:
+        """GPUs to those that have the least to do."""
+        rows = contenders(view)
+        left = view.told.left_seconds[rows] if len(rows) else np.zeros(0)
+        return _shortest_first(view, rows, left, self.placement, preempt=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestRemainingService:
+    """Shortest remaining service first (SRSF): remaining time multiplied by the number of GPUs.
+
+    Reading: as `srtf` for the remaining time.
+    """
+
+    placement: str = "consolidated"
+
+    def __post_init__(self) -> None:
+        placer(self.placement)
+
+    def plan(self, view: View) -> Plan:
+        """GPUs to those that need the least GPU time to end."""
+        rows = contenders(view)
+        service = view.told.left_seconds[rows] * view.snapshot.jobs.gpus[rows] if len(rows) else np.zeros(0)
+        return _shortest_first(view, rows, service, self.placement, preempt=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestJob:
+    """Shortest job first (SJF): the least declared run time; nobody is stopped.
+
+    Reading: without pre-emption, and a gang that does not fit is passed over by longer ones that do.
+    """
+
+    lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
+
+    placement: str = "consolidated"
+
+    def __post_init__(self) -> None:
+        placer(self.placement)
+
+    def plan(self, view: View) -> Plan:
+        """Free GPUs to the shortest jobs."""
+        rows = np.flatnonzero(view.waiting)
+        declared = view.told.declared_seconds[rows] if len(rows) else np.zeros(0)
+        return _shortest_first(view, rows, declared, self.placement, preempt=False)
+
+
+def _shortest_first(view: View, rows: Ints, length: Floats, placement: str, *, preempt: bool) -> Plan:
+    """In the order of `length`, those submitted first before equals."""
+    order = rows[np.lexsort((view.first_submit[rows], length))]
+    score = np.full(len(view.waiting), np.nan)
+    score[rows] = length
+    return ordered(view, order, preempt=preempt, place=placement, score=score, words=WORDS)

@@ -1,0 +1,70 @@
+"""YARN's capacity scheduler with static quotas (Vavilapalli et al., SoCC 2013), as Astraea's paper compares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from slurm_fair.model import Plan
+from slurm_fair.model.columns import Ints
+from slurm_fair.policy.arrays import over_array_limit
+from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, ordered
+from slurm_fair.policy.parts import whole_parts
+from slurm_fair.policy.placement import placer
+from slurm_fair.policy.view import View
+
+WORDS = Words(granted="it is next in its tenant's quota", waits="its tenant's quota is used up")
+
+
+@dataclass(frozen=True, slots=True)
+class YarnCs:
+    """Each tenant has a fixed number of GPUs by its weight: FIFO inside it, nothing lent, nobody stopped.
+
+    Reading: Astraea (section 6) says only "a static quota by the users' weights". Quotas are whole GPUs (largest
+    remainders) that add up to the cluster; the head of a tenant's line blocks its line. A gang bigger than the
+    whole quota would never run: it may start when its tenant runs nothing else.
+    """
+
+    lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
+
+    placement: str = "consolidated"
+
+    def __post_init__(self) -> None:
+        placer(self.placement)
+
+    def plan(self, view: View) -> Plan:
+        """Free GPUs to each tenant's oldest jobs, as far as its quota reaches."""
+        jobs = view.snapshot.jobs
+        waits = np.flatnonzero(view.waiting)
+        if len(waits):
+            waits = waits[np.lexsort((view.first_submit[waits], jobs.tenant[waits]))]
+            over = over_array_limit(view, waits)
+            able = waits[~over]
+            able = able[_within_quota(view, able)]
+            waits = np.append(able[np.argsort(view.first_submit[able], kind="stable")], waits[over])
+        return ordered(view, waits, preempt=False, lanes=jobs.tenant, place=self.placement, words=WORDS)
+
+
+def _gpus_in_use(view: View) -> Ints:
+    """What each tenant's jobs hold or were promised."""
+    jobs, held = view.snapshot.jobs, view.holdings
+    tenants = len(view.snapshot.tenants)
+    return np.bincount(jobs.tenant[held.row], weights=held.gpus, minlength=tenants).astype(np.int64)
+
+
+def _within_quota(view: View, waits: Ints) -> Ints:
+    """Places in `waits`, which is sorted by tenant and age, of those that may start."""
+    jobs = view.snapshot.jobs
+    tenant, gpus = jobs.tenant[waits], jobs.gpus[waits]
+    quota = whole_parts(view.snapshot.total_gpus, view.snapshot.tenants.weight)
+    used = _gpus_in_use(view)
+    first = np.searchsorted(tenant, tenant, side="left")
+    taken = np.cumsum(gpus)
+    through = taken - np.where(
+        first > 0, taken[first - 1], 0
+    )  # GPUs of the tenant's line up to and with this job
+    fits = used[tenant] + through <= quota[tenant]
+    alone = (gpus > quota[tenant]) & (used[tenant] == 0) & (np.arange(len(waits)) == first)
+    return np.flatnonzero(fits | alone)

@@ -1,0 +1,355 @@
+"""Policies that are an order of jobs: one walk down it, each job renewed, placed, moved or passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.model import Blocked, Placement, Plan, Verdict
+from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.policy.arrays import over_array_limit
+from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, placed
+from slurm_fair.policy.gang import Gang, Pools, Shapes, Sites
+from slurm_fair.policy.placement import Placer, placer
+from slurm_fair.policy.rivals import NoRivals, Rivals
+from slurm_fair.policy.two_phase import expected_winners
+from slurm_fair.policy.view import View
+from slurm_fair.policy.walk import Candidates
+
+ANY_TYPE = -1
+NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the lease term of policies that stop nobody
+_FIRST_STRETCH, _LAST_STRETCH = 64, 2048
+_FEW = 8  # jobs that are sooner looked at than sorted out
+_HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is said of each decision; a policy may say it in its own terms."""
+
+    granted: str = "it is next in the order and its gang fits"
+    renewed: str = "it is still ahead of those who wait"
+    revoked: str = "a job ahead of it needs its GPUs"
+    moved: str = "it goes on elsewhere: on the GPU type or the nodes that were chosen for it"
+    waits: str = "others are ahead of it"
+    misfit: str = "its gang does not fit what those ahead of it leave"
+    behind: str = "a job ahead of it does not fit, and nobody overtakes it"
+    nowhere: str = "no node of its partition can take its gang"
+    promised: str = "its GPUs were promised to another job"
+
+
+WORDS = Words()
+
+
+def ordered(
+    view: View,
+    order: Ints,
+    *,
+    preempt: bool = True,
+    blocking: bool = False,
+    lanes: Ints | None = None,
+    on_type: Ints | None = None,
+    keep: Bools | None = None,
+    place: str | Placer = "consolidated",
+    turn: Callable[[int], None] | None = None,
+    move: Bools | None = None,
+    score: Floats | None = None,
+    memory: Mapping[str, Any] | None = None,
+    words: Words = WORDS,
+) -> Plan:
+    """The plan that walks down `order`: rows of the snapshot's jobs, most deserving first, each at most once.
+
+    Waiting rows that are not listed wait. A running job whose lease is over is renewed when its turn comes, and
+    evicted only when a job ahead of it takes its GPUs (those not listed come last); without `preempt`, and where
+    `keep` says so, it is always renewed. For a listed job that is giving its GPUs back, room is kept.
+    With `blocking` the first waiting job that does not fit ends all grants; with `lanes`, one number per row of
+    the snapshot's jobs, it ends those of its own lane. `on_type` names per row the GPU type it must have (-1 =
+    any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
+    jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
+    the row whose gang `place` is asked to lay next.
+    """
+    order = order[(view.waiting | view.expired | view.revoking)[order]]
+    queue = _Queue(view, order, preempt, blocking, lanes, on_type, keep, move)
+    sheet = Draft(view)
+    if words.waits:
+        sheet.say(view.waiting, Verdict.WAIT, words.waits)
+    queue.say_settled(sheet)
+    round_ = queue.round(place, sheet, words)
+    if round_ is not None:
+        round_.walk(turn)
+        round_.say(sheet, words)
+    rank = np.full(len(view.snapshot.jobs), -1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    places = round_.places() if round_ is not None else placed(order[:0], [])
+    plan = sheet.finish(places, rank, np.full(len(rank), np.nan) if score is None else score)
+    return plan if memory is None else plan.with_columns(memory=memory)
+
+
+def contenders(view: View) -> Ints:
+    """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
+    if not view.waiting.any():
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(view.waiting | view.expired)
+
+
+class _Queue:
+    """The order, and who of those that run may have to give way."""
+
+    def __init__(
+        self,
+        view: View,
+        order: Ints,
+        preempt: bool,
+        blocking: bool,
+        lanes: Ints | None,
+        on_type: Ints | None,
+        keep: Bools | None,
+        move: Bools | None,
+    ) -> None:
+        self.view, self.order, self.on_type = view, order, on_type
+        self.blocking = blocking
+        self._shapes: tuple[Ints, Shapes] | None = None
+        self.lanes = np.zeros(len(view.waiting), dtype=np.int64) if blocking else lanes
+        none = np.zeros(len(view.waiting), dtype=bool)
+        expired = view.expired if preempt else none
+        contends = preempt and bool(expired.any())
+        self.stranded = _stranded(view) if contends else none
+        kept = none if keep is None else keep
+        self.contested: Bools = expired & ~view.pinned_down & ~self.stranded & ~kept if contends else none
+        self.retyped: Bools = self.contested & self._misplaced() if contends and on_type is not None else none
+        self.movers: Bools = self.retyped if move is None else self.retyped | (self.contested & move)
+        self.contested = self.contested & ~self._safe()
+
+    def _safe(self) -> Bools:
+        """Those ahead of everybody who waits or moves: nothing can take their GPUs but an earlier promise."""
+        safe = np.zeros(len(self.view.waiting), dtype=bool)
+        if self.contested.any() and not (self.view.spare_gpus < 0).any():
+            change = (self.view.waiting | self.movers)[self.order]
+            safe[self.order if not change.any() else self.order[: int(np.argmax(change))]] = True
+        return safe
+
+    def _misplaced(self) -> Bools:
+        """Jobs with a lease that lies on another type than was chosen for them."""
+        view = self.view
+        assert self.on_type is not None
+        has = np.full(len(view.waiting), ANY_TYPE, dtype=np.int64)
+        has[view.lease_places.row] = view.snapshot.nodes.gpu_type[view.lease_places.node]
+        allowed = view.snapshot.jobs.gpu_type < 0  # what a job itself asks for stands above the choice
+        wrong: Bools = (has >= 0) & allowed & (self.on_type >= 0) & (has != self.on_type)
+        return wrong
+
+    def say_settled(self, sheet: Draft) -> None:
+        """Expired leases that are renewed whatever the order is."""
+        if self.stranded.any():
+            sheet.say(self.stranded, Verdict.RENEW, UNUSABLE_NODES)
+        if self.view.expired.any():
+            sheet.say(self.view.pinned_down, Verdict.RENEW, LOSES_WORK)
+
+    def round(self, place: str | Placer, sheet: Draft, words: Words) -> _Round | None:
+        """The walk that is to be made; None when it could change nothing."""
+        if not self._could_change():
+            return None
+        view, pools = self.view, Pools.of(self.view.snapshot)
+        rest = self.order[(self.contested | view.revoking)[self.order]]
+        waits, nowhere, over = self._waiters(pools)
+        sheet.say(nowhere, Verdict.WAIT, words.nowhere)
+        sheet.say(over, Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
+        if not self.contested.any() and not self._fitting(pools, waits):
+            self._say_misfits(sheet, waits, words)
+            return None
+        listed = np.zeros(len(view.waiting), dtype=bool)
+        listed[waits] = listed[rest] = True
+        return _Round(self, pools, place, self.order[listed[self.order]])
+
+    def _could_change(self) -> bool:
+        """Whether anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
+        view = self.view
+        if self.movers.any() or (self.contested.any() and (view.spare_gpus < 0).any()):
+            return True
+        gpus = view.snapshot.jobs.gpus
+        waits = gpus[self.order[view.waiting[self.order]]]
+        return len(waits) > 0 and int(waits.min()) <= self._offered()
+
+    def _say_misfits(self, sheet: Draft, waits: Ints, words: Words) -> None:
+        """None of these fits; in a lane, the first one is in the way of the others."""
+        if self.lanes is None:
+            sheet.say(waits, Verdict.WAIT, words.misfit)
+            return
+        sheet.say(waits, Verdict.WAIT, words.behind)
+        _, first = np.unique(self.lanes[waits], return_index=True)
+        sheet.say(waits[first], Verdict.WAIT, words.misfit)
+
+    def _fitting(self, pools: Pools, waits: Ints) -> bool:
+        """Whether any of these, or the first where it blocks the others, fits what is free."""
+        if len(waits) == 0:
+            return False
+        free = np.where(pools.region >= 0, self.view.spare_gpus, 0)
+        waits = waits[:1] if self.blocking else np.sort(waits)
+        return bool(self.shapes(pools, waits).fitting(pools, free).any())
+
+    def _offered(self) -> int:
+        """GPUs that the round is about, at most."""
+        return int(self.view.free_gpus.sum() + self.view.snapshot.jobs.gpus[self.contested].sum())
+
+    def _waiters(self, pools: Pools) -> tuple[Ints, Ints, Ints]:
+        """Waiting rows that can run, those that no node takes, and those over their array's limit, in order."""
+        rows = self.order[self.view.waiting[self.order]]
+        count = _HEAD if self.blocking else len(rows)
+        while True:
+            head = rows[:count]
+            rows_of_head = np.sort(head)
+            possible = self.shapes(pools, rows_of_head).possible()[np.searchsorted(rows_of_head, head)]
+            able = head[possible]
+            over = over_array_limit(self.view, able)
+            listed = able[~over]
+            reach = int(self.view.snapshot.jobs.gpus[listed].sum()) > self._offered()
+            if reach or count >= len(rows):
+                return listed, head[~possible], able[over]
+            count *= 4
+
+    def shapes(self, pools: Pools, rows: Ints) -> Shapes:
+        """How these rows may lie; asked for again, mostly for the same."""
+        if self._shapes is None or not np.array_equal(self._shapes[0], rows):
+            chosen = None if self.on_type is None else self.on_type[rows]
+            self._shapes = rows, Shapes.of(pools, self.view.snapshot, rows, chosen)
+        return self._shapes[1]
+
+
+class _Round:
+    """One walk down the order and what came of it."""
+
+    def __init__(self, queue: _Queue, pools: Pools, place: str | Placer, order: Ints) -> None:
+        """`order` has the waiting rows that can run and those with a lease."""
+        view = queue.view
+        taking_part = queue.contested.copy()
+        taking_part[order] = True
+        rows = np.flatnonzero(taking_part)
+        at = np.zeros(len(taking_part), dtype=np.int64)
+        at[rows] = np.arange(len(rows))
+        contested = queue.contested[rows]
+        number = np.where(contested, np.cumsum(contested) - 1, -1)
+        self._queue, self._pools, self._order = queue, pools, at[order]
+        jobs = view.snapshot.jobs
+        self.candidates = Candidates(
+            rows, jobs.tenant[rows], jobs.gpus[rows], number, queue.shapes(pools, rows)
+        )
+        self._granting = view.waiting[rows]
+        self._moving = queue.movers[rows]
+        self._lane = np.arange(len(rows)) if queue.lanes is None else queue.lanes[rows]
+        self.granted: dict[int, Sites] = {}
+        self.misfits: list[int] = []
+        self.moved: list[int] = []
+        self._shut: set[int] = set()
+        self.expected = np.ones(len(rows), dtype=bool)
+        self.contest = self._contest(view, placer(place) if isinstance(place, str) else place)
+        self.promised = self.contest.clear_debts()
+
+    def _contest(self, view: View, place: Placer) -> Rivals | NoRivals:
+        rows, contested = self.candidates.rows, self.candidates.contested >= 0
+        if not contested.any():
+            return NoRivals(view, self._pools, place)
+        self.expected = expected_winners(view, self._pools, self.candidates, self._order)
+        rank = np.full(len(rows), len(rows), dtype=np.int64)
+        rank[self._order] = np.arange(len(self._order))
+        losers = ~self.expected[contested]
+        return Rivals(view, self._pools, place, rows[contested], rank[contested], losers)
+
+    def walk(self, turn: Callable[[int], None] | None = None) -> None:
+        """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
+        change = np.flatnonzero((self._granting | self._moving)[self._order])
+        for jobs in _stretches(self._order[: int(change[-1]) + 1 if len(change) else 0]):
+            if self.contest.left <= 0:
+                return
+            self._stretch(self._worth_a_look(jobs), turn)
+
+    def _worth_a_look(self, jobs: Ints) -> Ints:
+        """Without those that will not fit: a look at one costs far more than this does for all."""
+        if self._queue.lanes is not None:  # a job that does not fit has to be met: it shuts its lane
+            return jobs[~self._granting[jobs] | ~np.isin(self._lane[jobs], list(self._shut))]
+        if len(jobs) <= _FEW:
+            return jobs
+        fits = self.candidates.shapes.fitting(self._pools, self.contest.all.gpus)
+        misfit = self._granting[jobs] & ~fits[jobs]
+        self.misfits += jobs[misfit].tolist()
+        return jobs[~misfit]
+
+    def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
+        numbers, lanes = self.candidates.contested[jobs].tolist(), self._lane[jobs].tolist()
+        grants, moves = self._granting[jobs].tolist(), self._moving[jobs].tolist()
+        columns = (jobs.tolist(), numbers, lanes, grants, moves)
+        for ways, job, contested, lane, grant, move in zip(
+            self.candidates.shapes.ways(jobs), *columns, strict=True
+        ):
+            if turn is not None:
+                turn(int(self.candidates.rows[job]))
+            if move:
+                self._move(job, contested, ways)
+            elif contested >= 0:
+                if self.contest.is_open(contested):
+                    self.contest.renew(contested)
+            elif not grant:
+                self.contest.place(ways, evict=False)  # it is on its way back: this room is kept for it
+            elif lane not in self._shut:
+                self._place(job, lane, ways)
+
+    def _place(self, job: int, lane: int, ways: list[Gang]) -> None:
+        sites = self.contest.place(ways)
+        if sites is not None:
+            self.granted[job] = sites
+            return
+        self.misfits.append(job)
+        if self._queue.lanes is not None:
+            self._shut.add(lane)
+
+    def _move(self, job: int, contested: int, ways: list[Gang]) -> None:
+        evict = bool(self._queue.retyped[self.candidates.rows[job]])
+        if not evict:  # a better place among the free ones is worth the way, nobody else's stop is
+            ways = self._elsewhere(job, ways)
+        if self.contest.place(ways, evict) is not None:
+            self.moved.append(contested)
+            self.contest.leave(contested)
+        elif self.contest.is_open(contested):
+            self.contest.renew(contested)
+
+    def _elsewhere(self, job: int, ways: list[Gang]) -> list[Gang]:
+        here = tuple(self._queue.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())
+        return [gang._replace(barred=(*gang.barred, *here)) for gang in ways]
+
+    def places(self) -> Placement:
+        """Where the granted gangs lie."""
+        granted = np.array(list(self.granted), dtype=np.int64)
+        return placed(self.candidates.rows[granted], list(self.granted.values()))
+
+    def say(self, sheet: Draft, words: Words) -> None:
+        """What came of it, and why."""
+        rows, running = self.candidates.rows, self.candidates.contested >= 0
+        if self._shut:
+            behind = self._granting & np.isin(self._lane, list(self._shut))
+            sheet.say(rows[behind], Verdict.WAIT, words.behind)
+        sheet.say(rows[self.misfits], Verdict.WAIT, words.misfit)
+        sheet.say(rows[list(self.granted)], Verdict.GRANT, words.granted)
+        sheet.say(rows[running & self.expected], Verdict.RENEW, words.renewed)
+        contested = rows[running]
+        sheet.say(contested[self.contest.evicted], Verdict.REVOKE, words.revoked)
+        sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
+        moved = [number for number in self.moved if not self.contest.is_open(number)]
+        sheet.say(contested[moved], Verdict.REVOKE, words.moved)
+
+
+def _stranded(view: View) -> Bools:
+    """Expired leases on nodes that take no new work: nobody could use what they would give back."""
+    places = view.lease_places
+    of_use = np.zeros(len(view.waiting), dtype=bool)
+    of_use[places.row[view.snapshot.nodes.usable[places.node]]] = True
+    stranded: Bools = view.expired & ~of_use
+    return stranded
+
+
+def _stretches(order: Ints) -> Iterator[Ints]:
+    first, count = 0, _FIRST_STRETCH
+    while first < len(order):
+        yield order[first : first + count]
+        first, count = first + count, min(2 * count, _LAST_STRETCH)

@@ -1,0 +1,61 @@
+"""Over whom a walk down an order competes: a contest in which jobs may also leave of themselves, or nobody."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurm_fair.policy.contest import Contest
+from slurm_fair.policy.gang import Gang, Pools, Sites
+from slurm_fair.policy.placement import Placer
+from slurm_fair.policy.room import Room
+from slurm_fair.policy.view import View
+
+
+class Rivals(Contest):
+    """Jobs whose lease is over, some of which may be evicted."""
+
+    def leave(self, contested: int) -> None:
+        """It goes elsewhere: its GPUs are free."""
+        if self.is_open(contested):
+            self._evict(contested)
+
+
+class NoRivals:
+    """The same without such jobs: one room, nobody to evict, and far less to prepare."""
+
+    def __init__(self, view: View, pools: Pools, place: Placer) -> None:
+        self._placer, self._sizes = place, pools.size
+        self.free = self.all = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
+        self.left = int(np.maximum(self.free.gpus[pools.region >= 0], 0).sum())
+        self.evicted: list[int] = []
+        self._hopeless: set[Gang] = set()
+
+    def clear_debts(self) -> list[int]:
+        """Nobody could pay them."""
+        return []
+
+    def is_open(self, contested: int) -> bool:
+        """Nobody is contested."""
+        return False
+
+    def renew(self, contested: int) -> None:
+        """Nobody is contested."""
+
+    def leave(self, contested: int) -> None:
+        """Nobody is contested."""
+
+    def place(self, ways: list[Gang], evict: bool = True) -> Sites | None:
+        """Lay a gang in one of its ways; None = fits nowhere."""
+        for gang in ways:
+            sites = None if gang in self._hopeless else self._placer(self.free, gang)
+            if sites is not None:
+                self._claim(gang, sites)
+                return sites
+        self._hopeless.update(ways)
+        return None
+
+    def _claim(self, gang: Gang, sites: Sites) -> None:
+        for node, here in sites:
+            gpus = int(self._sizes[node]) if gang.whole else here
+            self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
+            self.left -= gpus

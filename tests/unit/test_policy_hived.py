@@ -1,0 +1,68 @@
+"""HiveD: what is guaranteed is there when its owner wants it, whole nodes included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slurm_fair_plugins.hived import Hived, cells
+from slurm_fair_plugins.yarn_cs import YarnCs
+from tests.builders import JobSpec, job
+from tests.rounds import Play
+
+TWO_NODES = {"n1": 8, "n2": 8}
+
+
+def small(first: int, count: int, tenant: str, **columns: float) -> list[JobSpec]:
+    """Jobs of one GPU."""
+    return [job(base, tenant=tenant, **columns) for base in range(first, first + count)]
+
+
+def test_the_sharing_anomaly_does_not_happen() -> None:
+    """The paper's motivation: a owns 8 GPUs, but others' fragments leave it no node that is free.
+
+    b fills its own node and borrows a's; a's 8-GPU job gets a whole node as soon as the loans are over.
+    """
+    play = Play(
+        [*small(1, 14, "b"), job(90, gpus=8, tenant="a", submit=1000)],
+        TWO_NODES,
+        weights={"a": 1.0, "b": 1.0},
+    )
+    assert len(play.round(Hived())) == 14
+    assert "90" in play.round(Hived())
+    assert len(play.rounds[-1]) == 9
+    assert play.on["90"] in ({"n1": 8}, {"n2": 8})
+
+
+def test_guaranteed_jobs_are_packed_as_if_loans_were_not_there() -> None:
+    """b's second own job goes beside its first and ends a loan, rather than break the other node."""
+    weights = {"a": 1.0, "b": 1.0, "c": 0.0}
+    play = Play([job(1, tenant="b")], TWO_NODES, weights=weights)
+    play.round(Hived())
+    play.jobs = [*play.jobs, *small(10, 7, "c"), job(2, tenant="b", submit=1500)]
+    play.round(Hived())
+    (home,) = play.on["1"]
+    play.jobs = [*play.jobs, job(3, gpus=4, tenant="b", submit=2000)]
+    play.round(Hived())
+    assert [list(play.on[own]) for own in ("2", "3")] == [[home], [home]]
+
+
+def test_own_cells_are_never_taken_and_loans_only_by_owners() -> None:
+    """All of b's jobs in its own cells stay; c has no cells and cannot take a loan over from b."""
+    weights = {"a": 1.0, "b": 1.0, "c": 0.0}
+    play = Play([*small(1, 16, "b"), job(80, gpus=8, tenant="c", submit=900)], TWO_NODES, weights=weights)
+    play.play(Hived(), 3)
+    assert play.rounds == [{str(base) for base in range(1, 17)}] * 3
+
+
+def test_idle_cells_are_lent_where_a_static_quota_leaves_them_idle() -> None:
+    jobs, weights = small(1, 16, "b"), {"a": 1.0, "b": 1.0}
+    assert len(Play(jobs, TWO_NODES, weights=weights).round(Hived())) == 16
+    assert len(Play(jobs, TWO_NODES, weights=weights).round(YarnCs())) == 8
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cell"), [(1, 1), (2, 2), (3, 4), (5, 8), (8, 8), (9, 16), (16, 16)], ids=str
+)
+def test_a_cell_is_a_power_of_two_and_then_whole_nodes(gpus: int, cell: int) -> None:
+    assert cells(np.array([gpus]), 8).tolist() == [cell]
