@@ -8,18 +8,20 @@ from slurm_fair.model import LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools
 from slurm_fair.policy.view import View
 
+_ACTS = tuple(int(verdict) for verdict in (Verdict.GRANT, Verdict.RENEW, Verdict.REVOKE))
+
 
 def objections(plan: Plan, view: View) -> str:
     """What is wrong with a plan, in one line; empty when it can be. No policy is trusted with more."""
     rows = len(view.snapshot.jobs)
     if len(plan) != rows:
         return f"it has {len(plan)} verdicts for {rows} jobs"
-    granted, renewed, revoked = (plan.verdict == v for v in (Verdict.GRANT, Verdict.RENEW, Verdict.REVOKE))
-    if (granted & ~view.waiting).any():
+    granted, renewed, revoked = (plan.verdict == verdict for verdict in _ACTS)
+    if np.count_nonzero(granted & ~view.waiting):
         return "it grants a job that cannot start now"
-    if ((renewed | revoked) & ~view.expired).any():
+    if np.count_nonzero((renewed | revoked) & ~view.expired):
         return "it ends or renews a lease that is not over"
-    if (revoked & view.pinned_down).any():
+    if np.count_nonzero(revoked & view.pinned_down):
         return "it revokes a job that would lose its work"
     return _misplaced(plan, view, granted, revoked)
 
@@ -27,17 +29,23 @@ def objections(plan: Plan, view: View) -> str:
 def _misplaced(plan: Plan, view: View, granted: Bools, revoked: Bools) -> str:
     jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
     places = plan.places
+    gangs = granted.nonzero()[0]
+    if not len(places) and not len(gangs):
+        return ""
     if len(places) and (places.node.max() >= len(nodes) or places.node.min() < 0 or places.gpus.min() < 1):
         return "it places GPUs on no node"
     given = np.bincount(places.row, places.gpus, minlength=len(jobs)).astype(np.int64)
-    whole_nodes = (jobs.gpus_per_node == 0) & (jobs.nodes <= 1)  # the rest of a last node comes along
-    if (given[~granted] != 0).any() or (given[granted] < jobs.gpus[granted]).any():
+    got, gpus = given[gangs], jobs.gpus[gangs]
+    if got.sum() != given.sum() or (got < gpus).any():
         return "a granted job does not get its whole gang, or another gets GPUs"
-    if (given[granted & ~whole_nodes] != jobs.gpus[granted & ~whole_nodes]).any():
+    whole_nodes = (jobs.gpus_per_node[gangs] == 0) & (jobs.nodes[gangs] <= 1)  # the rest of the last comes along
+    if ((got != gpus) & ~whole_nodes).any():
         return "a granted job gets more than its gang"
-    coming_free = view.lease_places.only(np.flatnonzero(revoked)).per_node(len(nodes))
-    taken = places.per_node(len(nodes))
-    if (taken > view.free_gpus + coming_free).any():
+    available = view.free_gpus
+    if np.count_nonzero(revoked):
+        leases = view.lease_places
+        available = available + leases.take(revoked[leases.row]).per_node(len(nodes))
+    if (places.per_node(len(nodes)) > available).any():
         return "it gives GPUs away that are not free"
     return ""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 
 import numpy as np
 
-from slurm_fair.model import Blocked, JobState, Placement, Plan, Verdict
+from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy.gang import Sites
 from slurm_fair.policy.view import View
@@ -36,51 +36,83 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 }
 
 
+_STATES, _BLOCKS = len(JobState), len(Blocked)
+_OVER = len(LeasePhase)  # a lease that is over, beside the phases and -1 = no lease
+
+
+def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
+    """What is said of a job that no policy has a say in, and of the others until one has spoken."""
+    if lease == _OVER:
+        return Verdict.RENEW, "nobody who is owed more can use its GPUs"
+    if state is JobState.DONE:
+        return Verdict.LEAVE, "it has ended"
+    if state is JobState.SUSPENDED:
+        return Verdict.LEAVE, "it is suspended and keeps its GPUs"
+    if state is JobState.ENDING:
+        return Verdict.LEAVE, "it is ending"
+    if lease == LeasePhase.REVOKING:
+        return Verdict.LEAVE, "it is giving its GPUs back"
+    waits = state is JobState.WAITING
+    if lease == LeasePhase.GRANTED and not (waits and blocked):
+        return Verdict.KEEP, PROMISED
+    if waits and not blocked and lease < 0:
+        return Verdict.WAIT, OTHERS_FIRST
+    if waits:
+        return Verdict.LEAVE, BLOCKED_REASONS[blocked]
+    return (Verdict.KEEP, NOT_OVER) if lease >= 0 else (Verdict.LEAVE, "it runs without a lease")
+
+
+# That of every case there is, so that a draft of a hundred thousand jobs begins with two look-ups.
+_CASES = [_nobodys_choice(*case) for case in product(range(-1, _OVER + 1), JobState, Blocked)]
+_TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _CASES))}
+_VERDICT = np.array([verdict for verdict, _ in _CASES], dtype=np.int8)
+_REASON = np.array([_TEXTS[text] for _, text in _CASES], dtype=np.int64)
+
+
 class Draft:
     """Verdicts and reasons by row; every row has one from the beginning."""
 
     def __init__(self, view: View) -> None:
         """What no policy decides: blocked, ending and leased jobs."""
         jobs = view.snapshot.jobs
-        self._texts: dict[str, int] = {}
-        self._verdict = np.full(len(jobs), Verdict.LEAVE, dtype=np.int8)
-        self._reason = np.zeros(len(jobs), dtype=np.int64)
-        self.say(np.arange(len(jobs)), Verdict.LEAVE, "it runs without a lease")
-        for blocked in np.unique(jobs.blocked[jobs.state == JobState.WAITING]).tolist():
-            kept_back = (jobs.state == JobState.WAITING) & (jobs.blocked == blocked)
-            self.say(kept_back, Verdict.LEAVE, BLOCKED_REASONS[Blocked(blocked)])
-        running = (jobs.state == JobState.RUNNING) & (view.lease_row >= 0)
-        self.say(running, Verdict.KEEP, NOT_OVER)
-        can_start = (jobs.state == JobState.WAITING) & (jobs.blocked == Blocked.NOT_BLOCKED)
-        self.say(view.promised & (can_start | running), Verdict.KEEP, PROMISED)
-        self.say(view.revoking, Verdict.LEAVE, "it is giving its GPUs back")
-        self.say(jobs.state == JobState.ENDING, Verdict.LEAVE, "it is ending")
-        self.say(jobs.state == JobState.SUSPENDED, Verdict.LEAVE, "it is suspended and keeps its GPUs")
-        self.say(jobs.state == JobState.DONE, Verdict.LEAVE, "it has ended")
-        self.say(view.waiting, Verdict.WAIT, OTHERS_FIRST)
-        self.say(view.expired, Verdict.RENEW, "nobody who is owed more can use its GPUs")
+        lease = view.lease_phase
+        if np.count_nonzero(view.expired):
+            lease = np.where(view.expired, _OVER, lease)
+        case = ((lease + 1) * _STATES + jobs.state) * _BLOCKS + jobs.blocked
+        self._texts = _TEXTS.copy()
+        self._verdict, self._reason = _VERDICT[case], _REASON[case]
 
     def say(self, rows: Ints | Bools, verdict: Verdict, reason: str) -> None:
         """This verdict for these rows, for this reason."""
-        self._verdict[rows] = verdict
-        self._reason[rows] = self._texts.setdefault(reason, len(self._texts))
+        if len(rows):
+            self._verdict[rows] = verdict
+            self._reason[rows] = self._texts.setdefault(reason, len(self._texts))
 
     def finish(self, places: Placement, rank: Ints, score: Floats) -> Plan:
         """The plan, with the reasons that it uses."""
         texts = tuple(self._texts)
-        used, reason = np.unique(self._reason, return_inverse=True)
+        used = np.bincount(self._reason, minlength=len(texts)).nonzero()[0]
+        number = np.zeros(len(texts), dtype=np.int64)
+        number[used] = np.arange(len(used))
         return Plan(
             verdict=self._verdict,
-            reason=reason.astype(np.int64),
+            reason=number[self._reason],
             rank=rank,
             score=score,
             places=places,
             reasons=tuple(texts[i] for i in used.tolist()),
         )
 
+    def unchanged(self) -> Plan:
+        """The plan of a round in which there is nothing to decide."""
+        rows = len(self._verdict)
+        return self.finish(Placement.none(), np.full(rows, -1, dtype=np.int64), np.full(rows, np.nan))
+
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
+    if not len(rows):
+        return Placement.none()
     count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())
     row = np.repeat(rows, count)

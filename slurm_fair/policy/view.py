@@ -24,6 +24,11 @@ from slurm_fair.model.columns import Bools, Floats, Ints, find
 
 NO_LEASE = -1
 
+# Plain numbers: a look at an enum's member costs as much as the comparison that it is for.
+_WAITING, _RUNNING = int(JobState.WAITING), int(JobState.RUNNING)
+_NOT_BLOCKED = int(Blocked.NOT_BLOCKED)
+_GRANTED, _LEASED, _REVOKING = int(LeasePhase.GRANTED), int(LeasePhase.RUNNING), int(LeasePhase.REVOKING)
+
 
 # No slots: every join below is made at most once per view and kept in the instance's __dict__.
 @dataclass(frozen=True)
@@ -60,6 +65,12 @@ class View:
         """Row of each job's tenant in the ledger's tenants."""
         rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
         return rows
+
+    @cached_property
+    def leased(self) -> Bools:
+        """Jobs that have a lease."""
+        leased: Bools = self.lease_row >= 0
+        return leased
 
     @cached_property
     def told(self) -> Told:
@@ -99,20 +110,24 @@ class View:
     def waiting(self) -> Bools:
         """Jobs that could be granted a lease now."""
         jobs = self.snapshot.jobs
-        free_to_plan = (jobs.state == JobState.WAITING) & (jobs.blocked == Blocked.NOT_BLOCKED)
-        waiting: Bools = free_to_plan & (self.lease_row == NO_LEASE)
+        waiting: Bools = (jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED) & ~self.leased
         return waiting
 
     @cached_property
     def expired(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
-        runs = self._running_lease & (self.snapshot.jobs.state == JobState.RUNNING)
-        expired: Bools = runs & (self._lease_end <= self.now)
+        leases = self.leases
+        over = (leases.phase == _LEASED) & (leases.end <= self.now)
+        if not np.count_nonzero(over):
+            return np.zeros(len(self.snapshot.jobs), dtype=bool)
+        expired: Bools = over[self.lease_row] & self.leased & (self.snapshot.jobs.state == _RUNNING)
         return expired
 
     @cached_property
     def pinned_down(self) -> Bools:
         """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
+        if not np.count_nonzero(self.expired):
+            return self.expired
         jobs = self.snapshot.jobs
         pinned: Bools = self.expired & ~(jobs.checkpoints & jobs.requeueable)
         return pinned
@@ -143,36 +158,40 @@ class View:
     @cached_property
     def holdings(self) -> Placement:
         """All that managed jobs have or were promised, by row of `snapshot.jobs`."""
-        held = self.snapshot.held
-        return self.lease_places.plus(held.take(self._unleased[held.row]))
+        return self.lease_places.plus(self._held_by(~self.leased & self.snapshot.jobs.holds_gpus))
 
     @cached_property
     def lease_places(self) -> Placement:
         """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
-        held = self.snapshot.held
-        running = self._running_lease | self.revoking
-        return held.take(running[held.row]).plus(self._promised_places)
+        return self._held_by(self._running_lease | self.revoking).plus(self._promised_places)
 
     @cached_property
     def renewals(self) -> Ints:
         """How often each job's lease was renewed, 0 without one."""
-        return np.asarray(self._of_lease(self.leases.renewals, 0), dtype=np.int64)
+        return self._of_lease(self.leases.renewals, 0)
 
     @cached_property
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
-        granted: Bools = self._lease_phase == LeasePhase.GRANTED
+        granted: Bools = self.lease_phase == _GRANTED
         return granted
 
     @cached_property
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
-        revoking: Bools = self._lease_phase == LeasePhase.REVOKING
+        revoking: Bools = self.lease_phase == _REVOKING
         return revoking
 
     @cached_property
+    def lease_phase(self) -> Ints:
+        """Phase of each job's lease, -1 without one."""
+        return self._of_lease(self.leases.phase, NO_LEASE)
+
+    @cached_property
     def _promised_places(self) -> Placement:
-        granted = self.leases.phase == LeasePhase.GRANTED
+        granted = self.leases.phase == _GRANTED
+        if not np.count_nonzero(granted):
+            return Placement.none()
         job_of_lease = find(self.snapshot.jobs.key, self.leases.key)
         by_lease = self.leases.places
         index = {name: node for node, name in enumerate(self.snapshot.nodes.names)}
@@ -182,28 +201,23 @@ class View:
         return placed.renumber(np.where(granted, job_of_lease, -1))
 
     @cached_property
-    def _lease_phase(self) -> Ints:
-        return np.asarray(self._of_lease(self.leases.phase, -1), dtype=np.int64)
-
-    @cached_property
-    def _lease_end(self) -> Floats:
-        return np.asarray(self._of_lease(self.leases.end, np.inf), dtype=np.float64)
-
-    @cached_property
     def _running_lease(self) -> Bools:
-        running: Bools = self._lease_phase == LeasePhase.RUNNING
+        running: Bools = self.lease_phase == _LEASED
         return running
 
-    @cached_property
-    def _unleased(self) -> Bools:
-        unleased: Bools = (self.lease_row == NO_LEASE) & self.snapshot.jobs.holds_gpus
-        return unleased
+    def _held_by(self, jobs: Bools) -> Placement:
+        """What these jobs hold as Slurm says it."""
+        held = self.snapshot.held
+        theirs = jobs[held.row]
+        return held if theirs.all() else held.take(theirs)
 
-    def _of_lease(self, column: Any, default: float) -> Any:
+    def _of_lease(self, column: Ints, default: int) -> Ints:
         row = self.lease_row
         if len(self.leases) == 0:
-            return np.full(len(row), default)
-        return np.where(row >= 0, column[row], default)
+            return np.full(len(row), default, dtype=np.int64)
+        values = column[row].astype(np.int64)
+        values[row < 0] = default
+        return values
 
     def _of_account(self, column: Floats) -> Floats:
         row = self.account_row
@@ -214,9 +228,15 @@ class View:
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
-        rows = self.holdings.row
-        nodes_of_job = np.bincount(rows, minlength=len(of_job))
-        share = -(-of_job[rows] // np.maximum(nodes_of_job[rows], 1))
+        holders, parts = self.holdings.row, self._parts
+        share = -(-of_job[holders] // parts)
         taken = np.bincount(self.holdings.node, weights=share, minlength=len(total))
         spare: Ints = total - taken.astype(np.int64)
         return spare
+
+    @cached_property
+    def _parts(self) -> Ints:
+        """Over how many nodes each of the holdings' jobs lies."""
+        holders = self.holdings.row
+        parts: Ints = np.bincount(holders)[holders]
+        return parts
