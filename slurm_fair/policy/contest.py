@@ -6,10 +6,12 @@ it is evicted only when its GPUs are taken, so nobody stops for nothing.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
+from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer
@@ -38,13 +40,12 @@ class Contest:
         self._stakes = _Stakes(view, pools, rows, np.lexsort((-rank, ~loser)))
         self._hopeless: dict[bool, set[Gang]] = {True: set(), False: set()}  # evicting allowed or not
         self.evicted: list[int] = []
-        spare = (view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
-        self.free = Room(pools, *spare)
+        self.free = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
         self._rooms = [self.free]
-        if loser.any():
+        if np.count_nonzero(loser):
             self._rooms.append(self._room(pools, loser))
         self.likely = self._rooms[-1]
-        if not loser.all():
+        if np.count_nonzero(loser) < len(rows):
             everyone = np.ones(len(rows), dtype=bool)
             loss = Loss(self.likely.gpus, self._stakes.least_per_node(rank, len(pools.size)))
             self._rooms.append(self._room(pools, everyone, loss))
@@ -61,7 +62,10 @@ class Contest:
     def clear_debts(self) -> list[int]:
         """Evict where more was promised than is free: an earlier plan gave these GPUs away; returns them."""
         before = len(self.evicted)
-        for node in np.flatnonzero((self.free.pools.region >= 0) & (self.free.gpus < 0)).tolist():
+        if not self._open:
+            return []
+        indebted = (self.free.gpus < 0) & (self.free.pools.region >= 0)
+        for node in indebted.nonzero()[0].tolist():
             _, cpus, memory_mb = self.free.amounts(node)
             self._make_way(node, (0, cpus, memory_mb))
         return self.evicted[before:]
@@ -148,33 +152,47 @@ class _Stakes:
     def __init__(self, view: View, pools: Pools, rows: Ints, order: Ints) -> None:
         """`order` is that of the jobs on each node."""
         jobs = view.snapshot.jobs
-        contested_of = np.full(len(jobs), -1, dtype=np.int64)
-        contested_of[rows] = np.arange(len(rows))
-        held = view.lease_places.renumber(contested_of)
+        self._order, self._nodes = order, len(pools.size)
+        held = Placement.none()
+        if len(rows):
+            contested_of = np.full(len(jobs), -1, dtype=np.int64)
+            contested_of[rows] = np.arange(len(rows))
+            held = view.lease_places.renumber(contested_of)
         parts = np.bincount(held.row, minlength=len(rows))
         held = held.take(pools.region[held.node] >= 0)
         self._job, self._node = held.row, held.node
         cpus = -(-jobs.cpus[rows[held.row]] // parts[held.row])
         memory_mb = -(-jobs.memory_mb[rows[held.row]] // parts[held.row])
-        self._amounts = (held.gpus, cpus, memory_mb)
-        amounts: list[Amounts] = list(zip(*(column.tolist() for column in self._amounts), strict=True))
-        self._of_job = list(zip(held.node.tolist(), amounts, strict=True))
-        self._job_first = _first(held.row, len(rows))
-        place = np.argsort(order)
-        by_node = np.lexsort((place[held.row], held.node))
-        on_node = (
-            (job, amounts[at]) for job, at in zip(held.row[by_node].tolist(), by_node.tolist(), strict=True)
-        )
-        self._on_node: list[Stake] = list(on_node)
-        self._node_first = _first(held.node[by_node], len(pools.size))
+        self._columns = (held.gpus, cpus, memory_mb)
+
+    @cached_property
+    def _amounts(self) -> list[Amounts]:
+        return list(zip(*(column.tolist() for column in self._columns), strict=True))
+
+    @cached_property
+    def _of_job(self) -> tuple[list[Stake], list[int]]:
+        """All stakes in the order of the jobs, and where those of each job begin."""
+        stakes = list(zip(self._node.tolist(), self._amounts, strict=True))
+        return stakes, _first(self._job, len(self._order))
+
+    @cached_property
+    def _on_node(self) -> tuple[list[Stake], list[int]]:
+        """All stakes in the order of the nodes, and where those of each node begin."""
+        place = np.argsort(self._order)
+        by_node = np.lexsort((place[self._job], self._node))
+        jobs, amounts = self._job[by_node].tolist(), self._amounts
+        stakes = [(job, amounts[at]) for job, at in zip(jobs, by_node.tolist(), strict=True)]
+        return stakes, _first(self._node[by_node], self._nodes)
 
     def of(self, contested: int) -> list[Stake]:
         """(node, what of it) of one job."""
-        return self._of_job[self._job_first[contested] : self._job_first[contested + 1]]
+        stakes, first = self._of_job
+        return stakes[first[contested] : first[contested + 1]]
 
     def on(self, node: int) -> list[Stake]:
         """(job, what it has) on one node."""
-        return self._on_node[self._node_first[node] : self._node_first[node + 1]]
+        stakes, first = self._on_node
+        return stakes[first[node] : first[node + 1]]
 
     def per_node(self, of: Bools, nodes: int) -> tuple[Ints, Ints, Ints]:
         """GPUs, CPUs and memory that these jobs hold on each node."""
@@ -182,7 +200,7 @@ class _Stakes:
         node = self._node[chosen]
         gpus, cpus, memory_mb = (
             np.bincount(node, weights=column[chosen], minlength=nodes).astype(np.int64)
-            for column in self._amounts
+            for column in self._columns
         )
         return gpus, cpus, memory_mb
 

@@ -14,6 +14,7 @@ from slurm_fair.model import Placement, Snapshot
 from slurm_fair.model.columns import Bools, Ints
 
 NOWHERE = -1
+_BITS = 40  # partitions whose members make up one number; with the regions so far it stays below 2^63
 Sites: TypeAlias = list[tuple[int, int]]  # (node, GPUs there)
 
 
@@ -63,25 +64,26 @@ class Pools:
         types = len(snapshot.gpu_types)
         region = _regions(snapshot)
         choices = np.full((len(partitions.names) * (types + 1), max(types, 1)), NOWHERE, dtype=np.int64)
+        of_type = [nodes.gpu_type == gpu_type for gpu_type in range(types)]
         members: list[Bools] = []
-        for partition in np.flatnonzero(partitions.up).tolist():
+        for partition in partitions.up.nonzero()[0].tolist():
             found = 0
             for gpu_type in range(types):
-                inside = partitions.members[partition] & (nodes.gpu_type == gpu_type)
-                if not inside.any():
+                inside = partitions.members[partition] & of_type[gpu_type]
+                if not np.count_nonzero(inside):
                     continue
                 choices[partition * (types + 1) + gpu_type + 1, 0] = len(members)
                 choices[partition * (types + 1), found] = len(members)
                 found += 1
                 members.append(inside)
         inside_all = np.array(members, dtype=bool).reshape(len(members), len(nodes))
-        usable = inside_all & (region >= 0)
+        usable = inside_all & nodes.usable
         return cls(
             size=nodes.gpus,
             region=region,
             nodes=usable,
             regions=_regions_of_pools(region, usable),
-            biggest=np.where(inside_all, nodes.gpus, 0).max(axis=1, initial=0),
+            biggest=(inside_all * nodes.gpus).max(axis=1, initial=0),
             types=types,
             choices=choices,
         )
@@ -102,23 +104,29 @@ class Pools:
 
 def _regions(snapshot: Snapshot) -> Ints:
     """Nodes of one type in the same partitions are one region."""
-    nodes = snapshot.nodes
-    columns = [nodes.gpu_type]
-    for first in range(0, len(snapshot.partitions.names), 62):
-        members = snapshot.partitions.members[first : first + 62].astype(np.int64)
-        columns.append((members << np.arange(len(members))[:, None]).sum(axis=0))
-    order = np.lexsort(columns)
-    changes = np.zeros(len(nodes), dtype=bool)
-    for column in columns:
-        changes[1:] |= np.diff(column[order]) != 0
-    region = np.empty(len(nodes), dtype=np.int64)
-    region[order] = np.cumsum(changes)
-    return np.where(nodes.usable, region, NOWHERE)
+    nodes, members = snapshot.nodes, snapshot.partitions.members
+    region = np.zeros(len(nodes), dtype=np.int64)
+    region = _refined(region, nodes.gpu_type)
+    for first in range(0, len(members), _BITS):
+        some = members[first : first + _BITS].astype(np.int64)
+        region = _refined(region, some[0] if len(some) == 1 else (1 << np.arange(len(some))) @ some)
+    region[~nodes.usable] = NOWHERE
+    return region
+
+
+def _refined(region: Ints, column: Ints) -> Ints:
+    """Regions that differ in this column too; their numbers go up with it."""
+    if len(column) < 2 or column.min() == column.max():
+        return region
+    column = column - column.min()
+    finer: Ints = np.unique(column * (int(region.max()) + 1) + region, return_inverse=True)[1]
+    return finer
 
 
 def _regions_of_pools(region: Ints, nodes: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
     """Of each pool; those that few pools share come first, so that the others stay free for the others."""
-    regions: list[list[int]] = [np.unique(region[mask]).tolist() for mask in nodes]
+    count = int(region.max(initial=NOWHERE)) + 1
+    regions = [np.bincount(region[mask], minlength=count).nonzero()[0].tolist() for mask in nodes]
     shared = Counter(chain.from_iterable(regions))
     return tuple(tuple(sorted(of_pool, key=lambda each: (shared[each], each))) for of_pool in regions)
 
@@ -144,17 +152,24 @@ class Shapes:
         `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes).
         """
         jobs = snapshot.jobs
-        named = np.bincount(snapshot.wanted.row, minlength=len(jobs))[rows]
-        gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
-        nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
+        gpus, per_node, nodes = jobs.gpus[rows], jobs.gpus_per_node[rows], np.maximum(jobs.nodes[rows], 1)
+        named: Ints | int = 0
+        if len(snapshot.wanted):
+            named = np.bincount(snapshot.wanted.row, minlength=len(jobs))[rows]
+            nodes = np.maximum(nodes, named)
         pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
         biggest = np.append(pools.biggest, 0)[pool]
-        share = np.where(per_node > 0, per_node, -(-gpus // nodes))
-        count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
+        count, share = nodes, -(-gpus // nodes)
+        if per_node.any():
+            share = np.where(per_node > 0, per_node, share)
+            count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
         too_big = share > biggest
-        whole = too_big & (per_node == 0) & (biggest > 0)
         # A node without a GPU of the gang would be no part of its place.
-        possible = (pool >= 0) & (whole | (~too_big & (count >= named) & (gpus >= count)))
+        possible = (pool >= 0) & ~too_big & (count >= named) & (gpus >= count)
+        whole = too_big
+        if np.count_nonzero(too_big):
+            whole = too_big & (per_node == 0) & (biggest > 0)
+            possible |= (pool >= 0) & whole
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE),
             np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),
@@ -202,11 +217,13 @@ class Shapes:
         """Jobs whose GPUs would be found among these free ones, CPUs, memory and named nodes aside."""
         fits: Bools = np.zeros(len(self.gpus), dtype=bool)
         having = _having(pools, free)
-        idle = np.where((free == pools.size) & (free > 0), free, 0)
-        wholly_free = np.append((pools.nodes * idle).sum(axis=1), 0)
+        if not having[:, 1].any():
+            return fits
         for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
             enough = having[pool, np.minimum(share, having.shape[1] - 1)] >= count
-            fits = fits | ((pool >= 0) & np.where(whole, wholly_free[pool] >= self.gpus, enough))
+            if np.count_nonzero(whole):
+                enough = np.where(whole, _wholly_free(pools, free)[pool] >= self.gpus, enough)
+            fits |= (pool >= 0) & enough
         return fits
 
 
@@ -223,6 +240,12 @@ def _having(pools: Pools, free: Ints) -> Ints:
         counts[pool] = np.bincount(np.maximum(free[nodes], 0), minlength=most)
     having: Ints = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
     return having
+
+
+def _wholly_free(pools: Pools, free: Ints) -> Ints:
+    """GPUs of the pool's nodes that are free altogether; a last one for no pool."""
+    idle = np.where((free == pools.size) & (free > 0), free, 0)
+    return np.append((pools.nodes * idle).sum(axis=1), 0)
 
 
 def _fewest_nodes_first(pool: Ints, count: Ints, share: Ints, whole: Bools) -> tuple[Ints, Ints, Ints, Bools]:

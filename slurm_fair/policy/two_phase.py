@@ -36,6 +36,8 @@ class Balances:
 
     def charged(self, tenant: Ints, gpu_seconds: Floats) -> Balances:
         """After these grants: what is owed stays (algorithm 1, line 14)."""
+        if not len(tenant):
+            return self
         more = np.bincount(tenant, weights=gpu_seconds, minlength=len(self.had))
         return Balances(self.had + more, self.owed, self.weight)
 
@@ -64,6 +66,8 @@ def first_submit(view: View, rows: Ints) -> Floats:
 
 def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> Ints:
     """Order in which each tenant offers its jobs (algorithm 2): preferred first, then smallest rho, then age."""
+    if len(tenant) < 2:
+        return np.arange(len(tenant))
     return np.lexsort((submit, rho, preference, tenant))
 
 
@@ -73,15 +77,17 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     Equal rho goes to the tenant with less per weight (the limit of rho when nobody is owed anything yet), then
     to the heavier one, then by name.
     """
+    if len(tenant) < 2:
+        return np.arange(len(tenant))
     before = np.cumsum(gpus) - gpus
     first = np.searchsorted(tenant, tenant, side="left")
     had = balances.had[tenant] + lease_seconds * (before - before[first])
     rho = rho_for_choosing(had, balances.owed[tenant])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        per_weight = np.where(balances.weight[tenant] > 0, had / balances.weight[tenant], np.inf)
-    tie = np.empty(len(balances.weight), dtype=np.int64)
-    tie[np.argsort(-balances.weight, kind="stable")] = np.arange(len(tie))
-    order: Ints = np.lexsort((tie[tenant], per_weight, rho))
+    weight = balances.weight[tenant]
+    per_weight = np.full(len(tenant), np.inf)
+    np.divide(had, weight, out=per_weight, where=weight > 0)
+    # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
+    order: Ints = np.lexsort((-weight, per_weight, rho))
     return order
 
 
@@ -89,13 +95,15 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
     """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
     contested = np.zeros(len(view.snapshot.jobs), dtype=bool)
     contested[candidates.rows[candidates.contested >= 0]] = True
-    offered = np.maximum(view.spare_gpus, 0)
     held = view.lease_places.take(contested[view.lease_places.row])
-    offered = np.where(pools.region >= 0, offered + held.per_node(len(offered)), 0)
+    offered = np.where(pools.region >= 0, view.free_gpus + held.per_node(len(pools.region)), 0)
+    wins = np.zeros(len(candidates.rows), dtype=bool)
     numbers = pools.neighbourhoods()
+    if not numbers.any():
+        wins[order] = np.cumsum(candidates.gpus[order]) <= offered.sum()
+        return wins
     group = _neighbourhood(pools, candidates, held, numbers)
     capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offered, minlength=1)
-    wins = np.zeros(len(candidates.rows), dtype=bool)
     for number in np.unique(group):
         picks = order[group[order] == number]
         wins[picks] = np.cumsum(candidates.gpus[picks]) <= capacity[number]

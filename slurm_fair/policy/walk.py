@@ -12,6 +12,7 @@ from slurm_fair.policy.gang import Pools, Shapes, Sites
 
 # Jobs looked at together: small enough that what cannot be granted any more costs next to nothing.
 STRETCH = 2048
+_FIRST_PART = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +44,28 @@ class Walk:
         for first in range(0, len(order), STRETCH):
             if self.contest.left <= 0:
                 return
-            jobs = order[first : first + STRETCH]
-            contested = self.candidates.contested[jobs]
-            self._stretch(jobs[(contested >= 0) | ~self.skipped[self.candidates.tenant[jobs]]])
+            self._stretch(order[first : first + STRETCH])
 
     def _stretch(self, jobs: Ints) -> None:
+        """In growing parts: a gang is worked out only for jobs whose tenant is not skipped by then."""
+        size, contested, tenant = _FIRST_PART, self.candidates.contested, self.candidates.tenant
+        while len(jobs):
+            jobs = jobs[(contested[jobs] >= 0) | ~self.skipped[tenant[jobs]]]
+            self._part(jobs[:size])
+            jobs, size = jobs[size:], 2 * size
+
+    def _part(self, jobs: Ints) -> None:
         contest, skipped = self.contest, self.skipped
+        contested = self.candidates.contested[jobs]
+        ways_of_next = iter(self.candidates.shapes.ways(jobs[contested < 0]))
         tenants = self.candidates.tenant[jobs].tolist()
-        columns = (jobs.tolist(), self.candidates.contested[jobs].tolist(), tenants)
-        for ways, job, contested, tenant in zip(self.candidates.shapes.ways(jobs), *columns, strict=True):
-            if contested >= 0:
-                if contest.is_open(contested):
-                    contest.renew(contested)
-            elif not skipped[tenant]:
+        for job, number, tenant in zip(jobs.tolist(), contested.tolist(), tenants, strict=True):
+            if number >= 0:
+                if contest.is_open(number):
+                    contest.renew(number)
+                continue
+            ways = next(ways_of_next)
+            if not skipped[tenant]:
                 sites = contest.place(ways)
                 if sites is None:
                     skipped[tenant] = True
@@ -69,7 +79,7 @@ class Walk:
         for first in range(0, len(order), STRETCH):
             fits = self.fitting()
             jobs = order[first : first + STRETCH]
-            if not fits.any():
+            if not np.count_nonzero(fits):
                 break
             jobs = jobs[fits[jobs]]
             for job, ways in zip(jobs.tolist(), self.candidates.shapes.ways(jobs), strict=True):
