@@ -78,15 +78,18 @@ class Astraea:
 
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
-        sheet, pools = Draft(view), Pools.of(view.snapshot)
+        sheet = Draft(view)
+        if not np.count_nonzero(view.waiting | view.expired):
+            return sheet.unchanged()
+        pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
         candidates = _candidates(view, pools, settled)
         deadlines = Deadlines.of(view, candidates.rows, self.urgent)
         offers = self._offers(view, candidates, deadlines, sheet)
         balances = Balances.of(view, self.choose_share)
-        balances = balances.charged(*_charges(view, np.flatnonzero(settled)))
+        balances = balances.charged(*_charges(view, settled.nonzero()[0]))
         order = _picks(view, balances, candidates, offers)
-        expected = expected_winners(view, pools, candidates, order)
+        expected = _expected(view, pools, candidates, order)
         contest = _contest(view, pools, placer(self.placement), candidates, order, expected)
         walk = Walk(candidates, pools, contest)
         promised = contest.clear_debts()
@@ -107,7 +110,8 @@ class Astraea:
         offers = by_tenant(candidates.tenant, preference, need, first_submit(view, rows))
         nowhere = (candidates.contested < 0) & ~candidates.shapes.possible()
         sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
-        offers = offers[~nowhere[offers]]
+        if np.count_nonzero(nowhere):
+            offers = offers[~nowhere[offers]]
         over = over_array_limit(view, rows[offers])
         sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
         return offers[~over]
@@ -175,6 +179,8 @@ def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
 
 def _settled(view: View, pools: Pools, sheet: Draft) -> Bools:
     """Expired leases that are renewed whatever the others are owed."""
+    if not np.count_nonzero(view.expired):
+        return view.expired
     places = view.lease_places
     of_use = np.zeros(len(view.snapshot.jobs), dtype=bool)
     of_use[places.row[pools.region[places.node] >= 0]] = True
@@ -187,7 +193,7 @@ def _settled(view: View, pools: Pools, sheet: Draft) -> Bools:
 
 def _candidates(view: View, pools: Pools, settled: Bools) -> Candidates:
     jobs, contested = view.snapshot.jobs, view.expired & ~settled
-    rows = np.flatnonzero(view.waiting | contested)
+    rows = (view.waiting | contested).nonzero()[0]
     place = np.where(contested[rows], np.cumsum(contested[rows]) - 1, -1)
     return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], place, Shapes.of(pools, view.snapshot, rows))
 
@@ -205,6 +211,13 @@ def _picks(view: View, balances: Balances, candidates: Candidates, offers: Ints)
     return picks
 
 
+def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
+    """Whose lease is likely to be renewed."""
+    if candidates.contested.max(initial=-1) < 0:
+        return np.zeros(len(candidates.rows), dtype=bool)
+    return expected_winners(view, pools, candidates, order)
+
+
 def _contest(
     view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
 ) -> Contest:
@@ -217,8 +230,10 @@ def _contest(
 def _left_over(view: View, balances: Balances, walk: Walk, offers: Ints) -> Ints:
     """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
     candidates = walk.candidates
-    out = (candidates.contested >= 0) | ~walk.fitting()
+    out = candidates.contested >= 0
     out[list(walk.granted)] = True
+    if not out[offers].all():
+        out |= ~walk.fitting()
     if out[offers].all():
         return offers[:0]
     served = candidates.contested >= 0
@@ -233,17 +248,19 @@ def _say(
 ) -> None:
     candidates = walk.candidates
     rows, running = candidates.rows, candidates.contested >= 0
-    waits = order[~running[order]]
-    sheet.say(rows[waits[walk.skipped[candidates.tenant[waits]]]], Verdict.WAIT, TENANT_SKIPPED)
-    sheet.say(rows[walk.misfits], Verdict.WAIT, MISFIT)
+    if np.count_nonzero(walk.skipped):
+        waits = order[~running[order]]
+        sheet.say(rows[waits[walk.skipped[candidates.tenant[waits]]]], Verdict.WAIT, TENANT_SKIPPED)
+        sheet.say(rows[walk.misfits], Verdict.WAIT, MISFIT)
     sheet.say(rows[list(walk.granted)], Verdict.GRANT, OWED_MOST)
     sheet.say(rows[filled], Verdict.GRANT, FILLS)
     sheet.say(rows[running & expected], Verdict.RENEW, STILL_OWED)
-    contested = rows[running]
-    evicted, likely = contested[walk.contest.evicted], expected[running][walk.contest.evicted]
-    sheet.say(evicted[~likely], Verdict.REVOKE, OTHERS_FIRST)
-    sheet.say(evicted[likely], Verdict.REVOKE, NODE_NEEDED)
-    sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
+    if walk.contest.evicted:
+        contested = rows[running]
+        evicted, likely = contested[walk.contest.evicted], expected[running][walk.contest.evicted]
+        sheet.say(evicted[~likely], Verdict.REVOKE, OTHERS_FIRST)
+        sheet.say(evicted[likely], Verdict.REVOKE, NODE_NEEDED)
+        sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
 def _finished(view: View, sheet: Draft, walk: Walk, order: Ints) -> Plan:

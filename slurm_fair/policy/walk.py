@@ -39,8 +39,11 @@ class Walk:
         """Algorithm 1: a tenant whose next gang does not fit gets no more gangs placed in this round.
 
         Its own running jobs are still renewed when their turn comes: renewing needs no place to be found, and a
-        gang that cannot start would otherwise cost its tenant the GPUs that it has.
+        gang that cannot start would otherwise cost its tenant the GPUs that it has. After the last job that waits
+        nobody could take theirs any more.
         """
+        waits = (self.candidates.contested[order] < 0).nonzero()[0]
+        order = order[: waits[-1] + 1] if len(waits) else order[:0]
         for first in range(0, len(order), STRETCH):
             if self.contest.left <= 0:
                 return
