@@ -194,7 +194,8 @@ def _settled(view: View, pools: Pools, sheet: Draft) -> Bools:
 def _candidates(view: View, pools: Pools, settled: Bools) -> Candidates:
     jobs, contested = view.snapshot.jobs, view.expired & ~settled
     rows = (view.waiting | contested).nonzero()[0]
-    place = np.where(contested[rows], np.cumsum(contested[rows]) - 1, -1)
+    runs = contested[rows]
+    place = np.where(runs, runs.cumsum() - 1, -1)
     return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], place, Shapes.of(pools, view.snapshot, rows))
 
 

@@ -42,19 +42,20 @@ class Contest:
         self.evicted: list[int] = []
         self.free = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
         self._rooms = [self.free]
-        if np.count_nonzero(loser):
+        losers = np.count_nonzero(loser)
+        if losers:
             self._rooms.append(self._room(pools, loser))
         self.likely = self._rooms[-1]
-        if np.count_nonzero(loser) < len(rows):
+        if losers < len(rows):
             everyone = np.ones(len(rows), dtype=bool)
-            loss = Loss(self.likely.gpus, self._stakes.least_per_node(rank, len(pools.size)))
+            loss = Loss(self.likely.gpus, self._stakes.least_per_node(rank))
             self._rooms.append(self._room(pools, everyone, loss))
         self.all = self._rooms[-1]
         usable = pools.region >= 0
         self.left = int(np.maximum(self.all.gpus[usable], 0).sum())
 
     def _room(self, pools: Pools, of: Bools, loss: Loss | None = None) -> Room:
-        held = self._stakes.per_node(of, len(pools.size))
+        held = self._stakes.per_node(of)
         free = (self.free.gpus, self.free.cpus, self.free.memory_mb)
         gpus, cpus, memory_mb = (have + more for have, more in zip(free, held, strict=True))
         return Room(pools, gpus, cpus, memory_mb, loss)
@@ -151,38 +152,42 @@ class _Stakes:
 
     def __init__(self, view: View, pools: Pools, rows: Ints, order: Ints) -> None:
         """`order` is that of the jobs on each node."""
-        jobs = view.snapshot.jobs
-        self._order, self._nodes = order, len(pools.size)
-        held = Placement.none()
-        if len(rows):
-            contested_of = np.full(len(jobs), -1, dtype=np.int64)
-            contested_of[rows] = np.arange(len(rows))
-            held = view.lease_places.renumber(contested_of)
+        self._view, self._region = view, pools.region
+        self._rows, self._order = rows, order
+
+    @cached_property
+    def _held(self) -> tuple[Placement, tuple[Ints, Ints, Ints]]:
+        """By contested job and usable node, and the GPUs, CPUs and memory there."""
+        jobs, rows = self._view.snapshot.jobs, self._rows
+        contested_of = np.full(len(jobs), -1, dtype=np.int64)
+        contested_of[rows] = np.arange(len(rows))
+        held = self._view.lease_places.renumber(contested_of)
         parts = np.bincount(held.row, minlength=len(rows))
-        held = held.take(pools.region[held.node] >= 0)
-        self._job, self._node = held.row, held.node
+        held = held.take(self._region[held.node] >= 0)
         cpus = -(-jobs.cpus[rows[held.row]] // parts[held.row])
         memory_mb = -(-jobs.memory_mb[rows[held.row]] // parts[held.row])
-        self._columns = (held.gpus, cpus, memory_mb)
+        return held, (held.gpus, cpus, memory_mb)
 
     @cached_property
     def _amounts(self) -> list[Amounts]:
-        return list(zip(*(column.tolist() for column in self._columns), strict=True))
+        return list(zip(*(column.tolist() for column in self._held[1]), strict=True))
 
     @cached_property
     def _of_job(self) -> tuple[list[Stake], list[int]]:
         """All stakes in the order of the jobs, and where those of each job begin."""
-        stakes = list(zip(self._node.tolist(), self._amounts, strict=True))
-        return stakes, _first(self._job, len(self._order))
+        held = self._held[0]
+        stakes = list(zip(held.node.tolist(), self._amounts, strict=True))
+        return stakes, _first(held.row, len(self._rows))
 
     @cached_property
     def _on_node(self) -> tuple[list[Stake], list[int]]:
         """All stakes in the order of the nodes, and where those of each node begin."""
+        held, amounts = self._held[0], self._amounts
         place = np.argsort(self._order)
-        by_node = np.lexsort((place[self._job], self._node))
-        jobs, amounts = self._job[by_node].tolist(), self._amounts
+        by_node = np.lexsort((place[held.row], held.node))
+        jobs = held.row[by_node].tolist()
         stakes = [(job, amounts[at]) for job, at in zip(jobs, by_node.tolist(), strict=True)]
-        return stakes, _first(self._node[by_node], self._nodes)
+        return stakes, _first(held.node[by_node], len(self._region))
 
     def of(self, contested: int) -> list[Stake]:
         """(node, what of it) of one job."""
@@ -194,20 +199,21 @@ class _Stakes:
         stakes, first = self._on_node
         return stakes[first[node] : first[node + 1]]
 
-    def per_node(self, of: Bools, nodes: int) -> tuple[Ints, Ints, Ints]:
+    def per_node(self, of: Bools) -> tuple[Ints, Ints, Ints]:
         """GPUs, CPUs and memory that these jobs hold on each node."""
-        chosen = of[self._job]
-        node = self._node[chosen]
+        held, columns = self._held
+        chosen = of[held.row].nonzero()[0]
+        node, nodes = held.node[chosen], len(self._region)
         gpus, cpus, memory_mb = (
-            np.bincount(node, weights=column[chosen], minlength=nodes).astype(np.int64)
-            for column in self._columns
+            np.bincount(node, weights=column[chosen], minlength=nodes).astype(np.int64) for column in columns
         )
         return gpus, cpus, memory_mb
 
-    def least_per_node(self, of_job: Ints, nodes: int) -> Ints:
+    def least_per_node(self, of_job: Ints) -> Ints:
         """The least of a number of the jobs on each node; more than any where there are none."""
-        least = np.full(nodes, of_job.max(initial=-1) + 1, dtype=np.int64)
-        np.minimum.at(least, self._node, of_job[self._job])
+        held = self._held[0]
+        least = np.full(len(self._region), of_job.max(initial=-1) + 1, dtype=np.int64)
+        np.minimum.at(least, held.node, of_job[held.row])
         return least
 
 

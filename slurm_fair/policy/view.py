@@ -57,8 +57,11 @@ class View:
     @cached_property
     def tenant_account(self) -> Ints:
         """Row of each of the snapshot's tenants in the ledger's tenants, -1 when it has not met it."""
-        known = {name: row for row, name in enumerate(self.ledger.tenants.names)}
-        return np.array([known.get(name, -1) for name in self.snapshot.tenants.names], dtype=np.int64)
+        seen, met = self.snapshot.tenants.names, self.ledger.tenants.names
+        if seen == met:
+            return np.arange(len(seen))
+        known = {name: row for row, name in enumerate(met)}
+        return np.array([known.get(name, -1) for name in seen], dtype=np.int64)
 
     @cached_property
     def tenant_row(self) -> Ints:
