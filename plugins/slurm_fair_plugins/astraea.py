@@ -84,8 +84,9 @@ class Astraea:
         pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
         candidates = _candidates(view, pools, settled)
+        rho = job_rho(view, candidates.rows)
         deadlines = Deadlines.of(view, candidates.rows, self.urgent)
-        offers = self._offers(view, candidates, deadlines, sheet)
+        offers = self._offers(view, candidates, rho, deadlines, sheet)
         balances = Balances.of(view, self.choose_share)
         balances = balances.charged(*_charges(view, settled.nonzero()[0]))
         order = _picks(view, balances, candidates, offers)
@@ -98,23 +99,29 @@ class Astraea:
         _say(sheet, walk, order, expected, filled, promised)
         if deadlines is not None:
             deadlines.say(sheet, walk)
-        return _finished(view, sheet, walk, order)
+        return _finished(view, sheet, walk, order, rho)
 
-    def _offers(self, view: View, candidates: Candidates, deadlines: Deadlines | None, sheet: Draft) -> Ints:
+    def _offers(
+        self, view: View, candidates: Candidates, rho: Floats, deadlines: Deadlines | None, sheet: Draft
+    ) -> Ints:
         """Every tenant's jobs in its own order (algorithm 2), without those that cannot run."""
         rows = candidates.rows
-        preference, need = self._preference(view, rows), job_rho(view, rows)
-        if deadlines is not None:
-            preference[deadlines.urgent] = URGENT
-            need = np.where(deadlines.urgent, deadlines.spare, need)  # among these the least time to spare
-        offers = by_tenant(candidates.tenant, preference, need, first_submit(view, rows))
+        offers = np.arange(len(rows))
+        if len(rows) > 1:
+            preference, need = self._preference(view, rows), rho
+            if deadlines is not None:
+                preference[deadlines.urgent] = URGENT
+                need = np.where(deadlines.urgent, deadlines.spare, rho)  # among these the least time to spare
+            offers = by_tenant(candidates.tenant, preference, need, first_submit(view, rows))
         nowhere = (candidates.contested < 0) & ~candidates.shapes.possible()
-        sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
         if np.count_nonzero(nowhere):
+            sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
             offers = offers[~nowhere[offers]]
         over = over_array_limit(view, rows[offers])
-        sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
-        return offers[~over]
+        if np.count_nonzero(over):
+            sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
+            offers = offers[~over]
+        return offers
 
     def _preference(self, view: View, rows: Ints) -> Ints:
         preference = np.full(len(rows), OTHER, dtype=np.int64)
@@ -264,13 +271,16 @@ def _say(
         sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
-def _finished(view: View, sheet: Draft, walk: Walk, order: Ints) -> Plan:
+def _finished(view: View, sheet: Draft, walk: Walk, order: Ints, rho: Floats) -> Plan:
     rows = walk.candidates.rows
     rank = np.full(len(view.snapshot.jobs), -1, dtype=np.int64)
     rank[rows[order]] = np.arange(len(order))
     score = np.full(len(rank), np.nan)
-    considered = np.flatnonzero(view.waiting | view.expired)
-    score[considered] = job_rho(view, considered)
+    score[rows] = rho
+    settled = view.expired.copy()
+    settled[rows] = False
+    if np.count_nonzero(settled):
+        score[settled] = job_rho(view, settled.nonzero()[0])
     granted = np.array(list(walk.granted), dtype=np.int64)
     places = placed(rows[granted], list(walk.granted.values()))
     return sheet.finish(places, rank, score)

@@ -51,6 +51,9 @@ INACTIVE = (
     Blocked.IMPOSSIBLE,
     Blocked.SHAPE,
 )
+_WAITING, _RUNNING, _SUSPENDED, _DONE = (
+    int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.SUSPENDED, JobState.DONE)
+)
 _IS_INACTIVE = np.isin(np.arange(max(Blocked) + 1), INACTIVE)
 
 
@@ -97,15 +100,15 @@ class JobTable(Columns):
     @property
     def active(self) -> Bools:
         """Jobs that claim a share now."""
-        claims: Bools = self.state != JobState.DONE
+        claims: Bools = self.state != _DONE
         if self.blocked.any():
-            claims &= ~((self.state == JobState.WAITING) & _IS_INACTIVE[self.blocked])
+            claims &= ~((self.state == _WAITING) & _IS_INACTIVE[self.blocked])
         return claims
 
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        holds: Bools = (self.state >= JobState.RUNNING) & (self.state <= JobState.SUSPENDED)
+        holds: Bools = (self.state >= _RUNNING) & (self.state <= _SUSPENDED)
         return holds
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,19 +28,18 @@ class Room:
 
     Invariant: a usable node with f > 0 free GPUs stands in stack f of its region at least once. Entries
     whose node has moved on are stale and are dropped when they are met, so every change costs one push.
-    The stacks are made when they are first asked for; changes before that are kept until then, since the
-    order of the changes tells equal nodes apart.
+    What stood in a stack at first is put under what came since when the stack is first asked for.
     """
 
     __slots__ = (
         "_at_first",
         "_cpus",
-        "_early",
         "_gpus",
         "_memory",
         "_region",
         "_sizes",
-        "_stacked",
+        "_stacks",
+        "_whole",
         "cpus",
         "gpus",
         "loss",
@@ -62,23 +60,18 @@ class Room:
         self._region: list[int] = pools.region.tolist()
         self._sizes: list[int] = pools.size.tolist()
         self._at_first = gpus
-        self._early: list[tuple[int, int]] = []  # (node, free GPUs) of the changes before there were stacks
-        self._stacked: list[list[list[int]]] | None = None
-
-    @property
-    def _stacks(self) -> list[list[list[int]]]:
-        if self._stacked is None:
-            self._stacked = self._stack()
-        return self._stacked
-
-    def _stack(self) -> list[list[list[int]]]:
-        regions, most = int(self.pools.region.max(initial=-1)) + 1, int(self.pools.size.max(initial=0))
+        regions, most = int(pools.region.max(initial=-1)) + 1, int(pools.size.max(initial=0))
         # One spare region at the end: region -1 (unusable nodes) lands there and is never searched.
-        stacks: list[list[list[int]]] = [[[] for _ in range(most + 1)] for _ in range(regions + 1)]
-        nodes = ((self.pools.region >= 0) & (self._at_first > 0)).nonzero()[0][::-1]
-        for node, free in chain(zip(nodes.tolist(), self._at_first[nodes].tolist(), strict=True), self._early):
-            stacks[self._region[node]][free].append(node)
-        return stacks
+        self._stacks: list[list[list[int]]] = [[[] for _ in range(most + 1)] for _ in range(regions + 1)]
+        self._whole: set[tuple[int, int]] = set()  # stacks that have what stood there at first
+
+    def _stack(self, region: int, free: int) -> list[int]:
+        stack = self._stacks[region][free]
+        if (region, free) not in self._whole:
+            self._whole.add((region, free))
+            at_first = (self._at_first == free) & (self.pools.region == region)
+            stack[:0] = at_first.nonzero()[0][::-1].tolist()
+        return stack
 
     def add(self, node: int, gpus: int, cpus: int, memory_mb: int) -> None:
         """Give back to a node, or take from it with negative numbers."""
@@ -86,10 +79,8 @@ class Room:
         self._gpus[node] = free
         self._cpus[node] += cpus
         self._memory[node] += memory_mb
-        if free > 0 and self._stacked is not None:
-            self._stacked[self._region[node]][free].append(node)
-        elif free > 0:
-            self._early.append((node, free))
+        if free > 0:
+            self._stacks[self._region[node]][free].append(node)
 
     def amounts(self, node: int) -> Amounts:
         """What one node has free."""
@@ -104,11 +95,11 @@ class Room:
 
         A single node also has its CPUs and memory; several may not.
         """
-        stacks, regions, count = self._stacks, self.pools.regions[gang.pool], gang.nodes
+        regions, count = self.pools.regions[gang.pool], gang.nodes
         found: list[int] = []
-        for free in range(gang.share, len(stacks[0])):
+        for free in range(gang.share, len(self._stacks[0])):
             for region in regions:
-                stack = stacks[region][free]
+                stack = self._stack(region, free)
                 if not stack:
                     continue
                 if count > 1:
@@ -121,12 +112,11 @@ class Room:
 
     def whole(self, gang: Gang) -> list[int] | None:
         """The fewest nodes that are free altogether and together have the gang's GPUs."""
-        stacks = self._stacks
         found: list[int] = []
         missing = gang.gpus
-        for free in range(len(stacks[0]) - 1, 0, -1):
+        for free in range(len(self._stacks[0]) - 1, 0, -1):
             for region in self.pools.regions[gang.pool]:
-                idle = self._tops(stacks[region][free], free, -(-missing // free), idle_only=True)
+                idle = self._tops(self._stack(region, free), free, -(-missing // free), idle_only=True)
                 found += idle
                 missing -= free * len(idle)
                 if missing <= 0:

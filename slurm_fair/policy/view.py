@@ -161,6 +161,8 @@ class View:
     @cached_property
     def holdings(self) -> Placement:
         """All that managed jobs have or were promised, by row of `snapshot.jobs`."""
+        if self.lease_places is self.snapshot.held:
+            return self.lease_places
         return self.lease_places.plus(self._held_by(~self.leased & self.snapshot.jobs.holds_gpus))
 
     @cached_property
