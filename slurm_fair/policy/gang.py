@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import Placement, Snapshot
+from slurm_fair.model import NodeTable, PartitionTable, Placement, Snapshot
 from slurm_fair.model.columns import Bools, Ints
 
 NOWHERE = -1
@@ -59,7 +59,18 @@ class Pools:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Pools:
-        """The pools of all partitions that are up."""
+        """The pools of all partitions that are up; those of the same tables as the last time are at hand."""
+        global _last
+        if _last is not None:
+            nodes, partitions, types, pools = _last
+            if nodes is snapshot.nodes and partitions is snapshot.partitions and types == snapshot.gpu_types:
+                return pools
+        pools = cls._made(snapshot)
+        _last = snapshot.nodes, snapshot.partitions, snapshot.gpu_types, pools
+        return pools
+
+    @classmethod
+    def _made(cls, snapshot: Snapshot) -> Pools:
         nodes, partitions = snapshot.nodes, snapshot.partitions
         types = len(snapshot.gpu_types)
         region = _regions(snapshot)
@@ -100,6 +111,11 @@ class Pools:
             together = number[list(regions)]
             number[np.isin(number, together)] = together.min(initial=0)
         return number
+
+
+# Tables never change, so pools follow from which ones they are. Only the last ones: a look at the same machines
+# often shows the very tables of the look before.
+_last: tuple[NodeTable, PartitionTable, tuple[str, ...], Pools] | None = None
 
 
 def _regions(snapshot: Snapshot) -> Ints:
@@ -160,16 +176,13 @@ class Shapes:
         pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
         biggest = np.append(pools.biggest, 0)[pool]
         count, share = nodes, -(-gpus // nodes)
-        if per_node.any():
+        if np.count_nonzero(per_node):
             share = np.where(per_node > 0, per_node, share)
             count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
         too_big = share > biggest
+        whole = too_big & (per_node == 0) & (biggest > 0)
         # A node without a GPU of the gang would be no part of its place.
-        possible = (pool >= 0) & ~too_big & (count >= named) & (gpus >= count)
-        whole = too_big
-        if np.count_nonzero(too_big):
-            whole = too_big & (per_node == 0) & (biggest > 0)
-            possible |= (pool >= 0) & whole
+        possible = (pool >= 0) & (whole | (~too_big & (count >= named) & (gpus >= count)))
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE),
             np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),
