@@ -99,7 +99,7 @@ class Astraea:
         _say(sheet, walk, order, expected, filled, promised)
         if deadlines is not None:
             deadlines.say(sheet, walk)
-        return _finished(view, sheet, walk, order, rho)
+        return _finished(sheet, walk, order, _scores(view, candidates.rows, rho, settled))
 
     def _offers(
         self, view: View, candidates: Candidates, rho: Floats, deadlines: Deadlines | None, sheet: Draft
@@ -271,16 +271,19 @@ def _say(
         sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
-def _finished(view: View, sheet: Draft, walk: Walk, order: Ints, rho: Floats) -> Plan:
-    rows = walk.candidates.rows
-    rank = np.full(len(view.snapshot.jobs), -1, dtype=np.int64)
-    rank[rows[order]] = np.arange(len(order))
-    score = np.full(len(rank), np.nan)
+def _scores(view: View, rows: Ints, rho: Floats, settled: Bools) -> Floats:
+    """The rho of the candidates, and of those whose renewal was settled before."""
+    score = np.full(len(settled), np.nan)
     score[rows] = rho
-    settled = view.expired.copy()
-    settled[rows] = False
     if np.count_nonzero(settled):
         score[settled] = job_rho(view, settled.nonzero()[0])
+    return score
+
+
+def _finished(sheet: Draft, walk: Walk, order: Ints, score: Floats) -> Plan:
+    rows = walk.candidates.rows
+    rank = np.full(len(score), -1, dtype=np.int64)
+    rank[rows[order]] = np.arange(len(order))
     granted = np.array(list(walk.granted), dtype=np.int64)
     places = placed(rows[granted], list(walk.granted.values()))
     return sheet.finish(places, rank, score)

@@ -32,33 +32,52 @@ class Contest:
         self, view: View, pools: Pools, placer: Placer, rows: Ints, rank: Ints, loser: Bools
     ) -> None:
         """`rows` are contested jobs, `rank` their places in the order of deservingness."""
-        self._placer = placer
+        self._placer, self._pools = placer, pools
         self._sizes = pools.size
+        self._rank, self._losers = rank, loser
         self._loser: list[bool] = loser.tolist()
         self._open = [True] * len(rows)  # neither renewed nor evicted yet
         # Whom to evict first: likely losers, then those owed least.
         self._stakes = _Stakes(view, pools, rows, np.lexsort((-rank, ~loser)))
         self._hopeless: dict[bool, set[Gang]] = {True: set(), False: set()}  # evicting allowed or not
+        self._left = 0
         self.evicted: list[int] = []
         self.free = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
-        self._rooms = [self.free]
-        losers = np.count_nonzero(loser)
-        if losers:
-            self._rooms.append(self._room(pools, loser))
-        self.likely = self._rooms[-1]
-        if losers < len(rows):
-            everyone = np.ones(len(rows), dtype=bool)
-            loss = Loss(self.likely.gpus, self._stakes.least_per_node(rank))
-            self._rooms.append(self._room(pools, everyone, loss))
-        self.all = self._rooms[-1]
-        usable = pools.region >= 0
-        self.left = int(np.maximum(self.all.gpus[usable], 0).sum())
 
-    def _room(self, pools: Pools, of: Bools, loss: Loss | None = None) -> Room:
+    @cached_property
+    def _rooms(self) -> list[Room]:
+        """Made before the first GPUs change hands; in many rounds none do."""
+        rooms = [self.free]
+        losers = np.count_nonzero(self._losers)
+        if losers:
+            rooms.append(self._room(self._losers))
+        if losers < len(self._losers):
+            everyone = np.ones(len(self._losers), dtype=bool)
+            loss = Loss(rooms[-1].gpus, self._stakes.least_per_node(self._rank))
+            rooms.append(self._room(everyone, loss))
+        self._left = int(np.maximum(rooms[-1].gpus[self._pools.region >= 0], 0).sum())
+        return rooms
+
+    def _room(self, of: Bools, loss: Loss | None = None) -> Room:
         held = self._stakes.per_node(of)
         free = (self.free.gpus, self.free.cpus, self.free.memory_mb)
         gpus, cpus, memory_mb = (have + more for have, more in zip(free, held, strict=True))
-        return Room(pools, gpus, cpus, memory_mb, loss)
+        return Room(self._pools, gpus, cpus, memory_mb, loss)
+
+    @cached_property
+    def likely(self) -> Room:
+        """Free ones and those of likely losers."""
+        return self._rooms[1 if True in self._loser else 0]
+
+    @property
+    def all(self) -> Room:
+        """Whatever may still be had."""
+        return self._rooms[-1]
+
+    @property
+    def left(self) -> int:
+        """GPUs that may still be had."""
+        return self._left if self._rooms else 0
 
     def clear_debts(self) -> list[int]:
         """Evict where more was promised than is free: an earlier plan gave these GPUs away; returns them."""
@@ -78,11 +97,11 @@ class Contest:
     def renew(self, contested: int) -> None:
         """From now on nobody may evict it."""
         self._open[contested] = False
+        rooms = [room for room in self._rooms[1:] if room is not self.likely or self._loser[contested]]
         for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
-            for room in self._rooms[1:]:
-                if room is not self.likely or self._loser[contested]:
-                    room.add(node, -gpus, -cpus, -memory_mb)
-            self.left -= gpus
+            for room in rooms:
+                room.add(node, -gpus, -cpus, -memory_mb)
+            self._left -= gpus
 
     def place(self, ways: list[Gang], evict: bool = True) -> Sites | None:
         """Lay a gang in one of its ways where it harms least, evicting whom it must; None = fits nowhere."""
@@ -106,7 +125,7 @@ class Contest:
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
             for room in self._rooms:
                 room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
-            self.left -= gpus
+            self._left -= gpus
 
     def _make_way(self, node: int, need: Amounts) -> None:
         """Evict likely losers and then those owed least, and none that is not needed."""
@@ -128,10 +147,12 @@ class Contest:
     def _evict(self, contested: int) -> None:
         self._open[contested] = False
         self.evicted.append(contested)
+        rooms = [self.free, self.likely]
+        if self._loser[contested] or self.likely is self.free:
+            rooms = [self.free]
         for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
-            self.free.add(node, gpus, cpus, memory_mb)
-            if self.likely is not self.free and not self._loser[contested]:
-                self.likely.add(node, gpus, cpus, memory_mb)
+            for room in rooms:
+                room.add(node, gpus, cpus, memory_mb)
 
 
 def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:

@@ -53,7 +53,7 @@ class Pools:
     region: Ints  # of each node, -1 = it cannot start work now
     nodes: NDArray[np.bool_]  # [pool, node], usable ones only
     regions: tuple[tuple[int, ...], ...]  # of each pool
-    biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker
+    biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker; 0 for no pool
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
 
@@ -94,7 +94,7 @@ class Pools:
             region=region,
             nodes=usable,
             regions=_regions_of_pools(region, usable),
-            biggest=(inside_all * nodes.gpus).max(axis=1, initial=0),
+            biggest=np.append((inside_all * nodes.gpus).max(axis=1, initial=0), 0),
             types=types,
             choices=choices,
         )
@@ -174,15 +174,18 @@ class Shapes:
             named = np.bincount(snapshot.wanted.row, minlength=len(jobs))[rows]
             nodes = np.maximum(nodes, named)
         pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
-        biggest = np.append(pools.biggest, 0)[pool]
+        biggest = pools.biggest[pool]
         count, share = nodes, -(-gpus // nodes)
         if np.count_nonzero(per_node):
             share = np.where(per_node > 0, per_node, share)
             count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
         too_big = share > biggest
-        whole = too_big & (per_node == 0) & (biggest > 0)
         # A node without a GPU of the gang would be no part of its place.
-        possible = (pool >= 0) & (whole | (~too_big & (count >= named) & (gpus >= count)))
+        possible = (pool >= 0) & ~too_big & (count >= named) & (gpus >= count)
+        whole = too_big
+        if np.count_nonzero(too_big):
+            whole = too_big & (per_node == 0) & (biggest > 0)
+            possible |= (pool >= 0) & whole
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE),
             np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),

@@ -53,7 +53,8 @@ class Walk:
         """In growing parts: a gang is worked out only for jobs whose tenant is not skipped by then."""
         size, contested, tenant = _FIRST_PART, self.candidates.contested, self.candidates.tenant
         while len(jobs):
-            jobs = jobs[(contested[jobs] >= 0) | ~self.skipped[tenant[jobs]]]
+            if self.misfits:
+                jobs = jobs[(contested[jobs] >= 0) | ~self.skipped[tenant[jobs]]]
             self._part(jobs[:size])
             jobs, size = jobs[size:], 2 * size
 
