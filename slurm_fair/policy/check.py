@@ -38,7 +38,9 @@ def _misplaced(plan: Plan, view: View, granted: Bools, revoked: Bools) -> str:
     got, gpus = given[gangs], jobs.gpus[gangs]
     if got.sum() != given.sum() or (got < gpus).any():
         return "a granted job does not get its whole gang, or another gets GPUs"
-    whole_nodes = (jobs.gpus_per_node[gangs] == 0) & (jobs.nodes[gangs] <= 1)  # the rest of the last comes along
+    whole_nodes = (jobs.gpus_per_node[gangs] == 0) & (
+        jobs.nodes[gangs] <= 1
+    )  # the rest of the last comes along
     if ((got != gpus) & ~whole_nodes).any():
         return "a granted job gets more than its gang"
     available = view.free_gpus

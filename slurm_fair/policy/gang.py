@@ -53,7 +53,9 @@ class Pools:
     region: Ints  # of each node, -1 = it cannot start work now
     nodes: NDArray[np.bool_]  # [pool, node], usable ones only
     regions: tuple[tuple[int, ...], ...]  # of each pool
-    biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker; 0 for no pool
+    biggest: (
+        Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker; 0 for no pool
+    )
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
 

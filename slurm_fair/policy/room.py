@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import Gang, Pools
 

@@ -20,7 +20,7 @@ from slurm_fair.model import (
     Snapshot,
     Told,
 )
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 
 NO_LEASE = -1
 
@@ -216,7 +216,7 @@ class View:
         theirs = jobs[held.row]
         return held if theirs.all() else held.take(theirs)
 
-    def _of_lease(self, column: Ints, default: int) -> Ints:
+    def _of_lease(self, column: Ints | Codes, default: int) -> Ints:
         row = self.lease_row
         if len(self.leases) == 0:
             return np.full(len(row), default, dtype=np.int64)
