@@ -53,9 +53,7 @@ class Pools:
     region: Ints  # of each node, -1 = it cannot start work now
     nodes: NDArray[np.bool_]  # [pool, node], usable ones only
     regions: tuple[tuple[int, ...], ...]  # of each pool
-    biggest: (
-        Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker; 0 for no pool
-    )
+    biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
 
@@ -96,7 +94,7 @@ class Pools:
             region=region,
             nodes=usable,
             regions=_regions_of_pools(region, usable),
-            biggest=np.append((inside_all * nodes.gpus).max(axis=1, initial=0), 0),
+            biggest=(inside_all * nodes.gpus).max(axis=1, initial=0),
             types=types,
             choices=choices,
         )
@@ -170,11 +168,9 @@ class Shapes:
         `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes).
         """
         jobs = snapshot.jobs
-        gpus, per_node, nodes = jobs.gpus[rows], jobs.gpus_per_node[rows], np.maximum(jobs.nodes[rows], 1)
-        named: Ints | int = 0
-        if len(snapshot.wanted):
-            named = np.bincount(snapshot.wanted.row, minlength=len(jobs))[rows]
-            nodes = np.maximum(nodes, named)
+        named = _nodes_named(snapshot, rows)
+        gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
+        nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
         pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
         biggest = pools.biggest[pool]
         count, share = nodes, -(-gpus // nodes)
@@ -276,6 +272,14 @@ def _fewest_nodes_first(pool: Ints, count: Ints, share: Ints, whole: Bools) -> t
         np.take_along_axis(share, order, axis=0),
         np.take_along_axis(whole, order, axis=0),
     )
+
+
+def _nodes_named(snapshot: Snapshot, rows: Ints) -> Ints | int:
+    """How many nodes these rows ask for by name."""
+    if not len(snapshot.wanted):
+        return 0
+    named: Ints = np.bincount(snapshot.wanted.row, minlength=len(snapshot.jobs))[rows]
+    return named
 
 
 def _nodes_by_job(named: Placement, rows: Ints) -> dict[int, tuple[int, ...]]:
