@@ -6,6 +6,7 @@
 --
 -- What it leaves alone: jobs without GPUs, srun and salloc, heterogeneous jobs, other partitions and accounts,
 -- and every job that its user holds or wants to begin later (the controller gates those when their time comes).
+-- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
 local PREFIX = "slurm_fair:"

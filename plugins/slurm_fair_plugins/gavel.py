@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Floats
 from slurm_fair.solve import Table, finish_time, max_min, max_sum
 from slurm_fair_plugins.received import Crowd
@@ -41,14 +42,23 @@ class GavelFtf(InRounds):
     every GPU type. Time alone so far adds up, from one computation to the next, the steps that are left less
     over the throughput alone of then (so a batch size that doubles counts as half of them done). Once a job that
     has all of its time sets the peak, what is left over goes out in equal parts of GPU-time. What is left to do
-    is told at the present batch size: changes ahead are not known.
+    is told at the present batch size: changes ahead are not known. With `alone = "whole"` a job alone has the
+    entire cluster, and n times as long is fair (Astraea, section 4.1.2): then a gang's size plays no part.
     """
 
     called: ClassVar[str] = "gavel-ftf"
 
+    alone: Literal["part", "whole"] = "part"
+
+    def __post_init__(self) -> None:
+        InRounds.__post_init__(self)
+        if self.alone not in ("part", "whole"):
+            raise ConfigError(f"gavel-ftf: alone is 'part' or 'whole', not '{self.alone}'")
+
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """The shares."""
-        return _finish_time(crowd)
+        alone = alone_rate(crowd) if self.alone == "part" else turn_rate(crowd)
+        return _finish_time(crowd, alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +82,10 @@ def _max_min(crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
     return shares.fraction, {}
 
 
-def _finish_time(crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
+def _finish_time(crowd: Crowd, rate_alone: Floats) -> tuple[Table, Mapping[str, Any]]:
     pace = crowd.view.told.steps_per_second[crowd.rows]
     pace = np.where(np.isfinite(pace) & (pace > 0), pace, 1.0)
-    alone, steps = np.maximum(alone_rate(crowd), 1e-12), crowd.left * pace
+    alone, steps = np.maximum(rate_alone, 1e-12), crowd.left * pace
     done = crowd.remembered("steps", np.nan) - steps
     so_far = crowd.remembered("alone", 0.0) + np.nan_to_num(done / crowd.remembered("pace", np.inf))
     in_all = np.maximum(so_far + crowd.left / alone, crowd.left)
@@ -91,6 +101,12 @@ def alone_rate(crowd: Crowd) -> Floats:
     part = crowd.capacity / max(len(crowd.rows), 1) / crowd.gang[:, None]
     part = part / np.maximum(part.sum(axis=1, keepdims=True), 1.0)
     rate: Floats = (part * crowd.rate).sum(axis=1)
+    return rate
+
+
+def turn_rate(crowd: Crowd) -> Floats:
+    """Throughput of each job if it had the entire cluster to itself, 1/n of the time."""
+    rate: Floats = crowd.rate.max(axis=1, initial=0.0) / max(len(crowd.rows), 1)
     return rate
 
 

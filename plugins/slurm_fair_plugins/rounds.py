@@ -21,6 +21,8 @@ from slurm_fair.policy.view import View
 from slurm_fair.solve import LIMIT_SECONDS, Table
 from slurm_fair_plugins.received import Clock, Crowd, Received
 
+__all__ = ["Crowd", "InRounds", "limit_of"]
+
 ROUNDS, OWN = "rounds", "own"  # names in the memory
 
 WORDS = Words(
@@ -40,18 +42,18 @@ class InRounds:
     `reset_seconds` (the very first time does not count); then all time received is forgotten, and what a job had
     too little is kept as its deficit. A job starts with half a round received, so that the first comparison is
     defined. Order: share / time received, then deficit, then age; types one after the other; a job whose gang
-    does not fit is passed over. A job that came since has no share: with `newcomers = "wait"` it gets nothing
-    until there is one, even where GPUs are idle (so it is published); with "fill" it gets what nobody else uses.
-    Time received is that in which a job made progress, as jobs report it, so what a restart costs does not count
-    (`received = "progress"`); with "run" it is all the time that it ran, whatever it reports.
+    does not fit is passed over. A job that came since has no share: with `newcomers = "fill"` it gets what nobody
+    else uses; with "wait" it gets nothing until there is one, even where GPUs are idle (so it is published).
+    Time received is all the time that a job ran; with `received = "progress"` that in which it made progress, as
+    it reports itself, so that what a restart costs does not count (so it is published).
     """
 
     called: ClassVar[str] = ""  # its name in the configuration
     lease_seconds: ClassVar[float] = 360.0  # the paper's round
 
     reset_seconds: float = 1000.0
-    newcomers: Literal["wait", "fill"] = "wait"
-    received: Literal["progress", "run"] = "progress"
+    newcomers: Literal["wait", "fill"] = "fill"
+    received: Literal["progress", "run"] = "run"
     placement: str = "consolidated"
 
     def __post_init__(self) -> None:
@@ -148,7 +150,7 @@ class _Books:
             ~np.isnan(self._received.share[at, 0]) if len(self.kinds) else np.zeros(len(rows), dtype=bool)
         )
         rows, at, others = rows[shared], at[shared], rows[~shared]
-        order = self._picked_first(rows, at)
+        order = self._picked_first(rows, at) if len(rows) else rows
         if self.policy.newcomers == "wait":
             return order
         return np.concatenate([order, others[np.argsort(self.view.first_submit[others], kind="stable")]])
@@ -166,8 +168,8 @@ class _Books:
         left, gangs = self._offered(), self.crowd.gang[at]
         taken, picked = np.zeros(len(rows), dtype=bool), []
         queues = [self._sorted(rows, at, kind) for kind in range(len(self.kinds))]
-        has = self._received.priority[at] > 0
         able = self.crowd.rate[at] > 0
+        has = able & (self._received.priority[at] > 0)
         for entitled in (has, able & ~has):  # with a share on the type first, then anybody
             for kind, in_line in enumerate(queues):
                 queue = in_line[(entitled[:, kind] & ~taken)[in_line]]
@@ -177,7 +179,8 @@ class _Books:
                 self.on_type[rows[queue]] = self.kinds[kind]
                 picked.append(queue)
         behind = queues[0][~taken[queues[0]]]
-        return rows[np.concatenate([*picked, behind])]
+        in_turn: Ints = rows[np.concatenate([*picked, behind])]
+        return in_turn
 
     def _offered(self) -> list[float]:
         """GPUs of each type that the round is about."""

@@ -1,0 +1,217 @@
+"""Published comparisons, made again: our numbers beside those of the papers' own simulators, as one page.
+
+python benchmarks/reproduce.py --traces ../shared/traces --write docs/reproduction.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import platform
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from slurm_fair.sim import Costs, Scenario, rules_for, simulate
+from slurm_fair.trace import Trace, read_regimes, read_trace, read_weights, uniform
+
+REFERENCE = Path(__file__).parent / "data" / "shockwave_reference.csv"
+ROUND_SECONDS, RESTART_SECONDS = 120.0, 20.0
+NEAR = {"makespan_s": 0.03, "jct_mean_s": 0.03, "ftf_static_worst": 0.10}
+# That simulator decides anew at most every 1000 s; who came since waits, even beside idle GPUs.
+_AS_PUBLISHED = {"reset_seconds": 1000.0, "newcomers": "wait", "received": "progress"}
+AS_THERE: dict[str, dict[str, object]] = {
+    "fifo": {"reset_seconds": 1000.0},
+    "gandiva-fair": {"split": "equal", **_AS_PUBLISHED},
+    **{name: dict(_AS_PUBLISHED) for name in ("gavel", "gavel-ftf", "mst", "ossp", "allox")},
+}
+PHILLY = ("astraea", "fifo", "slurm", "yarn-cs", "hived", "allox", "tiresias", "gavel-ftf", "gandiva-fair")
+PHILLY_LEASE, PHILLY_GPUS = 900.0, (400, 560)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One simulation of the page."""
+
+    traces: Path
+    name: str  # philly or shockwave
+    jobs: int  # of the trace; 0 = all
+    gpus: int
+    policy: str
+    seed: int
+
+    def run(self) -> dict[str, Any]:
+        """Its metrics."""
+        scenario, lease, settings = self._scenario()
+        rounds = scenario.rounds == "gavel"
+        rules = rules_for(self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed)
+        return simulate(scenario, rules).to_dict() | {"jobs": self.jobs, "gpus": self.gpus}
+
+    def _scenario(self) -> tuple[Scenario, float | None, dict[str, object]]:
+        if self.name == "philly":
+            weights = read_weights(self.traces / "philly_vc_shares_astraea.csv")
+            trace = read_trace(self.traces / "philly_sia_2week.csv.gz").trace
+            own = self.policy in ("fifo", "slurm", "yarn-cs")  # they end no lease
+            scenario = Scenario(_first(trace, self.jobs), uniform(self.gpus, 8), weights=weights)
+            return scenario, None if own else PHILLY_LEASE, {}
+        trace = read_trace(self.traces / f"shockwave_{self.jobs}.csv.gz").trace
+        regimes = read_regimes(self.traces / f"shockwave_{self.jobs}_regimes.jsonl.gz")
+        # Placement plays no part there: a node per GPU, and a gang on many of them loses nothing.
+        scenario = Scenario(
+            trace, uniform(self.gpus, 1), Costs(restart=RESTART_SECONDS), regimes=regimes, rounds="gavel"
+        )
+        return scenario, ROUND_SECONDS, AS_THERE.get(self.policy, {})
+
+
+def _first(trace: Trace, jobs: int) -> Trace:
+    return trace.take(slice(0, jobs)) if jobs else trace  # type: ignore[arg-type]
+
+
+def main() -> None:
+    """Run, compare, write."""
+    args = _arguments()
+    references = list(_references(args.sizes)) if "shockwave" in args.parts else []
+    cases = [
+        Case(args.traces, "shockwave", int(row["jobs"]), int(row["gpus"]), str(row["policy"]), args.seed)
+        for row in references
+    ]
+    if "philly" in args.parts:
+        cases += [
+            Case(args.traces, "philly", args.philly_jobs, gpus, policy, args.seed)
+            for gpus in args.philly_gpus
+            for policy in PHILLY
+        ]
+    results = _all(cases, args.workers)
+    if args.json:
+        print(json.dumps({"name": "reproduce", "machine": _machine(), "rows": results}))
+        return
+    page = _page(references, results, args.seed)
+    if args.write:
+        args.write.write_text(page)
+    else:
+        print(page)
+
+
+def _all(cases: Sequence[Case], workers: int) -> list[dict[str, Any]]:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        return list(pool.map(Case.run, cases))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--traces", type=Path, required=True, help="folder of the public traces")
+    parser.add_argument(
+        "--parts", nargs="+", choices=("shockwave", "philly"), default=["shockwave", "philly"]
+    )
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[120, 460], help="Shockwave's traces, by jobs"
+    )
+    parser.add_argument("--philly-jobs", type=int, default=0, help="only the first so many; 0 = all")
+    parser.add_argument("--philly-gpus", type=int, nargs="+", default=list(PHILLY_GPUS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    return parser.parse_args()
+
+
+def _references(sizes: Sequence[int]) -> Iterator[dict[str, Any]]:
+    with REFERENCE.open() as lines:
+        for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+            if int(row["jobs"]) in sizes:
+                yield row
+
+
+def _machine() -> str:
+    return f"{platform.machine()}, Python {platform.python_version()}"
+
+
+# -- the page -------------------------------------------------------------------------------------------------
+
+
+def _page(references: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]], seed: int) -> str:
+    lines = [
+        "# Published comparisons, made again",
+        "",
+        f"Made by `make reproduce` on {time.strftime('%Y-%m-%d', time.gmtime())}, seed {seed}, {_machine()}. "
+        "Do not edit: run it again.",
+    ]
+    theirs = len(references)
+    if references:
+        lines += _shockwave(references, results[:theirs])
+    if results[theirs:]:
+        lines += _philly(results[theirs:])
+    return "\n".join(lines) + "\n"
+
+
+def _shockwave(references: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]]) -> list[str]:
+    """Each metric: ours, theirs, and how far apart."""
+    lines = [
+        "",
+        "## Shockwave's traces, by its own conventions",
+        "",
+        f"Rounds of {ROUND_SECONDS:g} s, {RESTART_SECONDS:g} s lost by a job that did not run in the round before, GPUs of an "
+        "ended job idle until the round ends, recorded regimes. Theirs: its own simulator, run unchanged. Within "
+        "3 % (makespan, mean JCT) and 10 % (worst static rho) is near; `!` marks what is not.",
+        "",
+        "| jobs | GPUs | policy | makespan s | theirs | apart | mean JCT s | theirs | apart | worst rho static | theirs | apart |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for reference, result in zip(references, results, strict=True):
+        cells = [str(result["jobs"]), str(result["gpus"]), f"`{result['policy']}`"]
+        for key, near in NEAR.items():
+            cells += _apart(float(result[key]), float(reference[key]), near, 2 if "ftf" in key else 0)
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _apart(ours: float, theirs: float, near: float, digits: int) -> list[str]:
+    off = ours / theirs - 1
+    return [f"{ours:.{digits}f}", f"{theirs:.{digits}f}", f"{off:+.1%}{'' if abs(off) <= near else ' !'}"]
+
+
+_COLUMNS = (
+    ("sharing-loss jobs", "ltgf_job_loss_fraction", "%"),
+    ("tenant unfairness", "ltgf_tenant_unfair_fraction", "%"),
+    ("Jain of tenants", "jain_tenants", ""),
+    ("mean JCT h", "jct_mean_s", "h"),
+    ("p95 JCT h", "jct_p95_s", "h"),
+    ("mean slowdown", "slowdown_mean", ""),
+    ("utilisation", "utilization", "%"),
+    ("pre-emptions", "preemptions", "n"),
+    ("looks", "looks", "n"),
+    ("CPU s", "cpu_s", "n"),
+)
+
+
+def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [
+        "",
+        "## Two weeks of Philly, weights of its virtual clusters",
+        "",
+        f"Leases of {PHILLY_LEASE:g} s, interval 10 s; `fifo`, `slurm` and `yarn-cs` end no lease. Sharing-loss jobs: rho "
+        "below 0.95 at their end. Tenant unfairness: hours with demand all along in which a tenant's rho was below 1.",
+        "",
+        "| GPUs | policy | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
+        "|---|---|" + "---|" * len(_COLUMNS),
+    ]
+    for result in results:
+        cells = [str(result["gpus"]), f"`{result['policy']}`"]
+        cells += [_shown(result[key], unit) for _, key, unit in _COLUMNS]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _shown(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    return {"%": f"{value:.1%}", "h": f"{value / 3600:.2f}", "n": f"{value:.0f}"}.get(unit, f"{value:.3f}")
+
+
+if __name__ == "__main__":
+    main()

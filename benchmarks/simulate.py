@@ -1,0 +1,178 @@
+"""How long a simulated trace takes under a policy: CPU, memory, and growth with the trace's length.
+
+python benchmarks/simulate.py --trace trace.csv.gz --policy astraea,fifo --gpus 560 --scale 1,2,4
+
+Each repeat is a process of its own, so that its peak memory is its own. Its CPU counts the whole command: imports,
+reading the trace, and the summary too; `simulation_cpu_s` is the part of the simulation itself. With --scale the
+first 1/4, 1/2 and whole of the trace are simulated, and what that means in events stands beside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.trace import WORKLOADS, Trace, Wish, generate, read_trace, write_trace
+
+# What is measured: the command as a person runs it, with its own use of the machine on standard error.
+_CHILD = """
+import os, resource, sys
+from slurm_fair.cli.base import ended_in_one_line
+from slurm_fair.cli.main import cli
+code = ended_in_one_line(lambda: cli.main(sys.argv[1:], prog_name="slurm-fair", standalone_mode=False))
+own = resource.getrusage(resource.RUSAGE_SELF)
+print(own.ru_utime + own.ru_stime, own.ru_maxrss / 1024, file=sys.stderr)
+sys.exit(code)
+"""
+_RESULT_KEYS = (
+    "makespan_s",
+    "jct_mean_s",
+    "utilization",
+    "ltgf_job_loss_fraction",
+    "decision_p50_s",
+    "looks",
+)
+_ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def main() -> None:
+    """One row per repeat."""
+    options = _options()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [
+            row
+            for seed in range(options.seeds)
+            for scale, path, trace in _traces(options, seed, Path(folder))
+            for policy in options.policy.split(",")
+            for row in measure(options, policy, seed, scale, path, trace)
+        ]
+    if options.json:
+        print(json.dumps({"name": "simulate", "machine": _machine(), "rows": rows}))
+    else:
+        _print_table(rows)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trace", type=Path, help="without one, a trace is made up for each seed")
+    parser.add_argument("--policy", default="astraea", help="A or A,B")
+    parser.add_argument("--gpus", type=int, default=64)
+    parser.add_argument("--gpus-per-node", type=int, default=8)
+    parser.add_argument("--jobs", type=int, help="only the first so many of the trace; 500 of a made-up one")
+    parser.add_argument(
+        "--scale", default="1", help="parts of the trace that double: 1,2,4 is 1/4, 1/2, whole"
+    )
+    parser.add_argument("--lease", type=float)
+    parser.add_argument("--interval", type=float, default=10.0)
+    parser.add_argument("--arguments", default="", help="further options of slurm-fair simulate, in one text")
+    parser.add_argument(
+        "--seeds", type=int, default=1, help="how many made-up traces, and seeds of the policies"
+    )
+    parser.add_argument("--repeat", type=int, default=5, help="processes measured for each")
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[int, Path, Trace]]:
+    """The parts of the trace that are simulated, each in a file of its own."""
+    whole = _whole(options, seed)
+    if options.jobs:
+        whole = whole.take(np.arange(min(options.jobs, len(whole))))
+    scales = sorted(int(text) for text in options.scale.split(","))
+    found = []
+    for scale in scales:
+        part = whole.take(np.arange(max(len(whole) * scale // scales[-1], 1)))
+        path = folder / f"trace-{seed}-{scale}.csv.gz"
+        write_trace(part, path)
+        found.append((scale, path, part))
+    return found
+
+
+def _whole(options: argparse.Namespace, seed: int) -> Trace:
+    if options.trace:
+        return read_trace(options.trace).trace
+    wish = Wish(options.jobs or 500, None, 1.2, options.gpus, 8, 1.0, WORKLOADS["shockwave"])
+    return generate(wish, np.random.default_rng(seed))
+
+
+def measure(
+    options: argparse.Namespace, policy: str, seed: int, scale: int, path: Path, trace: Trace
+) -> list[dict[str, Any]]:
+    """The command, once a repeat."""
+    arguments = [
+        "simulate", str(path), "--policy", policy, "--gpus", str(options.gpus), "--gpus-per-node",
+        str(options.gpus_per_node), "--interval", str(options.interval), "--seed", str(seed), "--json",
+        *(["--lease", str(options.lease)] if options.lease else []), *options.arguments.split(),
+    ]  # fmt: skip
+    return [_measured(arguments, policy, seed, scale, trace, options.gpus) for _ in range(options.repeat)]
+
+
+def _measured(
+    arguments: list[str], policy: str, seed: int, scale: int, trace: Trace, gpus: int
+) -> dict[str, Any]:
+    began = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, *arguments],
+        capture_output=True, text=True, timeout=3600, check=False, env={**os.environ, **_ONE_CORE},
+    )  # fmt: skip
+    wall = time.perf_counter() - began
+    if done.returncode:
+        sys.exit(done.stderr.strip().splitlines()[0])
+    cpu, peak = map(float, done.stderr.split()[-2:])
+    (result,) = json.loads(done.stdout)["results"]
+    # Submissions, starts, stops and ends.
+    events = 3 * result["jobs_total"] + 2 * result["preemptions"]
+    return {
+        "size": {"jobs": len(trace), "gpus": gpus, "events": events, "scale": scale},
+        "method": policy,
+        "seed": seed,
+        "wall_s": wall,
+        "cpu_s": cpu,
+        "peak_rss_mb": peak,
+        "simulation_cpu_s": result["cpu_s"],
+        **{key: result[key] for key in _RESULT_KEYS},
+    }
+
+
+def _machine() -> str:
+    return (
+        f"{platform.machine()} {platform.system()} Python {platform.python_version()} numpy {np.__version__}"
+    )
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    """Medians of the repeats; the time of one event shows how cost grows."""
+    print(_machine())
+    heads = ("policy", "jobs", "gpus", "events", "repeats", "cpu s", "of it sim", "wall s", "MiB", "us/event")
+    print(" ".join(f"{head:>12}" for head in heads))
+    for key in dict.fromkeys((row["method"], row["size"]["scale"]) for row in rows):
+        some = [row for row in rows if (row["method"], row["size"]["scale"]) == key]
+        size = some[0]["size"]
+        cpu, sim, wall, peak = (
+            statistics.median(row[name] for row in some)
+            for name in ("cpu_s", "simulation_cpu_s", "wall_s", "peak_rss_mb")
+        )
+        events = statistics.median(row["size"]["events"] for row in some)
+        cells = [key[0], size["jobs"], size["gpus"], f"{events:.0f}", len(some)]
+        cells += [f"{number:.2f}" for number in (cpu, sim, wall)] + [
+            f"{peak:.0f}",
+            f"{1e6 * sim / events:.0f}",
+        ]
+        print(" ".join(f"{cell:>12}" for cell in cells))
+
+
+if __name__ == "__main__":
+    main()
