@@ -172,7 +172,7 @@ class Shapes:
         gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
         nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
         pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
-        biggest = pools.biggest[pool]
+        biggest = np.append(pools.biggest, 0)[pool]
         count, share = nodes, -(-gpus // nodes)
         if np.count_nonzero(per_node):
             share = np.where(per_node > 0, per_node, share)

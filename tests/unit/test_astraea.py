@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -299,6 +300,12 @@ def test_scores_are_the_jobs_rho() -> None:
     plan = Astraea().plan(view(seen, over(one), jobs={"1": Account(5, 10)}))
     assert plan.score[:2].tolist() == [0.5, 0.0]
     assert np.isnan(plan.score[2])
+
+
+def test_jobs_wait_while_no_partition_is_up() -> None:
+    seen = cluster(job(1), job(2, gpus=16), gpus={"n1": 8})
+    seen = replace(seen, partitions=replace(seen.partitions, up=np.zeros(1, dtype=bool)))
+    assert decided(view(seen)) == {"1": WAIT, "2": WAIT}
 
 
 def test_an_empty_cluster_and_an_empty_queue() -> None:
