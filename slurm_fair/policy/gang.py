@@ -109,7 +109,8 @@ class Pools:
         number = np.arange(int(self.region.max(initial=-1)) + 1)
         for regions in self.regions:
             together = number[list(regions)]
-            number[np.isin(number, together)] = together.min(initial=0)
+            if len(together):
+                number[np.isin(number, together)] = together.min()
         return number
 
 

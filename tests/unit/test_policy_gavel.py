@@ -69,7 +69,7 @@ def test_a_job_of_twice_the_weight_gets_twice_the_time() -> None:
 def test_a_newcomer_waits_for_its_share_though_gpus_are_idle() -> None:
     jobs = [job(1), job(2, submit=950), job(3, submit=2000)]
     play = ToldPlay(jobs, {"n1": 4}, left=dict.fromkeys("123", 1e9))
-    runs = play.play(Gavel(reset_seconds=4000), 7)
+    runs = play.play(Gavel(reset_seconds=4000, newcomers="wait"), 7)
     # The first computation, at 900 s, does not count; the second is at 1800 s; the third not before 5800 s.
     assert runs[:3] == [{"1"}, {"1", "2"}, {"1", "2"}]
     assert runs[3:] == [*[{"1", "2"}] * 3, {"1", "2", "3"}]
