@@ -155,7 +155,7 @@ def _shockwave(references: Sequence[dict[str, Any]], results: Sequence[dict[str,
         "",
         "## Shockwave's traces, by its own conventions",
         "",
-        f"Rounds of {ROUND_SECONDS:g} s, {RESTART_SECONDS:g} s lost by a job that did not run in the round before, "
+        f"Rounds of {ROUND_SECONDS:g} s; {RESTART_SECONDS:g} s lost by a job that did not run in the one before; "
         "GPUs of an ended job idle until the round ends, recorded regimes. Theirs: its own simulator, run "
         "unchanged; like it, ours decides anew at most every 1000 s. Within 3 % (makespan, mean JCT) and 10 % "
         "(worst static rho) is near; `!` marks what is not.",

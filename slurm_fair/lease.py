@@ -11,11 +11,13 @@
             lease.acknowledge(step + 1)
             lease.wait_for_requeue()                        # returns only if nobody took the GPUs after all
 
+Where a step may take longer than the grace, `keep` after each does all of that, and amid the next step too.
 Outside Slurm, and in jobs that are not managed, every call does nothing and costs next to nothing.
 """
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import contextlib
 import itertools
@@ -28,8 +30,10 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Union
 
@@ -40,9 +44,11 @@ REPORT_BYTES_MAX = 64 * 1024  # the controller reads no longer file
 GRACE_SECONDS = 120.0
 PHASES = ("data", "forward", "backward", "update", "sync")
 SNAPSHOT = re.compile(r"^snapshot-r(\d+)-s(\d+)$")
+HALF_SNAPSHOT = re.compile(r"^\.snapshot-r(\d+)-s\d+\.")
 
 PathLike = Union[str, "os.PathLike[str]"]
 _serial = itertools.count()
+_placing = threading.Lock()  # held to put a snapshot in its place: the training and `keep`'s thread may both
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,11 @@ class Lease:
         self._noticed_at = 0.0
         self._report: dict[str, Any] = {}
         self._phases: dict[str, tuple[float, int]] = {}
+        self._kept: tuple[int, Callable[[], Path | None]] = (-1, lambda: None)  # a step, and what writes it
+        self._tried: object = None  # which of these was written, or failed
+        self._stored: tuple[int | None, Path | None] = (None, None)
+        self._storing, self._kept_at = threading.Lock(), time.monotonic()
+        self._kept_by = self._thread_of = 0  # processes
 
     def should_stop(self) -> bool:
         """Whether a request for the GPUs waits for an answer; cheap enough for every step."""
@@ -98,11 +109,8 @@ class Lease:
         """Answer the request, the state being on disk (rank 0 for all); False if nobody asked."""
         if not self.should_stop():
             return False
-        where = None if path is None else os.fspath(path)
-        seconds = round(time.monotonic() - self._noticed_at, 3)
-        self._answered, self._noticed_at = self._request(), 0.0
-        answer = {"request": self._answered, "saved": saved, "step": step, "path": where, "save_s": seconds}
-        return not self._is_leader() or self._write("ack.json", answer, durable=True)
+        began, self._answered, self._noticed_at = self._noticed_at, self._request(), 0.0
+        return not self._is_leader() or self._answer(self._answered, step, path, saved, began)
 
     def wait_for_requeue(self, timeout_seconds: float | None = None) -> None:
         """Make no more progress until Slurm ends this run; go on when the grace is over and it did not."""
@@ -119,6 +127,62 @@ class Lease:
         if self.acknowledge(save()):
             self.wait_for_requeue()
         return True
+
+    def keep(
+        self, directory: PathLike, step: int, state: Any, write: Callable[[Any, Path], object], keep: int = 2
+    ) -> bool:
+        """Keep the state after a step; when asked, rank 0 saves it by `write(state, path)`, even amid a step.
+
+        If that step ends before the requeue, its state is saved too, and the training waits: only then True.
+        `state` must not change any more. (The "last store" of Astraea, TPDS 2022, 5.1.1.)
+        """
+        asked, now = self.should_stop(), time.monotonic()
+        if not self._managed:
+            return False
+        if self._is_leader():
+            save = partial(save_snapshot, directory, step, partial(write, state), keep, self.restart)
+            self._kept, self._kept_by = (step, save), os.getpid()
+        # A step that long may be one call into a library, which no handler interrupts: do not wait for the signal.
+        if now - self._kept_at > self.grace_seconds / 2:
+            self._start_thread()
+        self._kept_at = now
+        if asked:
+            with self._storing:
+                self._store()
+                self.acknowledge(*self._stored, saved=self._stored[1] is not None)
+            self.wait_for_requeue()
+        return asked
+
+    def _store(self) -> bool:
+        """Save what is kept, unless that was tried; a failure leaves what was stored before, and the job alive."""
+        step, save = kept = self._kept
+        if self._tried is not kept:
+            self._tried = kept
+            try:
+                path = save()
+                self._stored = self._stored if path is None else (step, path)
+            except Exception:  # of the caller's `write`
+                traceback.print_exc()
+        return self._stored[0] == step
+
+    def _start_thread(self) -> None:
+        """Once; not in a process forked from the one that keeps: it has its parent's handler and an old state."""
+        if self._kept_by == os.getpid() != self._thread_of:
+            self._thread_of = os.getpid()
+            _thread.start_new_thread(self._store_when_asked, ())  # `threading` takes locks: not for handlers
+
+    def _store_when_asked(self) -> None:
+        """The thread: answer each request with what is kept, though the training may answer with more later."""
+        done = 0
+        while True:
+            self._look()
+            request, began = self._request(), time.monotonic()
+            if request > max(done, self._answered_so_far()):
+                with self._storing:
+                    if self._store() and self._answered_so_far() < request:
+                        self._answer(request, *self._stored, True, began)
+                done = request
+            time.sleep(LOOK_SECONDS)
 
     def report(self, **keys: Any) -> bool:
         """Tell the controller how far the training is; written at most every few seconds, True if it was."""
@@ -181,6 +245,14 @@ class Lease:
             self._answered = _whole(answer.get("request"), 0) if answer.get("restart") == self.restart else 0
         return self._answered
 
+    def _answer(
+        self, request: int, step: int | None, path: PathLike | None, saved: bool, began: float
+    ) -> bool:
+        """Write the answer, in the place of an earlier one."""
+        where, seconds = path if path is None else os.fspath(path), round(time.monotonic() - began, 3)
+        answer = {"request": request, "saved": saved, "step": step, "path": where, "save_s": seconds}
+        return self._write("ack.json", answer, durable=True)
+
     def _look(self) -> None:
         """Read the request file now and then, and at once after a signal.
 
@@ -206,6 +278,7 @@ class Lease:
 
         def count(signum: int, frame: Any) -> None:
             self._signals += 1
+            self._start_thread()
             if callable(previous):
                 previous(signum, frame)
 
@@ -290,11 +363,7 @@ def may_write(directory: PathLike, restart: int | None = None) -> bool:
 
 
 def save_snapshot(
-    directory: PathLike,
-    step: int,
-    write: Callable[[Path], object],
-    keep: int = 2,
-    restart: int | None = None,
+    directory: PathLike, step: int, write: Callable[[Path], object], keep: int = 2, restart: int | None = None
 ) -> Path | None:
     """Keep what `write(path)` makes, a file or folder, whole or not at all; None if the fence forbids it."""
     own = CURRENT.restart if restart is None else restart
@@ -308,14 +377,18 @@ def save_snapshot(
         write(beside)
         for each in (*beside.rglob("*"), beside):
             _sync(each)
-        if beside.is_dir() and final.exists():
-            shutil.rmtree(final)  # the same step of the same run, saved again
-        os.replace(beside, final)
+        with _placing:
+            if beside.is_dir() and final.exists():
+                shutil.rmtree(final)  # the same step of the same run, saved again
+            os.replace(beside, final)
     finally:
         _remove(beside)
     _sync(folder)
     for old in snapshots(folder)[max(keep, 1) :]:
         _remove(old.path)
+    for entry in os.scandir(folder):  # what earlier runs were writing when they were ended
+        if (half := HALF_SNAPSHOT.match(entry.name)) and int(half[1]) < own:
+            _remove(Path(entry.path))
     return final
 
 
@@ -370,6 +443,7 @@ should_stop = CURRENT.should_stop
 acknowledge = CURRENT.acknowledge
 wait_for_requeue = CURRENT.wait_for_requeue
 on_checkpoint = CURRENT.on_checkpoint
+keep = CURRENT.keep
 report = CURRENT.report
 profile = CURRENT.profile
 status = CURRENT.status

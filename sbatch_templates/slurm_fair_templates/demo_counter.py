@@ -17,6 +17,7 @@ import os
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -84,14 +85,20 @@ class Counter:
 
     def save(self) -> int:
         """Write a snapshot; a run that a later one has overtaken must end here, silently harmless."""
-        if self.lease.save_snapshot(self.snapshots, self.step, self.write) is None:
+        write = partial(self.write, (self.step, self.state))
+        if self.lease.save_snapshot(self.snapshots, self.step, write) is None:
             print("demo_counter: a later run of this job has saved already; this one ends", file=sys.stderr)
             sys.exit(FENCED_EXIT)
         return self.step
 
-    def write(self, path: Path) -> None:
+    def keep(self) -> bool:
+        """Have this state stored when the GPUs are wanted back, also while the next step runs."""
+        waited: bool = self.lease.keep(self.snapshots, self.step, (self.step, self.state), self.write)
+        return waited
+
+    def write(self, state: tuple[int, bytes], path: Path) -> None:
         """A line of JSON, then as many bytes as a model has."""
-        head = json.dumps({"step": self.step, "hash": self.state.hex(), "bytes": self.checkpoint_bytes})
+        head = json.dumps({"step": state[0], "hash": state[1].hex(), "bytes": self.checkpoint_bytes})
         with path.open("wb") as file:
             file.write(head.encode() + b"\n")
             for at in range(0, self.checkpoint_bytes, 1 << 20):
@@ -124,7 +131,9 @@ def append(path: Path, line: str) -> None:
         os.close(descriptor)
 
 
-def count(counter: Counter, steps: int, step_seconds: float, checkpoint_every: int) -> None:
+def count(
+    counter: Counter, steps: int, step_seconds: float, checkpoint_every: int, last_store: bool = False
+) -> None:
     """Advance to the last step, saving now and then and whenever the GPUs are wanted back."""
     while counter.step < steps:
         time.sleep(step_seconds)
@@ -132,7 +141,7 @@ def count(counter: Counter, steps: int, step_seconds: float, checkpoint_every: i
         counter.lease.report(
             step=counter.step, steps=steps, samples_per_s=round(1 / max(step_seconds, 1e-6), 3)
         )
-        if counter.lease.on_checkpoint(counter.save):
+        if counter.keep() if last_store else counter.lease.on_checkpoint(counter.save):
             continue
         if checkpoint_every and counter.step % checkpoint_every == 0:
             counter.save()
@@ -161,6 +170,9 @@ def main() -> int:
     parser.add_argument("--step-seconds", type=float, default=1.0)
     parser.add_argument("--checkpoint-bytes", type=int, default=1 << 20)
     parser.add_argument("--checkpoint-every", type=int, default=0, help="steps; 0: only when asked")
+    parser.add_argument(
+        "--last-store", action="store_true", help="keep each step's state, to store it amid a long step"
+    )
     parser.add_argument("--directory", type=Path, help="default: counter-<job>")
     given = parser.parse_args()
     lease = find_lease()
@@ -171,7 +183,7 @@ def main() -> int:
     where = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     append(directory / "starts.log", f"{lease.CURRENT.restart} {where} {time.time():.3f} {counter.step}")
     (directory / "steps.log").touch()
-    count(counter, given.steps, given.step_seconds, given.checkpoint_every)
+    count(counter, given.steps, given.step_seconds, given.checkpoint_every, given.last_store)
     write_result(counter)
     return 0
 

@@ -11,6 +11,7 @@ import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from slurm_fair.errors import TemplateError
+from slurm_fair_templates.deadline import gate_seconds
 from slurm_fair_templates.options import Options
 from slurm_fair_templates.quoting import Ready, directive, shell, shell_words
 from slurm_fair_templates.sbatch_options import directive_lines, directives
@@ -49,13 +50,13 @@ def render(
         f"#SBATCH --{key}={directive(value)}" for key, value in (sbatch or {}).items() if key != "comment"
     ]
     gated = options.gate != "none" and not {"begin", "hold"} & given.keys()
-    gate = ("hold" if options.gate == "hold" else f"+{options.gate_seconds}") if gated else ""
+    limit = given.get("time-min") or given.get("time", "")
+    seconds = gate_seconds(options.gate_seconds, given.get("deadline"), limit, now=None)
+    gate = ("hold" if options.gate == "hold" else f"+{seconds}") if gated else ""
     comment = stamped(given.get("comment", ""), options.stamp(gate))
     lines += ["#SBATCH --requeue", "#SBATCH --open-mode=append", f"#SBATCH --comment={directive(comment)}"]
     if gated:
-        lines.append(
-            "#SBATCH --hold" if options.gate == "hold" else f"#SBATCH --begin=now+{options.gate_seconds}"
-        )
+        lines.append("#SBATCH --hold" if options.gate == "hold" else f"#SBATCH --begin=now+{seconds}")
     return _fill(name, script, arguments, options, lines, search)
 
 

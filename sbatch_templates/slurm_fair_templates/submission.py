@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 
+from slurm_fair_templates.deadline import gate_seconds
 from slurm_fair_templates.options import Options
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, effective, has
 from slurm_fair_templates.stamp import stamped
@@ -20,7 +21,7 @@ def submit_argv(
     """sbatch's arguments for the wrapped script, which it reads from standard input; the user's wishes stand."""
     own = directives(script)
     words = [word for option in line.options if option.name != "wrap" for word in option.words]
-    gate, gate_words = _gate(options, (*line.options, *own), now, environ)
+    gate, gate_words = _gate(options, (*own, *line.options), now, environ)
     comment = stamped(effective("comment", line.options, own) or "", options.stamp(gate))
     words += [f"--comment={comment}", *gate_words]
     decided = has("requeue", line.options, own) or has("no-requeue", line.options, own)
@@ -40,7 +41,7 @@ def script_of_wrap(line: CommandLine) -> str | None:
 
 
 def gpus_asked(given: Iterable[Given], environ: Mapping[str, str]) -> int:
-    """How many GPUs the options ask for; 0 where they name none."""
+    """How many GPUs the options ask for; 0 where they name none. The later of two stands, as with sbatch."""
     options = tuple(given)
 
     def value(name: str) -> str:
@@ -70,7 +71,9 @@ def _gate(
         return "", ()
     if options.gate == "hold":
         return "hold", ("--hold",)
-    moment = f"uts{int(now) + options.gate_seconds}"
+    limit = effective("time-min", given) or effective("time", given) or environ.get("SBATCH_TIMELIMIT", "")
+    seconds = gate_seconds(options.gate_seconds, effective("deadline", given), limit, now)
+    moment = f"uts{int(now) + seconds}"
     return moment, (f"--begin={moment}",)
 
 

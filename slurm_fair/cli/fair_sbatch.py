@@ -104,7 +104,9 @@ class PassThrough(click.Command):
     "--grace", type=int, default=120, show_default=True, help="Seconds the job needs to save, at most."
 )
 @click.option(
-    "--gate-seconds", type=int, help="How long the job waits at most if no controller lets it start."
+    "--gate-seconds",
+    type=int,
+    help="How long the job waits at most if no controller lets it start; less with a close --deadline.",
 )
 @click.option("--no-gate", is_flag=True, help="Let Slurm start the job as soon as it can.")
 @click.option("--print", PRINT, is_flag=True, help="Show the script and sbatch's options; submit nothing.")
@@ -132,7 +134,7 @@ def submit(
         gate="none" if given["no_gate"] else gate.kind,
         gate_seconds=gate.seconds if given["gate_seconds"] is None else given["gate_seconds"],
         gpus_choices=templates.parse_choices(given["gpus_choices"]),
-        gpus_reference=templates.gpus_asked((*line.options, *templates.directives(script)), environ),
+        gpus_reference=templates.gpus_asked((*templates.directives(script), *line.options), environ),
         lr_rule=given["lr_rule"],
         app=given["app"],
         checkpoint_command=given["checkpoint_command"],

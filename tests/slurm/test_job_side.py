@@ -14,7 +14,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.slurm.acks import SAVED, read_comment
+from slurm_fair.slurm.acks import NO_ANSWER, SAVED, read_acknowledgement, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 
@@ -191,6 +191,51 @@ def test_a_program_that_knows_nothing_of_it_is_not_harmed_by_a_request(lab: Lab,
     assert "whole" in (folder / f"slurm-{job.job}.out").read_text()
 
 
+GRACE_SECONDS, STEP_SECONDS = 2, 6
+
+
+@pytest.mark.parametrize(
+    ("what", "option", "answered", "lost"),
+    [
+        ("with last store", "--last-store", True, 0),
+        ("without it, all since its own save", "", False, 2),
+    ],
+)
+def test_what_a_job_loses_whose_steps_are_longer_than_the_grace(
+    lab: Lab, folder: Path, what: str, option: str, answered: bool, lost: int
+) -> None:
+    more = f"--step-seconds {STEP_SECONDS} --checkpoint-every 3 {option}"
+    job = count(lab, folder, f"--grace={GRACE_SECONDS}", steps=3, more=more)
+    job.open_gate()
+    until(lambda: len(job.lines("steps.log")) == 2)
+    asked = time.time()
+    job.ask()
+    mail = folder / ".slurm-fair" / job.job
+    until(
+        lambda: read_acknowledgement(mail, "root", 0, asked) == SAVED or time.time() > asked + GRACE_SECONDS
+    )
+    assert read_acknowledgement(mail, "root", 0, asked) == (SAVED if answered else NO_ANSWER), what
+    job.requeue()
+    job.open_gate()
+    job.finishes()
+    assert verify(job.result(), 3)
+    assert (job.result()["executed_steps"], job.result()["lost_steps"]) == (3 + lost, lost), what
+
+
+def test_a_step_that_ends_before_the_requeue_is_stored_too(lab: Lab, folder: Path) -> None:
+    job = count(lab, folder, "--grace=60", steps=4, more="--step-seconds 4 --last-store")
+    job.open_gate()
+    until(lambda: len(job.lines("steps.log")) == 1)
+    job.ask()
+    for step in (1, 2):
+        until(lambda step=step: job.read("ack.json").get("step") == step)  # type: ignore[misc]
+        assert (job.read("ack.json")["request"], job.read("ack.json")["saved"]) == (1, True)
+    job.requeue()
+    job.open_gate()
+    until(lambda: len(job.lines("starts.log")) == 2)
+    assert job.lines("starts.log")[1][3] == "2"
+
+
 CATCHER = """import signal, time
 signal.signal(signal.SIGUSR2, lambda *_: print("caught", flush=True))
 print("ready", flush=True)
@@ -248,6 +293,36 @@ def test_a_rendered_script_is_submitted_with_plain_sbatch(lab: Lab, folder: Path
     job.open_gate()
     job.finishes()
     assert verify(job.result(), 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [
+        (["--deadline=now+900", "--time=5"], 300),
+        (["--deadline=now+900"], 450),
+        (["--deadline=now+1hour", "--time=59", "--gate-seconds=1000"], 30),
+    ],
+)
+def test_a_deadline_before_the_sites_gate_is_accepted_and_the_job_runs(
+    lab: Lab, folder: Path, options: list[str], seconds: int
+) -> None:
+    job = count(lab, folder, *options, steps=3)
+    known = record(lab, job.job)
+    assert abs(int(known["EligibleTime"]) - int(known["SubmitTime"]) - seconds) <= 1
+    assert known["Comment"].endswith(f"gate=uts{known['EligibleTime']}")
+    assert job.state == "PD"
+    job.open_gate()
+    job.finishes()
+
+
+def test_a_rendered_script_with_a_deadline_is_accepted(lab: Lab, folder: Path) -> None:
+    by = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 900))
+    words = f"#!/bin/sh\n#SBATCH --gres=gpu:1\n#SBATCH --deadline={by}\n#SBATCH --time=1\ntrue\n"
+    (folder / "rendered.sh").write_text(render("generic", words, Options(), search=NOWHERE))
+    job = Job(lab, folder, lab.run("sbatch", "--parsable", "rendered.sh", cwd=folder).stdout.strip())
+    known = record(lab, job.job)
+    assert int(known["EligibleTime"]) - int(known["SubmitTime"]) in (59, 60, 61)
+    assert known["Comment"].endswith("gate=+60")
 
 
 def test_where_the_site_says_so_the_answer_travels_in_the_jobs_comment(lab: Lab, folder: Path) -> None:

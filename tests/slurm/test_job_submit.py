@@ -145,6 +145,14 @@ def test_the_gate_of_a_job_opens_after_two_leases(lab: Lab, folder: Path) -> Non
     assert int(job["EligibleTime"]) - int(job["SubmitTime"]) in (1799, 1800, 1801)
 
 
+def test_a_deadline_before_the_gate_opens_is_no_reason_to_refuse_a_job(lab: Lab, folder: Path) -> None:
+    """sbatch compares it with its own --begin alone, and Slurm does not tell the hook of it."""
+    job = record(lab, submit(lab, folder, "--gpus=1", "--time=1", "--deadline=now+900"))
+    assert (job["JobState"], int(job["EligibleTime"]) - int(job["SubmitTime"]) > 1700) == ("PENDING", True)
+    lab.run("scontrol", "update", f"jobid={job['JobId']}", "eligibletime=now+1")
+    until(lambda: record(lab, job["JobId"])["JobState"] == "COMPLETED")
+
+
 @pytest.mark.parametrize(
     ("words", "reason", "comment"),
     [

@@ -118,6 +118,22 @@ def test_a_file_of_another_user_is_no_answer(tmp_path: Path) -> None:
     assert read_acknowledgement(tmp_path, ME, 2, ASKED) == NO_ANSWER
 
 
+@pytest.mark.parametrize(
+    ("what", "first", "second", "meaning"),
+    [
+        ("newer state stored too", GOOD | {"step": 10}, GOOD | {"step": 11, "time": 1060.0}, SAVED),
+        ("made up for", GOOD | {"saved": False}, GOOD | {"time": 1060.0}, SAVED),
+        ("to a request repeated", GOOD | {"request": 1}, GOOD | {"request": 2, "time": 1060.0}, SAVED),
+        ("by a later run", GOOD, GOOD | {"restart": 3, "time": 1060.0}, NO_ANSWER),
+    ],
+)
+def test_a_second_answer_takes_the_place_of_the_first(
+    tmp_path: Path, what: str, first: object, second: object, meaning: int
+) -> None:
+    assert answer(tmp_path, first) != NO_ANSWER
+    assert answer(tmp_path, second) == meaning, what
+
+
 @pytest.mark.parametrize("user", ["no-such-user", "", "a\x00b"])
 def test_a_user_that_this_machine_does_not_know_gives_no_answer(tmp_path: Path, user: str) -> None:
     assert answer(tmp_path, GOOD, user=user) == NO_ANSWER

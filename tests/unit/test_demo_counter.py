@@ -25,7 +25,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 
 def counter(*more: str) -> str:
-    """The demonstration training as a job script."""
+    """The demonstration training as a job script; options given again stand."""
     program = (
         Path(lease.__file__).parents[1] / "sbatch_templates" / "slurm_fair_templates" / "demo_counter.py"
     )
@@ -63,6 +63,20 @@ def test_the_counter_stopped_on_request_loses_no_step(start: Callable[..., Run])
     assert [(line[0], line[3]) for line in starts] == [("0", "0"), ("1", str(at))]
     assert verify(result(second), 80)
     assert (result(second)["executed_steps"], result(second)["lost_steps"]) == (80, 0)
+
+
+def test_the_counter_with_long_steps_stores_what_it_has_amid_one(start: Callable[..., Run]) -> None:
+    long_steps = ("--steps", "3", "--step-seconds", "2", "--last-store")
+    first = start(counter(*long_steps), options=OPTIONS)
+    first.until(lambda: executed(first) == 1)
+    first.ask()
+    first.until(lambda: first.read("ack.json").get("saved") is True)
+    assert (first.read("ack.json")["step"], executed(first)) == (1, 1)
+    first.kill()
+    second = start(counter(*long_steps), options=OPTIONS, SLURM_RESTART_COUNT="1")
+    assert second.ends() == 0
+    assert verify(result(second), 3)
+    assert result(second)["lost_steps"] == 0
 
 
 def test_the_counter_goes_on_when_nobody_takes_the_gpus_and_answers_again(start: Callable[..., Run]) -> None:

@@ -265,6 +265,7 @@ def test_fair_sbatch_hands_sbatch_the_options_as_they_were_and_the_wrapped_scrip
         "my app",
         "--weird=a b",
         "--gpus-choices=1,2",
+        "--gres=gpu:3",
         "--no-gate",
         "s.sh",
         "--app",
@@ -272,12 +273,12 @@ def test_fair_sbatch_hands_sbatch_the_options_as_they_were_and_the_wrapped_scrip
     )
     assert (done.returncode, done.stdout) == (0, "Submitted batch job 5\n")
     argv = (tmp_path / "argv").read_text().splitlines()
-    assert argv[:3] == ["-N", "2", "--weird=a b"]
-    assert argv[3:] == [f"--comment={STAMP}", "--requeue", "--open-mode=append", "--job-name=s.sh"]
+    assert argv[:4] == ["-N", "2", "--weird=a b", "--gres=gpu:3"]
+    assert argv[4:] == [f"--comment={STAMP}", "--requeue", "--open-mode=append", "--job-name=s.sh"]
     script = (tmp_path / "script").read_text()
     assert '"$slurm_fair_script" --app x' in script
     assert "SLURM_FAIR_APP='my app'" in script
-    assert "SLURM_FAIR_GPUS_REFERENCE=8" in script
+    assert "SLURM_FAIR_GPUS_REFERENCE=6" in script, "as on the command line, not as in the script"
     assert re.search(r"SLURM_FAIR_LEASE_PY=\S+/lease\.py\n", script)
 
 
