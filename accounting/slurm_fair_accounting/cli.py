@@ -103,7 +103,7 @@ def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> clic
         with _one_line(), closing(_open(context, source, open_journal)) as journal:
             first = journal.began()
             whole = Period(first or 0.0, now()) if start is None and end is None else None
-            period = whole or _period(journal, start, end, now())
+            period = whole or choose(start, end, now(), journal.began)
             for line in export_lines(journal, period.start, period.end):
                 click.echo(line, nl=False)
 

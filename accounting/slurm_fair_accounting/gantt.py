@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair_accounting.page import COLOURS, text
 from slurm_fair_accounting.plot import over_time, words_at
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _BOTTOM = 1160.0, 70.0, 10.0, 11.0, 40.0
+_WIDTH, _LEFT, _RIGHT, _ROW, _BOTTOM = 1160.0, 70.0, 24.0, 11.0, 40.0
 
 
 @dataclass(frozen=True, slots=True)

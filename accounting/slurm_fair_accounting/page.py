@@ -16,9 +16,11 @@ _DARK = (
     "#58a6ff", "#ff7b72", "#56d364", "#ffa657", "#bc8cff", "#39c5cf", "#ff9bce", "#e3c341", "#b1bac4", "#9ecbff",
 )  # fmt: skip
 _STYLE = """
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0; --best: #dafbe1; LIGHT }
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0;
+  --best: #dafbe1; LIGHT }
 @media (prefers-color-scheme: dark) {
-:root { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --rule: #3d444d; --best: #12361f; DARK } }
+:root { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --rule: #3d444d;
+  --best: #12361f; DARK } }
 body { margin: 2rem auto; padding: 0 1rem; max-width: 76rem; background: var(--paper); color: var(--ink);
   font: 15px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin: 2rem 0 .3rem }
@@ -29,8 +31,10 @@ th, td { padding: .15rem .7rem; border-bottom: 1px solid var(--rule); text-align
 th:first-child, td:first-child { text-align: left } td.best { background: var(--best); font-weight: 600 }
 tr.group th { padding-top: .8rem; color: var(--faint) }
 figure { margin: .5rem 0; min-width: 0 } figcaption { font-weight: 600 }
-svg { display: block; width: 100%; height: auto } svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
-.frame { fill: none; stroke: var(--faint) } .grid { stroke: var(--rule) } .mark { stroke: var(--faint); stroke-dasharray: 2 3 }
+svg { display: block; width: 100%; height: auto }
+svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
+.frame { fill: none; stroke: var(--faint) } .grid { stroke: var(--rule) }
+.mark { stroke: var(--faint); stroke-dasharray: 2 3 }
 .line { fill: none; stroke-width: 1.8; stroke-linejoin: round } .bar { stroke: var(--paper); stroke-width: .3 }
 .d1 { stroke-dasharray: 7 3 } .d2 { stroke-dasharray: 2 3 }
 ul.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; list-style: none; margin: .2rem 0; padding: 0 }
@@ -46,7 +50,10 @@ def style() -> str:
         for number in range(COLOURS)
     )
     return (
-        _STYLE.replace("LIGHT", _named(_LIGHT)).replace("DARK", _named(_DARK)).replace("SERIES", series).strip()
+        _STYLE.replace("LIGHT", _named(_LIGHT))
+        .replace("DARK", _named(_DARK))
+        .replace("SERIES", series)
+        .strip()
     )
 
 

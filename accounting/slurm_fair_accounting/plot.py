@@ -14,10 +14,10 @@ from slurm_fair_accounting.page import COLOURS, text
 Numbers = NDArray[np.float64]
 MOST_POINTS = 1000
 _WIDTH, _HEIGHT = 640.0, 300.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 12.0, 10.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 28.0, 10.0, 44.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 # Where a logarithmic axis of seconds has its marks.
-_MOMENTS = (
+_MOMENTS: tuple[tuple[float, str], ...] = (
     (0.1, "0.1 s"), (1, "1 s"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (36000, "10 h"),
     (86400, "1 d"), (864000, "10 d"), (8640000, "100 d"), (86400000, "1000 d"),
 )  # fmt: skip
@@ -77,16 +77,18 @@ def logarithmic(label: str, values: Numbers, seconds: bool = False, least: float
     known = values[np.isfinite(values) & (values > 0)]
     low = max(float(known.min()), least) if known.size else least
     high = max(float(known.max()), low * 1.01) if known.size else 10 * least
-    if seconds:
-        marks = _MOMENTS
-    else:
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        marks = tuple((f * 10.0**p, number(f * 10.0**p)) for p in powers for f in (1, 2, 5))
+    marks = _MOMENTS if seconds else _powers(low, high)
     below = [at for at, _ in marks if at <= low] or [low]
     above = [at for at, _ in marks if at >= high] or [high]
     shown = tuple(mark for mark in marks if below[-1] <= mark[0] <= above[0])
     few = shown if len(shown) <= 10 else tuple(mark for mark in shown if _is_power(mark[0]) or seconds)
     return Axis(label, below[-1], above[0], log=True, ticks=few)
+
+
+def _powers(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+    return tuple((value, number(value)) for value in values)
 
 
 def _is_power(value: float) -> bool:
@@ -120,20 +122,27 @@ def chosen(count: int, most: int = MOST_POINTS) -> NDArray[np.int64]:
 
 
 def chart(
-    caption: str, series: Sequence[Series], x: Axis, y: Axis, marks: Sequence[float] = (), legend: bool = True
+    caption: str,
+    series: Sequence[Series],
+    x: Axis,
+    y: Axis,
+    across: float = math.nan,
+    up: float = math.nan,
 ) -> str:
-    """A figure with its curves; `marks` are values of x at which something changes its meaning."""
+    """A figure with its curves; at `across` on the x axis or `up` on the y axis the meaning of values changes."""
     inner = [_grid(x, y)]
-    for mark in marks:
-        if x.low <= mark <= x.high:
-            at = _across(x, np.array([mark]))[0]
-            inner.append(_line("mark", at, _TOP, at, _HEIGHT - _BOTTOM))
+    if x.low <= across <= x.high:
+        at = float(_across(x, np.array([across]))[0])
+        inner.append(_line("mark", at, _TOP, at, _HEIGHT - _BOTTOM))
+    if y.low <= up <= y.high:
+        at = float(_up(y, np.array([up]))[0])
+        inner.append(_line("mark", _LEFT, at, _WIDTH - _RIGHT, at))
     inner += [_curve(one, x, y) for one in series if len(one.x)]
     svg = (
         f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{text(caption)}">'
         f"{''.join(inner)}</svg>"
     )
-    keys = legend_of([(one.name, one.place) for one in series]) if legend else ""
+    keys = legend_of([(one.name, one.place) for one in series])
     return f"<figure><figcaption>{text(caption)}</figcaption>{keys}{svg}</figure>"
 
 
@@ -199,5 +208,3 @@ def _across(axis: Axis, values: Numbers) -> Numbers:
 
 def _up(axis: Axis, values: Numbers) -> Numbers:
     return _HEIGHT - _BOTTOM - axis.at(values) * (_HEIGHT - _TOP - _BOTTOM)
-
-

@@ -70,7 +70,7 @@ def convert_command(
     rates = read_throughputs(throughputs) if throughputs else None
     reading = convert(source, input_file, skip_bad=skip_bad, throughputs=rates)
     write_trace(reading.trace, out)
-    _list_bad(input_file, reading)
+    list_bad(input_file, reading)
     left = [f"{count} {why}" for why, count in sorted(reading.left_out.items())]
     left += [f"{len(reading.bad)} bad rows"] if reading.bad else []
     click.echo(f"{out}: {len(reading.trace)} jobs" + (f"; left out: {', '.join(left)}" if left else ""))
@@ -140,14 +140,14 @@ def describe_command(
     rates = read_throughputs(throughputs) if throughputs else None
     reading = read_trace(trace_file, skip_bad=skip_bad, throughputs=rates, need_durations=False)
     told = describe(reading, capacity)
-    _list_bad(trace_file, reading)
+    list_bad(trace_file, reading)
     if as_json:
         click.echo(json.dumps({"trace": str(trace_file), **told.document()}, allow_nan=False))
     else:
         _print(trace_file, told)
 
 
-def _list_bad(path: Path, reading: Reading) -> None:
+def list_bad(path: Path, reading: Reading) -> None:
     """The bad rows that were left out, on standard error."""
     for fault in reading.bad[:_MOST_LISTED]:
         click.echo(f"left out: {clean(fault.words(path))}", err=True)

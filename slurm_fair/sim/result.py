@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from slurm_fair.ledger.latency import expected_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told
 from slurm_fair.ledger.summary import Facts, Summary, summarise
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows
+from slurm_fair.model import TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.drive import Simulation
@@ -32,6 +34,9 @@ class Result:
     trace_row: Ints
     runs: Runs
     windows: TenantWindows
+    capacity: Steps  # M over time
+    mean_gpus: float  # M, averaged over time
+    accounts: Mapping[str, tuple[float, float]]  # GPU-seconds that each tenant had, and was owed by eq. 8
     summary: Summary
     placement_score: float
     decisions: Floats  # seconds that the policy took at each look
@@ -83,8 +88,14 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     score = tally.placement_score / tally.placements if tally.placements else math.nan
     return Result(
         simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, windows,
-        summarise(outcomes, facts), score, np.array(simulation.decisions), wall_seconds, cpu_seconds,
+        capacity, facts.total_gpus, _accounts(ledger), summarise(outcomes, facts), score,
+        np.array(simulation.decisions), wall_seconds, cpu_seconds,
     )  # fmt: skip
+
+
+def _accounts(tenants: TenantAccounts) -> dict[str, tuple[float, float]]:
+    columns = zip(tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
+    return dict(zip(tenants.names, columns, strict=True))
 
 
 def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outcomes:

@@ -1,0 +1,197 @@
+"""`slurm-fair simulate`: one trace, one cluster, one or more policies."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate_bar import progress
+from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, read_case, settings_of
+from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_runs import Done, Order, run_all
+from slurm_fair.cli.simulate_table import print_comparison
+from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.trace import list_bad
+from slurm_fair.errors import InputError
+from slurm_fair.sim.scenario import Costs
+from slurm_fair.trace.files import write_whole
+
+_FILE = click.Path(path_type=Path)
+
+
+class Seconds(click.ParamType[float]):
+    """A finite number of seconds, 0 or more; above 0 where nothing makes no sense."""
+
+    name = "S"
+
+    def __init__(self, above_zero: bool = False) -> None:
+        self._above_zero = above_zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """What was written, as a number."""
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
+            least = "above 0" if self._above_zero else "of 0 or more"
+            self.fail(f"{value!r} is no number of seconds {least}", param, ctx)
+        return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Targets:
+    """What is to be written."""
+
+    jobs: Path | None
+    events: Path | None
+    html: Path | None
+
+
+@click.command()
+@click.argument("trace", metavar="TRACE", type=_FILE)
+@click.option(
+    "--policy", "policies", default="astraea", show_default=True, metavar="A[,B...]", help="Whom to compare."
+)
+@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="So many GPUs, all alike.")
+@click.option("--gpus-per-node", type=click.IntRange(min=1), metavar="N", help="Of --gpus; 8 unless given.")
+@click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Nodes with types, racks and speeds.")
+@click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900.")
+@click.option(
+    "--interval", type=Seconds(above_zero=True), default=10.0, show_default=True, help="Between two looks."
+)
+@click.option(
+    "--align", type=click.Choice(["rolling", "aligned"]), help="Leases end on their own, or together (usual)."
+)
+@click.option(
+    "--rounds",
+    type=click.Choice(["conserving", "gavel"]),
+    default="conserving",
+    show_default=True,
+    help="gavel: rounds of --lease; GPUs of a job that ended idle until the round ends.",
+)
+@click.option("--restart-cost", type=Seconds(), default=0.0, help="From a resumed start until progress.")
+@click.option("--checkpoint-cost", type=Seconds(), default=0.0, help="From the request until it is saved.")
+@click.option("--requeue-delay", type=Seconds(), default=0.0, help="Before Slurm starts a job again.")
+@click.option("--throughputs", type=_FILE, metavar="FILE", help="Measured speeds by model and GPU type.")
+@click.option("--throughputs-source", metavar="NAME", help="Which source of it; its first unless given.")
+@click.option("--regimes", type=_FILE, metavar="FILE", help="How jobs change their batch size.")
+@click.option("--outages", type=_FILE, metavar="FILE.csv", help="time_s,node,event: drain, down or up.")
+@click.option(
+    "--weights", default="equal", show_default=True, metavar="equal|demand|FILE", help="Of the tenants."
+)
+@click.option(
+    "--failed",
+    type=click.Choice(["keep", "drop"]),
+    default="keep",
+    show_default=True,
+    help="Jobs that failed, were cancelled or timed out.",
+)
+@click.option(
+    "--too-large",
+    type=click.Choice(["refuse", "drop"]),
+    default="refuse",
+    show_default=True,
+    help="Jobs that the cluster could never run.",
+)
+@click.option("--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="A policy's setting.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the policies.")
+@click.option("--until", type=Seconds(above_zero=True), help="End at this second of the trace.")
+@click.option("--skip-bad", is_flag=True, help="Leave bad rows out, count and list them.")
+@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--jobs-out", type=_FILE, metavar="FILE.csv[.gz]", help="A row a job: what became of it.")
+@click.option("--events-out", type=_FILE, metavar="FILE.jsonl", help="Events, for `report --from`.")
+@click.option("--html", type=_FILE, metavar="FILE.html", help="One page with tables and plots.")
+@JSON
+def simulate(
+    trace: Path, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
+    jobs_out: Path | None, events_out: Path | None, html: Path | None, lease: float | None, interval: float,
+    align: str | None, checkpoint_cost: float, restart_cost: float, requeue_delay: float,
+    **inputs: Any,
+) -> None:  # fmt: skip
+    """Simulate a trace under one or more policies and compare them.
+
+    The same controller, policies and accounts as on a real cluster, on virtual time. With several policies,
+    --jobs-out and --events-out write a file for each: jobs.csv is jobs.astraea.csv. docs/schema/simulate.json has
+    the keys of --json.
+    """
+    gavel = inputs["rounds"] == "gavel"
+    if gavel and align == "rolling":
+        raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
+    names = policies_of(policies)
+    given = settings_of(settings, names)
+    aligned = align != "rolling"
+    turns = [
+        Turn(name, given[name], lease, interval, aligned, gavel, checkpoint_cost, seed) for name in names
+    ]
+    for turn in turns:
+        check_turn(turn)
+    costs = Costs(checkpoint_cost, restart_cost, requeue_delay)
+    with Outputs(_inputs(trace, inputs)) as outputs:
+        beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
+        case, reading = read_case(trace, costs, **inputs)
+        list_bad(trace, reading)
+        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy))) for turn in turns]
+        with progress(names, len(case.scenario.trace)) as beat:
+            dones = run_all(orders, workers, beat)
+        rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
+        _write(case, dones, rows, beside)
+        outputs.commit()
+    if as_json:
+        click.echo(json.dumps(document_of(case, seed, rows), allow_nan=False))
+    else:
+        _print(case, dones, rows)
+
+
+def _print(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> None:
+    click.echo("\n".join(lead_of(case)) + "\n")
+    print_comparison(rows)
+    for line in notes_of(case, dones):
+        click.echo(line)
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+Beside = dict[tuple[str, str], Path]
+
+
+def _claim(outputs: Outputs, targets: _Targets, names: Sequence[str]) -> Beside:
+    """Where each file is written until it gets its name; refused now rather than after the work."""
+    beside: Beside = {}
+    many = len(names) > 1
+    if targets.events is not None and targets.events.suffix == ".gz":
+        raise InputError(f"{targets.events}: events are written plain: take .gz off its name")
+    for kind, path in (("jobs", targets.jobs), ("events", targets.events)):
+        if path is not None:
+            beside |= {(kind, name): outputs.claim(of_policy(path, name, many)) for name in names}
+    if targets.html is not None:
+        beside["html", ""] = outputs.claim(targets.html)
+    return beside
+
+
+def _inputs(trace: Path, inputs: Mapping[str, Any]) -> list[Path]:
+    """The files that are read, none of which may be written over."""
+    named = [inputs[name] for name in ("cluster", "throughputs", "regimes", "outages")]
+    weights = Path(inputs["weights"]) if inputs["weights"] not in ("equal", "demand") else None
+    return [path for path in (trace, weights, *named) if path is not None]
+
+
+def _write(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]], beside: Beside) -> None:
+    columns = columns_to_write(case.scenario.trace) if any(kind == "jobs" for kind, _ in beside) else {}
+    for done in dones:
+        path = beside.get(("jobs", done.result.policy))
+        if path is not None:
+            write_jobs(path, case.scenario.trace, columns, done)
+    page = beside.get(("html", ""))
+    if page is not None:
+        from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
+
+        whole = page_of(case, dones, rows, [*lead_of(case), *notes_of(case, dones)])
+        write_whole(page, lambda text: text.writelines([whole]))

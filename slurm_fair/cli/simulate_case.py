@@ -1,0 +1,334 @@
+"""What `simulate` is asked for: the inputs read and checked, and what was left out of them."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.errors import InputError
+from slurm_fair.model.columns import Bools
+from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS
+from slurm_fair.sim.load import impossible, refuse_impossible
+from slurm_fair.sim.run import rules_for
+from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
+from slurm_fair.tick import Rules
+from slurm_fair.trace import (
+    End,
+    Fault,
+    JobRegimes,
+    Machines,
+    Reading,
+    Trace,
+    read_machines,
+    read_regimes,
+    read_throughputs,
+    read_trace,
+    read_weights,
+    uniform,
+)
+from slurm_fair.trace.cells import not_negative
+from slurm_fair.trace.faults import BadCell, nearest, refuse, shown
+from slurm_fair.trace.tabular import table
+
+_BAD_ENDS = (End.CANCELLED, End.FAILED, End.TIMEOUT)
+_OUTAGE_COLUMNS = ("time_s", "node", "event")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One policy that is to be simulated, and how its leases go; a process of its own can be given it."""
+
+    policy: str
+    settings: Mapping[str, object]
+    lease: float | None
+    interval: float
+    aligned: bool
+    gavel_rounds: bool
+    checkpoint_cost: float
+    seed: int
+
+    def rules(self) -> Rules:
+        """What the simulated controller goes by."""
+        return rules_for(
+            self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
+            gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scenario with the story of its making."""
+
+    scenario: Scenario
+    trace_path: Path
+    bad_rows: int
+    failed: int  # jobs left out because they did not end well
+    too_large: tuple[str, ...]  # jobs left out because no cluster like this one could run them
+    weights: str  # equal, demand, or the file
+
+    @property
+    def fractional(self) -> int:
+        """Jobs that ask for a part of a GPU and get the ceiling."""
+        return int(self.scenario.trace.fractional.sum())
+
+    def trace_document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        trace = self.scenario.trace
+        return {
+            "path": str(self.trace_path),
+            "jobs": len(trace),
+            "tenants": len(np.unique(trace.tenant)),
+            "users": len(np.unique(trace.user)),
+            "gpu_seconds": float((trace.gpus * trace.duration_s).sum()),
+            "span_s": float(trace.submit_s.max() - trace.submit_s.min()),
+            "max_gpus": float(trace.gpus.max()),
+            "jobs_with_fractional_gpus": self.fractional,
+            "bad_rows": self.bad_rows,
+            "failed_left_out": self.failed,
+            "too_large_left_out": list(self.too_large),
+        }
+
+    def cluster_document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        machines = self.scenario.machines
+        return {
+            "gpus": machines.total_gpus,
+            "nodes": len(machines),
+            "racks": len(machines.racks),
+            "types": [
+                {"type": name, "nodes": int(mine.sum()), "gpus": int(machines.gpus[mine].sum())}
+                for kind, name in enumerate(machines.gpu_types)
+                for mine in [machines.gpu_type == kind]
+            ],
+        }
+
+    def options_document(self, seed: int) -> dict[str, Any]:
+        """What else the results depend on."""
+        scenario = self.scenario
+        return {
+            "rounds": scenario.rounds,
+            "checkpoint_cost_s": scenario.costs.checkpoint,
+            "restart_cost_s": scenario.costs.restart,
+            "requeue_delay_s": scenario.costs.requeue_delay,
+            "until_s": scenario.until_s if math.isfinite(scenario.until_s) else None,
+            "weights": self.weights,
+            "jobs_with_regimes": len(scenario.regimes),
+            "throughputs": scenario.throughputs.source if scenario.throughputs else None,
+            "outages": len(scenario.outages),
+            "seed": seed,
+        }
+
+
+def read_case(
+    path: Path,
+    costs: Costs,
+    *,
+    rounds: str,
+    gpus: int | None = None,
+    gpus_per_node: int | None = None,
+    cluster: Path | None = None,
+    throughputs: Path | None = None,
+    throughputs_source: str | None = None,
+    regimes: Path | None = None,
+    outages: Path | None = None,
+    weights: str = "equal",
+    failed: str = "keep",
+    too_large: str = "refuse",
+    until: float | None = None,
+    skip_bad: bool = False,
+) -> tuple[Case, Reading]:
+    """Everything read and checked; InputError says what is wrong where."""
+    machines = machines_of(gpus, gpus_per_node, cluster)
+    if throughputs_source and not throughputs:
+        raise InputError("--throughputs-source names a source of --throughputs: give that too")
+    rates = read_throughputs(throughputs, throughputs_source or "") if throughputs else None
+    reading = read_trace(path, skip_bad=skip_bad, throughputs=rates)
+    trace, dropped = without_failed(reading.trace) if failed == "drop" else (reading.trace, 0)
+    trace, large = fitting(trace, machines, drop=too_large == "drop")
+    scenario = Scenario(
+        trace=trace,
+        machines=machines,
+        costs=costs,
+        weights=weights_of(weights, trace),
+        regimes=_regimes_of(regimes, trace),
+        throughputs=rates,
+        outages=read_outages(outages, machines) if outages else (),
+        rounds="gavel" if rounds == "gavel" else "conserving",
+        until_s=math.inf if until is None else until,
+    )
+    return Case(scenario, path, len(reading.bad), dropped, large, weights), reading
+
+
+def machines_of(gpus: int | None, gpus_per_node: int | None, cluster: Path | None) -> Machines:
+    """The cluster that was asked for, by one of the two ways."""
+    if cluster is not None:
+        if gpus is not None or gpus_per_node is not None:
+            raise InputError("--gpus and --cluster both say what the cluster is: give one of them")
+        return read_machines(cluster)
+    if gpus is None:
+        raise InputError("no cluster: give --gpus N [--gpus-per-node N], or --cluster FILE.toml")
+    return uniform(gpus, gpus_per_node or 8)
+
+
+def _regimes_of(path: Path | None, trace: Trace) -> dict[str, JobRegimes]:
+    """Of the jobs of the trace; a file that speaks of none of them belongs to another trace."""
+    if path is None:
+        return {}
+    here = set(map(str, trace.job_id.tolist()))
+    found = {job: regimes for job, regimes in read_regimes(path).items() if job in here}
+    if not found:
+        raise InputError(f"{path}: names no job of the trace: give the regimes of this trace")
+    return found
+
+
+# -- jobs -----------------------------------------------------------------------------------------------------
+
+
+def without_failed(trace: Trace) -> tuple[Trace, int]:
+    """The jobs that ended well, or had not ended; and how many others there were."""
+    bad = np.isin(trace.status, _BAD_ENDS)
+    return _kept(trace, ~bad, "every job of it was cancelled, failed or ran out of time: use --failed keep")
+
+
+def fitting(trace: Trace, machines: Machines, *, drop: bool) -> tuple[Trace, tuple[str, ...]]:
+    """The jobs that the machines could run; the others are refused, or dropped and named."""
+    if drop:
+        return without_too_large(trace, machines)
+    refuse_impossible(trace, machines)
+    return trace, ()
+
+
+def without_too_large(trace: Trace, machines: Machines) -> tuple[Trace, tuple[str, ...]]:
+    """The jobs that the machines could run, and the names of the others."""
+    rows = impossible(trace, machines)
+    fits = np.ones(len(trace), dtype=bool)
+    fits[rows] = False
+    kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: give more")
+    return kept, tuple(map(str, trace.job_id[rows].tolist()))
+
+
+def _kept(trace: Trace, wanted: Bools, nobody: str) -> tuple[Trace, int]:
+    if not wanted.any():
+        raise InputError(f"nothing of the trace is left: {nobody}")
+    left_out = len(trace) - int(wanted.sum())
+    return (trace.take(np.flatnonzero(wanted)) if left_out else trace), left_out
+
+
+# -- tenants --------------------------------------------------------------------------------------------------
+
+
+def weights_of(wanted: str, trace: Trace) -> dict[str, float]:
+    """Weights of the tenants: all alike, by the GPU time that they ask for, or those of a file."""
+    if wanted == "equal":
+        return {}
+    here = sorted(set(trace.tenant.tolist()))
+    if wanted == "demand":
+        asked = np.bincount(trace.tenant, np.nan_to_num(trace.gpu_seconds), len(trace.tenants))
+        return {trace.tenants[tenant]: float(asked[tenant]) for tenant in here}
+    given = read_weights(Path(wanted))
+    missing = [trace.tenants[tenant] for tenant in here if trace.tenants[tenant] not in given]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise InputError(
+            f"{wanted}: no share for tenant {shown(missing[0])}{more} of the trace: add a row for each"
+        )
+    return given
+
+
+# -- machines -------------------------------------------------------------------------------------------------
+
+
+def read_outages(path: Path, machines: Machines) -> tuple[Outage, ...]:
+    """What befalls nodes, from a CSV file time_s,node,event; every bad row is refused."""
+    found: list[Outage] = []
+    known = frozenset(machines.names)
+    with table(path, _OUTAGE_COLUMNS) as rows:
+        for row in rows.rows:
+            if isinstance(row, Fault):
+                refuse(path, [row], "every row must be right")
+                continue
+            place, cells = row
+            of = dict(zip(rows.columns, cells, strict=True))
+            try:
+                found.append(_outage(of, machines, known))
+            except BadCell as bad:
+                refuse(path, [Fault(place, bad.column, bad.what)], "every row must be right")
+    return tuple(sorted(found, key=lambda outage: outage.time_s))
+
+
+def _outage(cells: Mapping[str, str], machines: Machines, known: frozenset[str]) -> Outage:
+    words = [event.value for event in NodeEvent]
+    if cells["node"] not in known:
+        raise BadCell(f"no node {shown(cells['node'])}; {nearest(cells['node'], machines.names)}", "node")
+    if cells["event"].lower() not in words:
+        raise BadCell(f"{shown(cells['event'])} is no event: {', '.join(words)}", "event")
+    try:
+        time_s = not_negative(cells["time_s"])
+    except BadCell as bad:
+        raise BadCell(bad.what, "time_s") from None
+    return Outage(time_s, cells["node"], NodeEvent(cells["event"].lower()))
+
+
+# -- policies -------------------------------------------------------------------------------------------------
+
+
+def policies_of(text: str) -> tuple[str, ...]:
+    """`A,B`: each once; whether there are such policies shows when they are loaded."""
+    wanted = tuple(name.strip() for name in text.split(","))
+    for at, name in enumerate(wanted):
+        if not name:
+            raise InputError(f"--policy {shown(text)}: an empty name: write A or A,B")
+        if name in wanted[:at]:
+            raise InputError(f"--policy {shown(text)}: {shown(name)} is there twice: keep one of them")
+    return wanted
+
+
+def settings_of(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, object]]:
+    """`policy.key=value` of --set, by policy; values as TOML writes them, and plain words."""
+    settings: dict[str, dict[str, object]] = {policy: {} for policy in policies}
+    for text in given:
+        path, equals, value = text.partition("=")
+        policy, dot, key = path.strip().partition(".")
+        if not (equals and dot and key):
+            raise InputError(f"--set {shown(text)}: write policy.key=value")
+        if policy not in settings:
+            raise InputError(
+                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest(policy, policies)}"
+            )
+        if key in settings[policy]:
+            raise InputError(f"--set {shown(text)}: {shown(key)} is set twice: keep one of them")
+        settings[policy][key] = _setting(value.strip())
+    return settings
+
+
+def _setting(text: str) -> object:
+    """A TOML value; what is none is a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def check_turn(turn: Turn) -> None:
+    """Refuse a policy that cannot be loaded, and leases that cannot be."""
+    terms = turn.rules().terms
+    if turn.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:
+        raise InputError(
+            f"--rounds gavel: {turn.policy} has leases without end: give the length of a round with --lease"
+        )
+    if terms.interval > terms.term:
+        raise InputError(
+            f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {turn.policy}: "
+            "give a shorter --interval or a longer --lease"
+        )
+
+
+def usual_lease(term: float) -> float | None:
+    """A lease term as documents tell it; None where leases have no end."""
+    return term if term < NEVER_ENDS_SECONDS else None

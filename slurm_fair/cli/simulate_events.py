@@ -1,0 +1,95 @@
+"""A simulation's events and tenants' accounts as JSON lines: the form that a journal is exported in."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.model import Event, Standing, TickRecord
+from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.moment import TenantMoment
+from slurm_fair.sim.scenario import Scenario
+from slurm_fair.store.moments import moments_of
+from slurm_fair_accounting.export import account_line, event_line
+
+_HOUR = 3600.0
+_NAMED = ("submitted", "finished")
+
+
+class EventsOut:
+    """Writes lines while the simulation goes on; accounts at its beginning, each full hour, and its end."""
+
+    def __init__(self, path: Path, scenario: Scenario, epoch: float) -> None:
+        self._path, self._trace = path, scenario.trace
+        self._hour, self._last_time, self._in_order = epoch + _HOUR, epoch, True
+        self._last: tuple[TickRecord, Standing] | None = None
+        try:
+            self._file = path.open("w", encoding="utf-8", newline="\n")
+        except OSError as problem:
+            raise SlurmFairError(f"{path}: cannot be written: {problem.strerror}") from None
+        for tenant in sorted(set(self._trace.tenant.tolist())):
+            name = self._trace.tenants[tenant]
+            nothing = TenantMoment(epoch, name, scenario.weights.get(name, 1.0), 0.0, 0.0, 0.0, 0.0, 0.0)
+            self._file.write(account_line(nothing))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._file.close()
+        if kind is None and not self._in_order:
+            self._put_in_order()
+
+    def take(self, tick: TickRecord, standing: Standing) -> None:
+        """What one tick adds."""
+        lines = [(event.time, event_line(self._named(event))) for event in tick.events]
+        if tick.time >= self._hour:
+            lines = self._accounts(tick, standing) + lines
+        else:
+            self._last = (tick, standing)
+        self._write(lines)
+
+    def _accounts(self, tick: TickRecord, standing: Standing) -> list[tuple[float, str]]:
+        self._hour = math.floor(tick.time / _HOUR) * _HOUR + _HOUR
+        self._last = None
+        return [(moment.time, account_line(moment)) for moment in moments_of(tick.snapshot, standing)]
+
+    def _finish(self) -> None:
+        if self._last is not None:
+            self._write(self._accounts(*self._last))
+
+    def _write(self, lines: list[tuple[float, str]]) -> None:
+        lines.sort(key=lambda line: line[0])
+        if lines:
+            # The end of a job that keeps its GPUs until a round is over is told only then.
+            self._in_order = self._in_order and lines[0][0] >= self._last_time
+            self._last_time = lines[-1][0]
+        self._file.writelines(line for _, line in lines)
+
+    def _named(self, event: Event) -> Event:
+        """A job's name in the trace beside its number, which is its place there."""
+        if event.kind not in _NAMED:
+            return event
+        name = str(self._trace.job_id[(event.key >> TASK_BITS) - 1])
+        return replace(event, detail={**event.detail, "name": name})
+
+    def _put_in_order(self) -> None:
+        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines.sort(key=_time_of)
+        self._path.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def _time_of(line: str) -> float:
+    found: float = json.loads(line)["time"]
+    return found

@@ -1,0 +1,143 @@
+"""What `simulate` writes: every file is whole or not there, and all of them together."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+
+from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.ledger import efficiency
+from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.model.columns import Floats
+from slurm_fair.trace import Trace
+from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.write import columns_of
+
+JOB_COLUMNS = (
+    "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",
+    "ftf_themis", "ftf_shockwave", "ftf_static", "ftf_sia", "latency_ratio",
+)  # fmt: skip
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+class Outputs:
+    """Files that are written beside their names and get them only when everything went well."""
+
+    def __init__(self, inputs: Iterable[Path]) -> None:
+        self._inputs = {path.resolve() for path in inputs}
+        self._beside: dict[Path, Path] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for beside in self._beside.values():
+            with contextlib.suppress(OSError):
+                beside.unlink()
+
+    def claim(self, path: Path) -> Path:
+        """Where to write what is to become `path`; refused when that cannot be."""
+        target = path.resolve()
+        if target in self._inputs:
+            raise InputError(f"{path}: is read here too: name another file")
+        if target in self._beside:
+            raise InputError(f"{path}: is to be written twice: name another file")
+        if target.is_dir():
+            raise InputError(f"{path}: is a directory: name a file in it")
+        if target.exists() and not target.is_file():
+            raise InputError(f"{path}: is no plain file: name one")
+        beside = target.with_name(f".{os.getpid()}.{target.name}")
+        try:
+            beside.open("wb").close()
+        except OSError as problem:
+            raise InputError(
+                f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
+            ) from None
+        self._beside[target] = beside
+        return beside
+
+    def commit(self) -> None:
+        """All of them get their names."""
+        for target, beside in self._beside.items():
+            try:
+                beside.replace(target)
+            except OSError as problem:
+                raise SlurmFairError(f"{target}: cannot be written: {problem.strerror}") from None
+
+
+def of_policy(path: Path, policy: str, many: bool) -> Path:
+    """The file of one policy: `jobs.csv.gz` is `jobs.astraea.csv.gz` where there are several."""
+    if not many:
+        return path
+    ending = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:])
+    return path.with_name(f"{path.name.removesuffix(ending)}.{policy}{ending}")
+
+
+# -- jobs -----------------------------------------------------------------------------------------------------
+
+
+def write_jobs(path: Path, trace: Trace, trace_columns: dict[str, list[str]], done: Done) -> None:
+    """One row a job of the trace, in its order: its own columns and what became of it."""
+    columns = list(trace_columns.values()) + _fates(trace, done)
+    header = [*trace_columns, *JOB_COLUMNS]
+    write_whole(path, lambda text: _rows(text, header, zip(*columns, strict=True)))
+
+
+def columns_to_write(trace: Trace) -> dict[str, list[str]]:
+    """The trace's own columns as text; one that has the name of an outcome gives way to it."""
+    return {name: column for name, column in columns_of(trace).items() if name not in JOB_COLUMNS}
+
+
+def _rows(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+
+
+def _fates(trace: Trace, done: Done) -> list[list[str]]:
+    """The outcomes' columns as text; nothing for what is not known or did not happen."""
+    result, outcomes = done.result, done.result.outcomes
+    finish = job_finish_rho(outcomes, result.mean_gpus)
+    numbers = [
+        _rounded(outcomes.start - result.epoch),
+        _rounded(outcomes.end - result.epoch),
+        _rounded(efficiency.wait_seconds(outcomes)),
+        _rounded(np.where(np.isnan(outcomes.start), np.nan, outcomes.ran)),
+        outcomes.preemptions.astype(np.float64),
+        outcomes.rho_ltgf,
+        *(finish[name] for name in ("themis", "shockwave", "static", "sia")),
+        job_latency_ratio(outcomes),
+    ]
+    last = {grant.key: grant.nodes for grant in done.grants}
+    nodes = [""] * len(trace)
+    for row, key in zip(result.trace_row.tolist(), outcomes.key.tolist(), strict=True):
+        nodes[row] = " ".join(last.get(key, ()))
+    texts = [_texts(column, result.trace_row, len(trace)) for column in numbers]
+    at = JOB_COLUMNS.index("nodes")
+    return [*texts[:at], nodes, *texts[at:]]
+
+
+def _rounded(seconds: Floats) -> Floats:
+    """To microseconds: instants since 1970 are not kept more exactly."""
+    return np.round(seconds, 6)
+
+
+def _texts(column: Floats, rows: Any, count: int) -> list[str]:
+    texts = [""] * count
+    for row, value in zip(rows.tolist(), column.tolist(), strict=True):
+        if math.isfinite(value):
+            texts[row] = str(int(value)) if value == int(value) else repr(value)
+    return texts

@@ -1,0 +1,92 @@
+"""Which run held which GPU: the simulated cluster knows nodes, a drawing wants single GPUs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from slurm_fair.cli.simulate_case import Case
+from slurm_fair.cli.simulate_runs import Done
+from slurm_fair_accounting.gantt import Bar, Lane, gantt
+from slurm_fair_accounting.plot import legend_of
+from slurm_fair_accounting.render import duration
+
+MOST_GPUS = 64
+_MOST_BARS = 3000
+_MOST_NAMED = 10
+_ROUNDING = 1e-3
+
+
+def gantt_of(case: Case, done: Done) -> str:
+    """The chart of one policy; of very many runs the first ones."""
+    machines, result = case.scenario.machines, done.result
+    first = float(np.nanmin(result.outcomes.submit))
+    span = float(result.outcomes.ended_or_now.max()) - first
+    bars = list(_bars(case, done, first))
+    caption = result.policy
+    if len(bars) > _MOST_BARS:
+        span = bars[_MOST_BARS].start
+        caption = f"{caption}, the first {duration(span)}"
+        bars = [bar for bar in bars[:_MOST_BARS] if bar.start < span]
+        bars = [Bar(bar.row, bar.start, min(bar.end, span), bar.colour, bar.words) for bar in bars]
+    lanes = [Lane(name, gpus) for name, gpus in zip(machines.names, machines.gpus.tolist(), strict=True)]
+    tenants = result.outcomes.tenants
+    keys = (
+        legend_of(list(zip(tenants, range(len(tenants)), strict=True))) if len(tenants) <= _MOST_NAMED else ""
+    )
+    return keys + gantt(caption, lanes, bars, max(span, 1.0))
+
+
+def _bars(case: Case, done: Done, first: float) -> Iterator[Bar]:
+    """In the order of their starts."""
+    result, trace = done.result, case.scenario.trace
+    outcomes, runs = result.outcomes, result.runs
+    grants: dict[int, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)
+    for grant in done.grants:
+        grants[grant.key].append((grant.time, grant.nodes))
+    rows = _Rows(case)
+    for run in np.argsort(runs.start, kind="stable").tolist():
+        job, start, end = int(runs.job[run]), float(runs.start[run]), float(runs.end[run])
+        row = int(result.trace_row[job])
+        nodes = _nodes_at(grants[int(outcomes.key[job])], start)
+        words = (
+            f"{trace.job_id[row]}, {trace.tenants[trace.tenant[row]]}, {runs.gpus[run]} GPUs, "
+            f"{duration(start - first)} to {duration(end - first)}"
+        )
+        for at in rows.take(nodes, int(runs.gpus[run]), int(trace.node_count[row]), start, end):
+            yield Bar(at, start - first, end - first, int(outcomes.tenant[job]), words)
+
+
+def _nodes_at(grants: Sequence[tuple[float, tuple[str, ...]]], start: float) -> tuple[str, ...]:
+    """The nodes of the last lease that was granted before a run began."""
+    before = [nodes for time, nodes in grants if time <= start + _ROUNDING]
+    return before[-1] if before else ()
+
+
+class _Rows:
+    """A row for each GPU; a run takes those of its nodes that are free, the first ones first."""
+
+    def __init__(self, case: Case) -> None:
+        machines = case.scenario.machines
+        sizes = machines.gpus.tolist()
+        first = np.concatenate([[0], np.cumsum(machines.gpus)]).tolist()
+        self._rows = {name: range(first[at], first[at] + sizes[at]) for at, name in enumerate(machines.names)}
+        self._free_from = [0.0] * machines.total_gpus
+
+    def take(
+        self, nodes: Sequence[str], gpus: int, node_count: int, start: float, end: float
+    ) -> Iterator[int]:
+        """The rows of a gang: the same number on each node where it asked for nodes, else node after node."""
+        share = -(-gpus // len(nodes)) if nodes and node_count > 1 else gpus
+        left = gpus
+        for node in nodes:
+            here = min(left, share, len(self._rows[node]))
+            by_freedom = sorted(
+                self._rows[node], key=lambda row: (self._free_from[row] > start + _ROUNDING, row)
+            )
+            for row in by_freedom[:here]:
+                self._free_from[row] = end
+                yield row
+            left -= here

@@ -1,0 +1,229 @@
+"""The page of `simulate --html`: the comparison, how jobs fared, how the cluster and its tenants did over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.cli.simulate_case import Case
+from slurm_fair.cli.simulate_gantt import MOST_GPUS, gantt_of
+from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_table import GROUPS, Row, best, cell
+from slurm_fair.ledger import efficiency, metrics
+from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.ledger.windows import Steps, TenantWindows, exact_windows
+from slurm_fair.model.columns import Floats
+from slurm_fair.sim.result import Result
+from slurm_fair_accounting import page, plot
+from slurm_fair_accounting.page import Cell
+from slurm_fair_accounting.render import duration
+
+_MOST_TENANTS = 10
+_POINTS = 240
+_RHO_SHOWN = 2.0  # rho above it is drawn at it
+
+
+def page_of(case: Case, dones: Sequence[Done], rows: Sequence[Row], lead: Sequence[str]) -> str:
+    """The whole page."""
+    results = [done.result for done in dones]
+    sections = [
+        page.section("Comparison", "The best value of each row is marked.", _comparison(rows)),
+        page.section("Jobs", "Which part of the jobs that ended had at most so much.", *_jobs(results)),
+        page.section("Cluster", "GPU time held by that of the GPUs that could work.", _utilisation(results)),
+        page.section("Tenants", _tenants_note(case), *(_tenants(case, result) for result in results)),
+        _gantt_section(case, dones),
+    ]
+    return page.page(f"Simulation of {case.trace_path.name}", lead, sections)
+
+
+def _comparison(rows: Sequence[Row]) -> str:
+    heads = ["", *(str(row["policy"]) for row in rows)]
+    groups = [
+        (
+            group,
+            [
+                (metric.title, [Cell(cell(metric, row), top) for row, top in zip(rows, tops, strict=True)])
+                for metric in some
+                for tops in [best(metric, rows)]
+            ],
+        )
+        for group, some in GROUPS
+    ]
+    return page.table(heads, groups)
+
+
+# -- jobs -----------------------------------------------------------------------------------------------------
+
+
+def _jobs(results: Sequence[Result]) -> Iterator[str]:
+    outcomes = [result.outcomes for result in results]
+    jct = [efficiency.completion_seconds(table) for table in outcomes]
+    rho = [np.where(table.over, table.rho_ltgf, np.nan) for table in outcomes]
+    static = [job_finish_rho(r.outcomes, r.mean_gpus)["static"] for r in results]
+    ratio = [job_latency_ratio(table) for table in outcomes]
+    names = [result.policy for result in results]
+    yield page.side_by_side(
+        _cdf("Completion time (JCT)", names, jct, plot.logarithmic("JCT, log", _all(jct), seconds=True)),
+        _cdf(
+            "Long-term GPU-time fairness of jobs: below 0.95 a job lost by sharing", names, rho,
+            plot.linear(f"rho = had / owed (above {_RHO_SHOWN:g} at {_RHO_SHOWN:g})", 0.0, _RHO_SHOWN), 0.95,
+        ),
+        _cdf(
+            "Finish-time fairness, static: above 1 a job was treated unfairly", names, static,
+            plot.logarithmic("JCT / time with an equal part of the cluster, log", _all(static)), 1.0,
+        ),
+        _cdf(
+            "Latency ratio", names, ratio,
+            plot.logarithmic("time waited / expected run time, log", _all(ratio)),
+        ),
+    )  # fmt: skip
+
+
+def _all(values: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.asarray(some, dtype=np.float64) for some in values])
+
+
+def _cdf(
+    caption: str, names: Sequence[str], values: Sequence[Floats], x: plot.Axis, across: float = math.nan
+) -> str:
+    pairs = enumerate(zip(names, values, strict=True))
+    series = [plot.cumulative(name, some, place) for place, (name, some) in pairs]
+    return plot.chart(caption, series, x, plot.linear("part of the jobs", 0.0, 1.0, 5), across)
+
+
+# -- cluster --------------------------------------------------------------------------------------------------
+
+
+def _first(result: Result) -> float:
+    return float(np.nanmin(result.outcomes.submit))
+
+
+def _last(result: Result) -> float:
+    return float(result.outcomes.ended_or_now.max())
+
+
+def _utilisation(results: Sequence[Result]) -> str:
+    longest = max(_last(result) - _first(result) for result in results)
+    x, unit = plot.over_time(longest)
+    seconds = max(longest, 1.0) / _POINTS
+    series = [_held(result, seconds, unit, place) for place, result in enumerate(results)]
+    caption = f"Utilisation, means over {duration(seconds)}"
+    return plot.chart(caption, series, x, plot.linear("part of the GPUs", 0.0, 1.0, 5))
+
+
+def _held(result: Result, seconds: float, unit: float, place: int) -> plot.Series:
+    first, last, runs = _first(result), _last(result), result.runs
+    count = max(int(np.ceil((last - first) / seconds)), 1)
+    since = first + seconds * np.arange(count, dtype=np.float64)
+    until = np.minimum(since + seconds, max(last, first + 1e-3))
+    held = Steps.of(runs.start, runs.end, runs.gpus).integral(since, until)
+    there = result.capacity.integral(since, until)
+    part = metrics.ratio(held, there, nothing=np.nan)
+    return plot.Series(result.policy, ((since + until) / 2 - first) / unit, part, place)
+
+
+# -- tenants --------------------------------------------------------------------------------------------------
+
+
+def _shown_tenants(case: Case) -> NDArray[np.int64]:
+    """Those who ask for the most GPU time."""
+    trace = case.scenario.trace
+    asked = np.bincount(trace.tenant, np.nan_to_num(trace.gpu_seconds), len(trace.tenants))
+    order = np.argsort(-asked, kind="stable")
+    return np.asarray(order[asked[order] > 0][:_MOST_TENANTS])
+
+
+def _tenants_note(case: Case) -> str:
+    count, shown = len(np.unique(case.scenario.trace.tenant)), len(_shown_tenants(case))
+    whom = (
+        f"the {shown} of {count} tenants that ask for the most GPU time" if count > shown else "each tenant"
+    )
+    return f"rho = GPU time had / GPU time owed, of {whom}; 1 is fair, above {_RHO_SHOWN:g} is drawn there."
+
+
+def _tenants(case: Case, result: Result) -> str:
+    outcomes = result.outcomes
+    first, last = _first(result), max(_last(result), _first(result) + 1.0)
+    weight = np.array([case.scenario.weights.get(name, 1.0) for name in outcomes.tenants])
+    edges = np.linspace(first, last, _POINTS + 1)
+    windows = exact_windows(outcomes, result.runs, weight, result.capacity, edges)
+    x, unit = plot.over_time(last - first)
+    curves = _Curves(_named(case, outcomes.tenants), first, unit, x, result.policy)
+    whole = curves.chart("since the beginning", windows.edges[1:], _rhos(windows, sums=True))
+    hours = _coarser(result.windows)
+    if len(hours.edges) < 2:  # shorter than a window
+        return whole
+    middles = (hours.edges[1:] + hours.edges[:-1]) / 2
+    each = duration(float(hours.edges[1] - hours.edges[0]))
+    return page.side_by_side(whole, curves.chart(f"in windows of {each}", middles, _rhos(hours)))
+
+
+def _named(case: Case, tenants: Sequence[str]) -> list[tuple[str, int]]:
+    """Tenants to show that had a job, and their rows."""
+    rows = {name: row for row, name in enumerate(tenants)}
+    names = [case.scenario.trace.tenants[tenant] for tenant in _shown_tenants(case).tolist()]
+    return [(name, rows.get(name, -1)) for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class _Curves:
+    """What the charts of one policy's tenants share."""
+
+    tenants: Sequence[tuple[str, int]]
+    first: float
+    unit: float
+    x: plot.Axis
+    policy: str
+
+    def chart(self, what: str, instants: Floats, rhos: NDArray[np.float64]) -> str:
+        """One curve a tenant."""
+        across = (instants - self.first) / self.unit
+        series = [
+            plot.Series(name, across, rhos[row], place)
+            for place, (name, row) in enumerate(self.tenants)
+            if row >= 0
+        ]
+        return plot.chart(
+            f"{self.policy}: {what}", series, self.x, plot.linear("rho", 0.0, _RHO_SHOWN, 5), up=1.0
+        )
+
+
+def _rhos(windows: TenantWindows, sums: bool = False) -> NDArray[np.float64]:
+    """[tenant, window]; nan where nothing was owed."""
+    had, owed = windows.had, windows.owed
+    if sums:
+        had, owed = np.cumsum(had, axis=1), np.cumsum(owed, axis=1)
+    return metrics.ratio(had, owed, nothing=np.nan)
+
+
+def _coarser(windows: TenantWindows) -> TenantWindows:
+    """Windows joined until there are few enough to see."""
+    count = len(windows.edges) - 1
+    if count < 1:
+        return windows
+    each = -(-count // _POINTS)
+    starts = np.arange(0, count, each)
+    return TenantWindows(
+        windows.edges[np.append(starts, count)],
+        np.add.reduceat(windows.had, starts, axis=1),
+        np.add.reduceat(windows.owed, starts, axis=1),
+        np.logical_and.reduceat(windows.demanded, starts, axis=1),
+    )
+
+
+# -- GPUs -----------------------------------------------------------------------------------------------------
+
+
+def _gantt_section(case: Case, dones: Sequence[Done]) -> str:
+    gpus = case.scenario.machines.total_gpus
+    if gpus > MOST_GPUS:
+        return page.section(
+            "GPUs",
+            f"Who held which GPU is drawn for clusters of up to {MOST_GPUS} GPUs; this one has {gpus}.",
+        )
+    note = "Who held which GPU; a bar is a run, its colour is its tenant's."
+    return page.section("GPUs", note, *(gantt_of(case, done) for done in dones))

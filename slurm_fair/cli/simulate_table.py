@@ -1,0 +1,196 @@
+"""The comparison of policies as a table: a metric a row, a policy a column, the best value marked."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import click
+
+from slurm_fair_accounting.render import NOTHING, duration
+
+Row = Mapping[str, Any]  # one policy's metrics by their JSON keys
+BEST = "*"
+_WIDTH = 100
+_GAP = 2
+
+
+class Better(Enum):
+    """Which values are better."""
+
+    LOW = "low"
+    HIGH = "high"
+    NEITHER = "neither"
+
+
+def _part(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _count(value: float) -> str:
+    return str(int(value))
+
+
+def _hours(value: float) -> str:
+    return f"{value / 3600:.1f}"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{1000 * value:.2f} ms"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s"
+
+
+def _megabytes(value: float) -> str:
+    return f"{value:.0f} MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A row: what it is called, its JSON key, how its values read, and which are better."""
+
+    title: str
+    key: str
+    text: Callable[[float], str]
+    better: Better = Better.LOW
+
+
+GROUPS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
+    (
+        "Time",
+        (
+            Metric("makespan", "makespan_s", duration),
+            Metric("JCT, mean", "jct_mean_s", duration),
+            Metric("JCT, median", "jct_p50_s", duration),
+            Metric("JCT, p95", "jct_p95_s", duration),
+            Metric("JCT, p99", "jct_p99_s", duration),
+            Metric("wait, mean", "wait_mean_s", duration),
+            Metric("slowdown, mean", "slowdown_mean", _plain),
+            Metric("slowdown, p95", "slowdown_p95", _plain),
+        ),
+    ),
+    (
+        "Fairness",
+        (
+            Metric("jobs with sharing loss", "ltgf_job_loss_fraction", _part),
+            Metric("unfair tenant hours", "ltgf_tenant_unfair_fraction", _part),
+            Metric("Jain's index of tenants", "jain_tenants", _plain, Better.HIGH),
+            Metric("worst FTF, static", "ftf_static_worst", _plain),
+            Metric("unfair FTF, static", "ftf_static_unfair", _part),
+            Metric("worst FTF, shockwave", "ftf_shockwave_worst", _plain),
+            Metric("unfair FTF, shockwave", "ftf_shockwave_unfair", _part),
+            Metric("worst FTF, themis", "ftf_themis_worst", _plain),
+            Metric("unfair FTF, themis", "ftf_themis_unfair", _part),
+            Metric("worst FTF, sia", "ftf_sia_worst", _plain),
+            Metric("unfair FTF, sia", "ftf_sia_unfair", _part),
+            Metric("latency ratio, mean", "latency_ratio_mean", _plain),
+            Metric("latency ratio, max", "latency_ratio_max", _plain),
+        ),
+    ),
+    (
+        "Cluster",
+        (
+            Metric("utilisation", "utilization", _part, Better.HIGH),
+            Metric("GPU-hours held", "gpu_seconds", _hours),
+            Metric("idle GPUs while jobs wait", "fragments_mean", _plain),
+            Metric("placement score", "placement_score", _plain, Better.HIGH),
+            Metric("pre-emptions", "preemptions", _count),
+            Metric("restarts", "restarts", _count),
+            Metric("GPU time lost to them", "overhead_fraction", _part),
+        ),
+    ),
+    (
+        "This run",
+        (
+            Metric("jobs completed", "jobs_completed", _count, Better.HIGH),
+            Metric("jobs submitted", "jobs_total", _count, Better.NEITHER),
+            Metric("a decision, median", "decision_p50_s", _milliseconds, Better.NEITHER),
+            Metric("a decision, p95", "decision_p95_s", _milliseconds, Better.NEITHER),
+            Metric("CPU", "cpu_s", _seconds, Better.NEITHER),
+            Metric("memory", "peak_rss_mb", _megabytes, Better.NEITHER),
+        ),
+    ),
+)
+
+
+def metrics() -> Iterator[Metric]:
+    """All rows."""
+    return (metric for _, group in GROUPS for metric in group)
+
+
+def cell(metric: Metric, row: Row) -> str:
+    """One value as a person reads it."""
+    value = row[metric.key]
+    return NOTHING if value is None or not math.isfinite(value) else metric.text(value)
+
+
+def best(metric: Metric, rows: Sequence[Row]) -> list[bool]:
+    """Which policies have the best value as it reads; none when all read alike."""
+    known = [row[metric.key] for row in rows if row[metric.key] is not None]
+    texts = [cell(metric, row) for row in rows]
+    if metric.better is Better.NEITHER or len(rows) < 2 or len(set(texts)) < 2:
+        return [False] * len(rows)
+    extreme = min(known) if metric.better is Better.LOW else max(known)
+    top = next(text for text, row in zip(texts, rows, strict=True) if row[metric.key] == extreme)
+    return [text == top for text in texts]
+
+
+def lines_of(rows: Sequence[Row], width: int = _WIDTH, bold: Callable[[str], str] = str) -> Iterator[str]:
+    """The table; policies that do not fit beside each other follow below."""
+    title = max(len(metric.title) for metric in metrics())
+    texts = {metric: [cell(metric, row) for row in rows] for metric in metrics()}
+    widths = [
+        max(len(str(row["policy"])), *(len(column[at]) for column in texts.values())) + 1  # of the mark
+        for at, row in enumerate(rows)
+    ]
+    for number, block in enumerate(_blocks(widths, width - title)):
+        if number:
+            yield ""
+        names = (f"{rows[at]['policy']:>{widths[at] - 1}} " for at in block)
+        yield bold(" " * title + "".join(" " * _GAP + name for name in names)).rstrip()
+        for group, some in GROUPS:
+            yield bold(group)
+            for metric in some:
+                marks = best(metric, rows)
+                values = (_marked(texts[metric][at], marks[at], widths[at], bold) for at in block)
+                yield (metric.title.ljust(title) + "".join(" " * _GAP + v for v in values)).rstrip()
+
+
+def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
+    blocks: list[list[int]] = [[]]
+    left = room
+    for at, width in enumerate(widths):
+        if blocks[-1] and width + _GAP > left:
+            blocks.append([])
+            left = room
+        blocks[-1].append(at)
+        left -= width + _GAP
+    return blocks
+
+
+def _marked(text: str, is_best: bool, width: int, bold: Callable[[str], str]) -> str:
+    padded = text.rjust(width - 1)
+    return padded[: len(padded) - len(text)] + bold(text + BEST) if is_best else padded + " "
+
+
+def print_comparison(rows: Sequence[Row]) -> None:
+    """On standard output; emphasis only on a terminal that wants it."""
+    terminal = sys.stdout.isatty()
+    styled = terminal and "NO_COLOR" not in os.environ
+    width = shutil.get_terminal_size((_WIDTH, 24)).columns if terminal else _WIDTH
+    for line in lines_of(rows, width, (lambda text: click.style(text, bold=True)) if styled else str):
+        click.echo(line)
+    if len(rows) > 1:
+        click.echo(f"\n{BEST} best of these policies")

@@ -1,0 +1,105 @@
+"""What `simulate` says of its results: the JSON document, and the lines above and below the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from slurm_fair.cli.simulate_case import Case, Turn, usual_lease
+from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.table import clean, duration
+
+_MOST_NAMED = 3
+
+
+def row_of(turn: Turn, done: Done) -> dict[str, Any]:
+    """One policy's metrics by their JSON keys."""
+    terms, result = turn.rules().terms, done.result
+    return {
+        **result.to_dict(),
+        "lease_s": usual_lease(terms.term),
+        "interval_s": terms.interval,
+        "aligned": terms.aligned,
+        "settings": dict(turn.settings),
+        "jobs_not_ended": _unfinished(done),
+        "tenants": [
+            {"tenant": tenant, "had_gpu_seconds": had, "owed_gpu_seconds": owed, "rho": _rho(had, owed)}
+            for tenant, (had, owed) in sorted(result.accounts.items())
+        ],
+    }
+
+
+def _rho(had: float, owed: float) -> float | None:
+    if owed <= 0:
+        return 1.0 if had <= 0 else None
+    return had / owed
+
+
+def _unfinished(done: Done) -> int:
+    """Jobs that were submitted and did not end."""
+    return int((~done.result.outcomes.over).sum())
+
+
+def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What --json prints."""
+    return {
+        "trace": case.trace_document(),
+        "cluster": case.cluster_document(),
+        "options": case.options_document(seed),
+        "results": list(rows),
+    }
+
+
+def lead_of(case: Case) -> list[str]:
+    """What was simulated."""
+    trace, machines = case.trace_document(), case.scenario.machines
+    costs = case.scenario.costs
+    lines = [
+        f"{clean(case.trace_path.name)}: {many(trace['jobs'], 'job')} of {many(trace['tenants'], 'tenant')}, "
+        f"{trace['gpu_seconds'] / 3600:.1f} GPU-hours over {duration(trace['span_s'])}; "
+        f"{many(machines.total_gpus, 'GPU')} on {many(len(machines), 'node')}"
+    ]
+    asked = [
+        f"{words} {seconds:g} s"
+        for words, seconds in (
+            ("a checkpoint costs", costs.checkpoint), ("a restart costs", costs.restart),
+            ("a requeue is delayed by", costs.requeue_delay),
+        )
+        if seconds
+    ]  # fmt: skip
+    return [*lines, *([", ".join(asked)] if asked else [])]
+
+
+def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
+    """What a reader of the numbers must know."""
+    notes = []
+    if case.fractional:
+        notes.append(f"{many(case.fractional, 'job')} with a part of a GPU took whole ones (the ceiling)")
+    if case.failed:
+        notes.append(f"{many(case.failed, 'job')} that did not end well left out (--failed drop)")
+    if case.too_large:
+        notes.append(
+            f"{many(len(case.too_large), 'job')} that the cluster could never run left out: "
+            f"{some(case.too_large)}"
+        )
+    for done in dones:
+        outcomes = done.result.outcomes
+        open_ = done.result.trace_row[~outcomes.over].tolist()
+        if open_:
+            jobs = [str(case.scenario.trace.job_id[row]) for row in open_]
+            notes.append(f"{done.result.policy}: {many(len(jobs), 'job')} did not end: {some(jobs)}")
+        late = len(case.scenario.trace) - len(outcomes)
+        if late:
+            notes.append(f"{done.result.policy}: {many(late, 'job')} not submitted by then")
+    return ["note: " + clean(note) for note in notes]
+
+
+def many(count: int, what: str) -> str:
+    """`3 jobs`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,154 @@
+"""Events of a simulation are those of a journal: every report reads them and says what the simulation says."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slurm_fair.ledger.balance import jain
+from slurm_fair.ledger.outcomes import told
+from slurm_fair.ledger.windows import edges_of, windows_of_moments
+from slurm_fair_accounting import read_events
+from tests.command_line import call
+from tests.schemas import faults
+from tests.simulations import COSTS, jobs_of, made, only
+
+ROOT = Path(__file__).parents[2]
+EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())
+Told = tuple[dict[str, Any], Path, Path]
+
+
+def report(name: str, events: Path, *arguments: str) -> list[dict[str, Any]]:
+    """The rows of a report on a file of events."""
+    said = call("report", name, "--from", str(events), "--json", *arguments)
+    assert (said.code, said.err) == (0, "")
+    rows: list[dict[str, Any]] = json.loads(said.out)["rows"]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def told_run(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """A run with everything in it: result, events, jobs."""
+    folder = tmp_path_factory.mktemp("told")
+    events, jobs = folder / "events.jsonl", folder / "jobs.csv"
+    found = only(made(folder), *COSTS, "--events-out", str(events), "--jobs-out", str(jobs))
+    return found, events, jobs
+
+
+def test_every_line_keeps_to_the_schema_and_time_goes_on(told_run: Told) -> None:
+    _, events, _ = told_run
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [fault for line in lines for fault in faults(line, EVENTS)] == []
+    times = [line["time"] for line in lines]
+    assert times == sorted(times)
+    assert {line["kind"] for line in lines} >= {"submitted", "granted", "renewed", "revoked", "account"}
+
+
+def test_jobs_go_by_their_place_in_the_trace_and_keep_their_name(told_run: Told) -> None:
+    _, events, jobs = told_run
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    names = {line["job"]: line["name"] for line in lines if line["kind"] == "finished"}
+    assert names == {str(at): row["job_id"] for at, row in enumerate(jobs_of(jobs), start=1)}
+
+
+def test_the_report_on_tenants_agrees_with_the_result(told_run: Told) -> None:
+    found, events, _ = told_run
+    rows = report("tenants", events)
+    assert len(rows) == 4
+    for row, account in zip(rows, found["tenants"], strict=True):
+        assert row["tenant"] == account["tenant"]
+        assert row["had_gpu_seconds"] == pytest.approx(account["had_gpu_seconds"])
+        assert row["owed_gpu_seconds"] == pytest.approx(account["owed_gpu_seconds"])
+    assert sum(row["jobs"] for row in rows) == found["jobs_total"]
+    assert sum(row["preemptions"] for row in rows) == found["preemptions"] > 0
+    assert jain(np.array([row["rho"] for row in rows])) == pytest.approx(found["jain_tenants"])
+
+
+def test_the_report_on_jobs_agrees_with_the_rows_of_jobs(told_run: Told) -> None:
+    found, events, jobs = told_run
+    rows = {row["job"]: row for row in report("jobs", events)}
+    for at, job in enumerate(jobs_of(jobs), start=1):
+        row = rows[str(at)]
+        assert row["rho"] == pytest.approx(float(job["rho_ltgf"]))
+        assert row["run_seconds"] == pytest.approx(float(job["run_s"]), abs=1e-3)
+        assert row["wait_seconds"] == pytest.approx(float(job["wait_s"]), abs=1e-3)
+        assert row["end"] - row["submit"] == pytest.approx(
+            float(job["end_s"]) - float(job["submit_s"]), abs=1e-3
+        )
+    assert sum(row["restarts"] for row in rows.values()) == found["restarts"]
+
+
+def test_the_reports_on_usage_waits_and_leases_agree_with_the_result(told_run: Told) -> None:
+    found, events, jobs = told_run
+    assert sum(row["gpu_seconds"] for row in report("usage", events)) == pytest.approx(found["gpu_seconds"])
+    waits = report("waits", events)
+    mean = sum(row["wait_mean_seconds"] * row["jobs"] for row in waits) / sum(row["jobs"] for row in waits)
+    assert mean == pytest.approx(found["wait_mean_s"])
+    leases = report("leases", events)
+    assert sum(row["ended_by"] == "revoked" for row in leases) == found["preemptions"]
+    last = {row["job"]: row["nodes"] for row in leases}
+    assert {job: nodes.split(",") for job, nodes in last.items()} == {
+        str(at): row["nodes"].split() for at, row in enumerate(jobs_of(jobs), start=1)
+    }
+
+
+def test_a_part_of_the_time_and_one_tenant_can_be_asked_for(
+    told_run: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    try:
+        _, events, _ = told_run
+        rows = report("tenants", events, "-S", "1997-05-19T01:00", "-E", "1997-05-19T03:00")
+        assert 0 < sum(row["had_gpu_seconds"] for row in rows) <= 2 * 3600 * 16
+        assert len(report("jobs", events, "--tenant", rows[0]["tenant"])) == len(
+            [row for row in report("jobs", events) if row["tenant"] == rows[0]["tenant"]]
+        )
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_accounts_stand_at_the_beginning_each_full_hour_and_the_end(told_run: Told) -> None:
+    _, events, _ = told_run
+    source = read_events(events)
+    moments = list(source.moments(-np.inf, np.inf))
+    times = sorted({moment.time for moment in moments})
+    began, ended = source.began(), source.ended()
+    assert began is not None
+    assert ended is not None
+    assert (times[0], times[-1]) == (began, ended)
+    hours = {int((time - began) // 3600) for time in times}
+    assert hours == set(range(int((ended - began) // 3600) + 1))
+    _, windows = windows_of_moments(moments, edges_of(began, ended), 1200.0)
+    assert windows.had.sum() > 0
+
+
+def test_outcomes_of_the_file_are_those_of_the_simulation(told_run: Told) -> None:
+    found, events, _ = told_run
+    outcomes, runs = told(read_events(events).events())
+    assert (len(outcomes), int(outcomes.preemptions.sum())) == (found["jobs_total"], found["preemptions"])
+    assert float(((runs.end - runs.start) * runs.gpus).sum()) == pytest.approx(found["gpu_seconds"])
+
+
+def test_events_of_gavels_rounds_are_in_order_though_ends_are_told_late(tmp_path: Path) -> None:
+    events = tmp_path / "events.jsonl"
+    found = only(
+        made(tmp_path),
+        "--rounds",
+        "gavel",
+        "--lease",
+        "120",
+        "--restart-cost",
+        "20",
+        "--events-out",
+        str(events),
+    )
+    times = [json.loads(line)["time"] for line in events.read_text().splitlines()]
+    assert times == sorted(times)
+    assert sum(row["jobs"] for row in report("tenants", events)) == found["jobs_total"]
