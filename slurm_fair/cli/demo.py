@@ -1,4 +1,4 @@
-"""`slurm-fair demo`: the whole thing on a private Slurm, in a few minutes, with proof."""
+"""`slurm-fair demo`: the whole thing on a private Slurm, or a virtual cluster, in a few minutes, with proof."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import click
 from rich.console import Console
 
 from slurm_fair.cli.table import Column, print_table
-from slurm_fair.demo import live, scenario, stage, verdict
+from slurm_fair.demo import live, scenario, stage, verdict, virtual
 from slurm_fair.demo.measure import Measures, measure
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.errors import LabError, SlurmFairError
 from slurm_fair.lab import ensure_packages
 from slurm_fair.store import open_reader
 from slurm_fair_accounting import build_report_group
@@ -35,6 +35,16 @@ _COMPLAINTS_SHOWN = 10
 )
 @click.option("--keep", is_flag=True, help="Leave the folder with logs, journal and jobs.")
 @click.option("--no-fifo", is_flag=True, help="Without the comparison with plain Slurm.")
+@click.option(
+    "--virtual",
+    "made_up",
+    is_flag=True,
+    help=f"Without Slurm, on a virtual cluster: the same demo, {virtual.SPEED:g} times faster than life.",
+)
+@click.option("--or-virtual", is_flag=True, help="Slurm if it can be had here, else as --virtual.")
+@click.option(
+    "--fast", is_flag=True, help="With --virtual: as fast as it can, as always when no terminal looks on."
+)
 @click.pass_context
 def demo(
     context: click.Context,
@@ -44,6 +54,9 @@ def demo(
     quick: bool,
     keep: bool,
     no_fifo: bool,
+    made_up: bool,
+    or_virtual: bool,
+    fast: bool,
 ) -> None:
     """Show it: three tenants, about 30 jobs with checkpoints, real Slurm, a proof and a comparison.
 
@@ -52,10 +65,13 @@ def demo(
     """
     began = time.monotonic()
     plot = scenario.quick() if quick else scenario.full(nodes, gpus_per_node, lease)
-    ensure_packages(lambda words: click.echo(words, err=True))
-    with _folder(keep) as (folder, keep_it), _heeding_signals():
-        _introduce(plot, no_fifo)
-        played = stage.play(plot, folder, not no_fifo, functools.partial(live.show, Console()))
+    made_up = made_up or not _slurm_is_here(or_virtual)
+    with _folder(keep) as (folder, keep_it), _heeding_signals("clusters" if made_up else "private Slurm"):
+        _introduce(plot, no_fifo, made_up)
+        if made_up:
+            played = virtual.play(plot, folder, not no_fifo, Console(), fast)
+        else:
+            played = stage.play(plot, folder, not no_fifo, functools.partial(live.show, Console()))
         failed = _tell(plot, played)
         if failed:
             keep_it()
@@ -63,6 +79,18 @@ def demo(
     click.echo(f"All of it took {time.monotonic() - began:.0f} s.")
     if failed:
         context.exit(1)
+
+
+def _slurm_is_here(or_virtual: bool) -> bool:
+    """After installing it where that is possible; False when it cannot be had and need not be."""
+    try:
+        ensure_packages(lambda words: click.echo(words, err=True))
+    except LabError as problem:
+        if not or_virtual:
+            raise LabError(f"{problem}; or see it without Slurm: slurm-fair demo --virtual") from problem
+        click.echo(f"No Slurm can be had here ({problem}): a virtual cluster takes its place.", err=True)
+        return False
+    return True
 
 
 @contextmanager
@@ -84,14 +112,14 @@ def _folder(keep: bool) -> Iterator[tuple[Path, Callable[[], None]]]:
 
 
 @contextmanager
-def _heeding_signals() -> Iterator[None]:
+def _heeding_signals(what: str) -> Iterator[None]:
     """Every way of asking us to end is Ctrl-C, and once is enough."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         for each in numbers:
             signal.signal(each, signal.SIG_IGN)  # what we started is being ended, which takes a few seconds
-        click.echo("stopping the daemon and the private Slurm ...", err=True)
+        click.echo(f"stopping the daemon and the {what} ...", err=True)
         raise KeyboardInterrupt
 
     before = {each: signal.signal(each, interrupt) for each in numbers}
@@ -109,7 +137,7 @@ def _say_what_failed(failed: Sequence[verdict.Check], played: stage.Played) -> N
         click.echo(f"slurm-fair: the daemon's log: {complaint}", err=True)
 
 
-def _introduce(plot: scenario.Scenario, no_fifo: bool) -> None:
+def _introduce(plot: scenario.Scenario, no_fifo: bool, made_up: bool) -> None:
     tenants = ", ".join(f"{name} (weight {weight})" for name, weight in plot.weights.items())
     click.echo(
         f"{plot.nodes} nodes with {plot.gpus_per_node} GPUs each; tenants {tenants}; {len(plot.jobs)} jobs that "
@@ -119,16 +147,21 @@ def _introduce(plot: scenario.Scenario, no_fifo: bool) -> None:
         f"{scenario.FLOOD} submits all its jobs at once, the others a few seconds later; one job of "
         f"{scenario.THIRD} wants the whole cluster."
     )
+    kind = "virtual cluster, in virtual time," if made_up else "private Slurm"
+    if made_up:
+        click.echo(
+            "The cluster is virtual and so is time; daemon, journal, report and proof are the real ones."
+        )
     if not no_fifo:
-        click.echo("A second private Slurm gets the same jobs at the same times, without slurm_fair.")
+        click.echo(f"A second {kind} gets the same jobs at the same times, without slurm_fair.")
 
 
 def _tell(plot: scenario.Scenario, played: stage.Played) -> Sequence[verdict.Check]:
     """Reports, comparison, proof; the checks that failed."""
-    _reports(played.journal)
+    _reports(played)
     fair = measure(played.fair.runs, plot.weights, plot.total_gpus)
     fifo = measure(played.fifo.runs, plot.weights, plot.total_gpus) if played.fifo else None
-    _comparison(plot, fair, fifo)
+    _comparison(plot, fair, fifo, played.fair.books)
     click.echo(f"The daemon made {verdict.ticks(played.fair.tick_seconds)}.")
     checks = list(verdict.prove(plot, played.fair, fair))
     if played.fifo:
@@ -139,16 +172,17 @@ def _tell(plot: scenario.Scenario, played: stage.Played) -> Sequence[verdict.Che
     return [check for check in checks if not check.holds]
 
 
-def _reports(journal: Path) -> None:
+def _reports(played: stage.Played) -> None:
     """The product's own reports over the demo's journal."""
-    group = build_report_group(lambda _: open_reader(journal), time.time)
+    until = played.until
+    group = build_report_group(lambda _: open_reader(played.journal), lambda: until or time.time())
     for name in ("tenants", "jobs"):
         click.echo()
         group.main([name], prog_name="slurm-fair report", standalone_mode=False)
 
 
-def _comparison(plot: scenario.Scenario, fair: Measures, fifo: Measures | None) -> None:
-    click.echo("\nThe same jobs (from sacct, by the same function)")
+def _comparison(plot: scenario.Scenario, fair: Measures, fifo: Measures | None, books: str) -> None:
+    click.echo(f"\nThe same jobs (from {books}, by the same function)")
     rows = [
         {"what": row.what, "fair": row.fair, "fifo": row.fifo} for row in verdict.compare(plot, fair, fifo)
     ]

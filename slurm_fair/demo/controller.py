@@ -40,6 +40,18 @@ def configuration(scenario: Scenario, slurm_conf: Path, storage: Path, published
     )
 
 
+def complaints_in(path: Path) -> tuple[str, ...]:
+    """What a daemon's log says in anger."""
+    return tuple(line for line in _lines(path) if any(word in line for word in _COMPLAINTS))
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(line for line in path.read_text(errors="replace").splitlines() if line.strip())
+    except OSError:
+        return ()
+
+
 @dataclass(slots=True)
 class Controller:
     """One daemon and the dead-man that it starts."""
@@ -127,14 +139,8 @@ class Controller:
 
     def complaints(self) -> tuple[str, ...]:
         """What its log says in anger."""
-        return tuple(line for line in self._lines() if any(word in line for word in _COMPLAINTS))
+        return complaints_in(self.log)
 
     def _last(self) -> str:
         """Its last complaint, else its last word."""
-        return (self.complaints() or self._lines() or ("it said nothing",))[-1]
-
-    def _lines(self) -> tuple[str, ...]:
-        try:
-            return tuple(line for line in self.log.read_text(errors="replace").splitlines() if line.strip())
-        except OSError:
-            return ()
+        return (self.complaints() or _lines(self.log) or ("it said nothing",))[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,13 +14,24 @@ from rich.text import Text
 from slurm_fair.demo.scenario import Scenario
 
 if TYPE_CHECKING:
-    from slurm_fair.demo.stage import Picture, Stage
+    from slurm_fair.demo.stage import Picture
 
 FREE = "."
 _COLOURS = ("blue", "yellow", "green", "magenta", "cyan")
 _POLL_SECONDS = 0.25
-_LINE_SECONDS = 4.0
+LINE_SECONDS = 4.0
 TITLES = {True: "with slurm_fair", False: "plain Slurm, first in first out"}
+
+
+class Act(Protocol):
+    """What is to be shown of an act, on a real Slurm or a virtual cluster."""
+
+    scenario: Scenario
+    fair: bool
+    picture: Picture
+
+
+Watch: TypeAlias = Callable[[Sequence[Act], Callable[[], bool]], None]
 
 
 def strip(picture: Picture, scenario: Scenario) -> dict[str, str]:
@@ -49,7 +60,7 @@ def waiting(picture: Picture, scenario: Scenario) -> dict[str, int]:
     return counts
 
 
-def line(stage: Stage) -> str:
+def line(stage: Act) -> str:
     """One act in one line."""
     picture, scenario = stage.picture, stage.scenario
     title = "slurm_fair" if stage.fair else "plain FIFO"
@@ -70,7 +81,7 @@ def _accounts(picture: Picture) -> dict[str, Mapping[str, Any]]:
     return {row["tenant"]: row for row in board.tenants} if board else {}
 
 
-def table(stages: Sequence[Stage]) -> Group:
+def table(stages: Sequence[Act]) -> Group:
     """All acts beside each other: tenants, then the GPUs of every node."""
     scenario = stages[0].scenario
     tenants = Table(box=None, pad_edge=False, header_style="bold")
@@ -97,7 +108,7 @@ def table(stages: Sequence[Stage]) -> Group:
     return Group(tenants, Text(), nodes)
 
 
-def _cells(stage: Stage, tenant: str) -> Iterator[str]:
+def _cells(stage: Act, tenant: str) -> Iterator[str]:
     picture, scenario = stage.picture, stage.scenario
     yield str(gpus_now(picture, scenario)[tenant])
     yield str(waiting(picture, scenario)[tenant])
@@ -108,7 +119,7 @@ def _cells(stage: Stage, tenant: str) -> Iterator[str]:
         yield f"{row['rho']:.2f}" if row else "-"
 
 
-def _where(stage: Stage) -> str:
+def _where(stage: Act) -> str:
     picture = stage.picture
     if picture.phase != "playing":
         return picture.phase
@@ -127,7 +138,7 @@ def _colour(at: int) -> str:
     return _COLOURS[at % len(_COLOURS)]
 
 
-def show(console: Console, stages: Sequence[Stage], over: Callable[[], bool]) -> None:
+def show(console: Console, stages: Sequence[Act], over: Callable[[], bool]) -> None:
     """Until the acts are over; rich heeds NO_COLOR by itself."""
     if console.is_terminal:
         with Live(table(stages), console=console, refresh_per_second=4, transient=True) as live:
@@ -135,13 +146,24 @@ def show(console: Console, stages: Sequence[Stage], over: Callable[[], bool]) ->
                 time.sleep(_POLL_SECONDS)
                 live.update(table(stages))
         return
-    said, next_line = [""] * len(stages), 0.0
+    tell, next_line = Lines(console, stages), 0.0
     while not over():
         if time.monotonic() >= next_line:
-            next_line = time.monotonic() + _LINE_SECONDS
-            for at, stage in enumerate(stages):
-                words = line(stage)
-                if words != said[at]:
-                    console.print(words, highlight=False, markup=False, soft_wrap=True)
-                said[at] = words
+            next_line = time.monotonic() + LINE_SECONDS
+            tell()
         time.sleep(_POLL_SECONDS)
+
+
+class Lines:
+    """A line for each act that has changed since it was last asked."""
+
+    def __init__(self, console: Console, stages: Sequence[Act]) -> None:
+        self._console, self._stages, self._said = console, stages, [""] * len(stages)
+
+    def __call__(self) -> None:
+        """Say what is new."""
+        for at, stage in enumerate(self._stages):
+            words = line(stage)
+            if words != self._said[at]:
+                self._console.print(words, highlight=False, markup=False, soft_wrap=True)
+            self._said[at] = words

@@ -7,14 +7,16 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import slurm_fair_templates as templates
 from slurm_fair.board import Board, read_board
 from slurm_fair.demo.controller import Controller
+from slurm_fair.demo.live import Watch
 from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, Scenario
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
@@ -34,9 +36,6 @@ _UNANSWERED = "no answer within the grace"  # as the journal says it; any other 
 _GATE_SECONDS = 3600
 _MINUTES_DECLARED = 10
 _FIFO = {"PriorityType": "priority/basic", "PriorityWeightAge": "", "PriorityWeightFairshare": ""}
-
-
-Watch = Callable[[Sequence["Stage"], Callable[[], bool]], None]
 
 
 class Stopped(SlurmFairError):
@@ -81,6 +80,25 @@ class Facts:
     tick_seconds: tuple[float, ...] = ()
     daemon_code: int = 0
     complaints: tuple[str, ...] = ()
+    books: str = "sacct"  # who tells of the runs
+
+
+class Told(TypedDict):
+    """What the journal adds to the facts."""
+
+    requeued: int
+    unanswered: frozenset[int]
+    tick_seconds: tuple[float, ...]
+
+
+def told_by_the_journal(path: Path, ids: Mapping[str, int]) -> Told:
+    """Pre-emptions and ticks, once the daemon has ended."""
+    with open_reader(path) as journal:
+        requeues = list(journal.events(kinds=("requeued",)))
+        seconds = tuple(sum(tick.seconds.values()) for tick in journal.ticks())
+    late = {event.key for event in requeues if event.detail["why"] == _UNANSWERED}
+    unanswered = frozenset(number for number in ids.values() if pack(number) in late)
+    return Told(requeued=len(requeues), unanswered=unanswered, tick_seconds=seconds)
 
 
 def submission(job: DemoJob, folder: Path, gated: bool, now: float) -> tuple[tuple[str, ...], str]:
@@ -227,20 +245,14 @@ class Stage:
             return Facts(runs, self._ids, self._jobs, tuple(left))
         left += self._marks_left()
         code = self._controller.stop()
-        with open_reader(self._controller.places.journal) as journal:
-            requeues = list(journal.events(kinds=("requeued",)))
-            seconds = tuple(sum(tick.seconds.values()) for tick in journal.ticks())
-        late = {event.key for event in requeues if event.detail["why"] == _UNANSWERED}
         return Facts(
             runs=runs,
             ids=self._ids,
             folder=self._jobs,
             left=tuple(left),
-            requeued=len(requeues),
-            unanswered=frozenset(number for number in self._ids.values() if pack(number) in late),
-            tick_seconds=seconds,
             daemon_code=code,
             complaints=self._controller.complaints(),
+            **told_by_the_journal(self.journal, self._ids),
         )
 
     def _runs(self, began: float) -> RunTable:
@@ -287,6 +299,7 @@ class Played:
     fair: Facts
     journal: Path
     fifo: Facts | None = None
+    until: float | None = None  # when the acts were over by a clock of their own
 
 
 def play(scenario: Scenario, folder: Path, with_fifo: bool, watch: Watch) -> Played:

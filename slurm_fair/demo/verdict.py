@@ -129,7 +129,8 @@ def _books_agree(found: Sequence[Evidence], facts: Facts, measures: Measures) ->
     return Check(
         "jobs, accounting and journal tell of the same pre-emptions",
         restarts == measures.preemptions >= facts.requeued,
-        f"{restarts} counted by the jobs, {measures.preemptions} in sacct, {facts.requeued} in the journal",
+        f"{restarts} counted by the jobs, {measures.preemptions} in {facts.books}, "
+        f"{facts.requeued} in the journal",
     )
 
 
@@ -191,7 +192,7 @@ _LINES: Sequence[tuple[str, Callable[[Measures], str]]] = (
 
 
 def compare(scenario: Scenario, fair: Measures, fifo: Measures | None) -> tuple[Row, ...]:
-    """The two acts, metric by metric; all computed by one function from sacct."""
+    """The two acts, metric by metric; all computed by one function."""
     total = sum(scenario.weights.values())
     rows = []
     for name, weight in scenario.weights.items():

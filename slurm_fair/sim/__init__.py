@@ -3,24 +3,33 @@
 The policies, the ledger, the tick and the metrics are those of the daemon; only time and machines are made up.
 """
 
+from slurm_fair.sim.books import Books, Run
 from slurm_fair.sim.clock import VirtualClock
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.load import impossible, population
 from slurm_fair.sim.log import Listener, Log
+from slurm_fair.sim.people import People, Submission
 from slurm_fair.sim.result import Result
 from slurm_fair.sim.run import rules_for, simulate
-from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
+from slurm_fair.sim.scenario import Costs, Manners, NodeEvent, Outage, Scenario
+from slurm_fair.sim.veil import Veil
 
 __all__ = [
+    "Books",
     "Costs",
     "Listener",
     "Log",
+    "Manners",
     "NodeEvent",
     "Outage",
+    "People",
     "Result",
+    "Run",
     "Scenario",
     "Simulation",
+    "Submission",
+    "Veil",
     "VirtualClock",
     "VirtualCluster",
     "impossible",

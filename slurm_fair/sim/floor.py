@@ -23,6 +23,7 @@ class Floor:
         self.free: list[int] = machines.gpus.tolist()
         self.racks = machines.rack
         self.usable = np.ones(len(machines), dtype=bool)
+        self.others = np.zeros(len(machines), dtype=np.int64)  # GPUs that somebody else's jobs hold
         self.names = {name: node for node, name in enumerate(machines.names)}
         self.type_of: list[int] = [gpu_types.index(machines.gpu_types[k]) for k in machines.gpu_type.tolist()]
         self._why = [""] * len(machines)
@@ -49,7 +50,7 @@ class Floor:
         return NodeTable(
             names=machines.names,
             gpus=machines.gpus,
-            gpus_others=zeros,
+            gpus_others=self.others.copy(),
             gpu_type=np.array(self.type_of, dtype=np.int64),
             cpus=np.where(machines.cpus > 0, machines.cpus, _PLENTY),
             cpus_others=zeros,
@@ -63,6 +64,28 @@ class Floor:
         """Whether a node takes new work."""
         self.usable[node], self._why[node] = usable, why
         self._nodes = self._table()
+
+    def lend(self, node: int, gpus: int) -> None:
+        """Somebody else's jobs take free GPUs of a node; negative = give some back."""
+        taken = max(min(gpus, self.free[node]), -int(self.others[node]))
+        self.others[node] += taken
+        self.free[node] -= taken
+        self._nodes = self._table()
+
+    def anywhere(
+        self, gpus: int, per_node: int, at_least: int, gpu_type: int
+    ) -> list[tuple[int, int]] | None:
+        """How a gang lies on the nodes that suit it best: as few as possible, of those the fullest."""
+        fit = [n for n, ok in enumerate(self.usable.tolist()) if ok and gpu_type in (-1, self.type_of[n])]
+        fit = sorted((n for n in fit if self.free[n] > 0), key=lambda n: self.free[n])
+        if per_node:
+            nodes = [n for n in fit if self.free[n] >= per_node][: gpus // per_node]
+            return self.sites(nodes, gpus, per_node, at_least) if nodes else None
+        for count in range(max(at_least, 1), len(fit) + 1):
+            roomy = [n for n in fit if self.free[n] * count >= gpus] if count == 1 else fit[-count:]
+            if roomy and sum(self.free[n] for n in roomy[:count]) >= gpus:
+                return _over(roomy[:count], gpus, self.free)
+        return None
 
     def sites(
         self, nodes: Sequence[int], gpus: int, per_node: int, at_least: int
@@ -110,3 +133,13 @@ class Floor:
     def sites_of(self, job: int) -> list[tuple[int, int]]:
         """Where a job lies."""
         return self._sites[job]
+
+
+def _over(nodes: Sequence[int], gpus: int, free: Sequence[int]) -> list[tuple[int, int]]:
+    """One GPU on each node, the rest as it fits."""
+    left, sites = gpus - len(nodes), []
+    for node in nodes:
+        more = min(free[node] - 1, left)
+        sites.append((node, 1 + more))
+        left -= more
+    return sites

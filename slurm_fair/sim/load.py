@@ -17,6 +17,8 @@ from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
+from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.table import REQUIRED
 
 _SPREAD = "unconsolidated"
 
@@ -33,6 +35,48 @@ class Population:
     weights: Floats
     users: tuple[str, ...]
     models: tuple[str, ...]
+    speeds: Floats  # of the GPU types themselves
+    given_weights: Mapping[str, float]  # of tenants, also of those who have no job yet
+
+    def tenant(self, name: str) -> int:
+        """Number of a tenant; one that is new here joins the others, who are sorted by name."""
+        if name not in self.tenants:
+            names = tuple(sorted([*self.tenants, name]))
+            moved = np.array([names.index(old) for old in self.tenants], dtype=np.int64)
+            weights = np.full(len(names), self.given_weights.get(name, 1.0))
+            weights[moved] = self.weights
+            count = self.jobs.count
+            if count:
+                self.jobs.tenant[:count] = moved[self.jobs.tenant[:count]]
+            self.tenants, self.weights = names, weights
+        return self.tenants.index(name)
+
+    def user(self, name: str) -> int:
+        """Number of a user."""
+        if name not in self.users:
+            self.users = (*self.users, name)
+        return self.users.index(name)
+
+    def add(self, count: int, seconds: float) -> slice:
+        """Rows for so many more jobs alike, each of which has so much work to do."""
+        rows = self.jobs.add(count)
+        self.rates = np.concatenate([self.rates, np.tile(self.speeds, (count, 1))])
+        old = self.regimes
+        begin = float(old.begin[-1] + old.seconds[-1]) if len(old) else 0.0
+        more = _plain(np.full(count, seconds))
+        more = more.with_columns(begin=begin + more.begin)
+        columns = {
+            name: np.concatenate([column, getattr(more, name)]) for name, column in old._arrays().items()
+        }
+        first = np.arange(len(old), len(old) + count)
+        self.regimes = old.with_columns(**columns)
+        self.jobs.first_regime[rows], self.jobs.last_regime[rows] = first, first
+        return rows
+
+
+def nobody() -> Trace:
+    """A trace without jobs."""
+    return Collector(REQUIRED, Rules()).trace()
 
 
 def population(scenario: Scenario, epoch: float) -> Population:
@@ -47,7 +91,10 @@ def population(scenario: Scenario, epoch: float) -> Population:
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     weights = np.array([scenario.weights.get(name, 1.0) for name in trace.tenants])
     rates = _rates(trace, machines, types, scenario.throughputs)
-    return Population(jobs, regimes, rates, types, trace.tenants, weights, trace.users, trace.models)
+    return Population(
+        jobs, regimes, rates, types, trace.tenants, weights, trace.users, trace.models,
+        _speeds(machines, types), scenario.weights,
+    )  # fmt: skip
 
 
 def _types(trace: Trace, machines: Machines) -> tuple[str, ...]:
@@ -139,10 +186,7 @@ def _rates(
     trace: Trace, machines: Machines, types: tuple[str, ...], throughputs: Throughputs | None
 ) -> NDArray[np.float64]:
     """Speed of each job on each type: measured where it was, else that of the machines of the type."""
-    speed = np.ones(len(types))
-    for kind, name in enumerate(machines.gpu_types):
-        speed[types.index(name)] = float(machines.speed[machines.gpu_type == kind].min(initial=np.inf))
-    rates = np.tile(speed, (len(trace), 1))
+    rates = np.tile(_speeds(machines, types), (len(trace), 1))
     if throughputs is None:
         return rates
     for kind, name in enumerate(types):
@@ -150,6 +194,13 @@ def _rates(
             measured = _per_kind(trace, partial(_type_rate, throughputs, name))
             rates[:, kind] = np.where(np.isnan(measured), rates[:, kind], measured)
     return rates
+
+
+def _speeds(machines: Machines, types: tuple[str, ...]) -> Floats:
+    speeds = np.ones(len(types))
+    for kind, name in enumerate(machines.gpu_types):
+        speeds[types.index(name)] = float(machines.speed[machines.gpu_type == kind].min(initial=np.inf))
+    return speeds
 
 
 def _type_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus: int) -> float:
@@ -177,6 +228,21 @@ def _regimes(trace: Trace, scenario: Scenario) -> tuple[Regimes, Ints, Ints]:
 
 def _given(trace: Trace, row: int, regimes: Mapping[str, JobRegimes]) -> JobRegimes | None:
     return regimes.get(str(trace.job_id[row]))
+
+
+def _plain(seconds: Floats) -> Regimes:
+    """One regime for each job; nothing is known of its epochs."""
+    unknown, count = np.full(len(seconds), np.nan), len(seconds)
+    return Regimes(
+        begin=np.cumsum(seconds) - seconds,
+        seconds=seconds,
+        epochs_before=np.zeros(count),
+        epoch_seconds=unknown,
+        epochs_total=unknown,
+        steps_per_second=unknown,
+        batch_size=np.zeros(count, dtype=np.int64),
+        adapts=np.zeros(count, dtype=bool),
+    )
 
 
 def _single(trace: Trace, throughputs: Throughputs | None) -> Regimes:

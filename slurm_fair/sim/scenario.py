@@ -39,6 +39,19 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
+class Manners:
+    """Ways of a cluster and its jobs that do not matter to a simulation of a trace."""
+
+    gate: Literal["hold", "begin"] = (
+        "hold"  # what CLOSE sets; a begin gate opens by itself when its time comes
+    )
+    lists_ended_seconds: float = 0.0  # how long a job that is over is still shown; 0 = once
+    patience_seconds: float = float(
+        "inf"
+    )  # how long a job that has saved waits for somebody to take its GPUs
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """Everything that a simulation begins with."""
 

@@ -1,4 +1,4 @@
-"""Two stages for one contract: a real private Slurm and the fake one, with the same handles."""
+"""Stages for one contract: a real private Slurm and the fake one, with the same handles (virtual.py has more)."""
 
 from __future__ import annotations
 

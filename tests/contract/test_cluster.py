@@ -1,6 +1,6 @@
-"""What every Cluster promises, held up to the fake and to a real Slurm under both gates.
+"""What every Cluster promises, held up to the fake, the virtual cluster and a real Slurm under both gates.
 
-This is what makes the fake trustworthy: where it differs from Slurm, the fake is wrong.
+This is what makes the first two trustworthy: where one of them differs from Slurm, it is wrong.
 """
 
 from __future__ import annotations
@@ -13,10 +13,18 @@ from slurm_fair.lab import Lab, available
 from slurm_fair.model import Blind, JobState, Result, Verb
 from tests.contract.others import RUNNING
 from tests.contract.stages import SPEC, FakeStage, Job, RealStage, Sentence, Stage, action, do, state, until
+from tests.contract.virtual import VirtualStage
 from tests.contract.waiting import WAITING
 
 needs_slurm = [pytest.mark.slurm, pytest.mark.skipif(available() is not None, reason=str(available()))]
-STAGES = {"fake begin": [], "fake hold": [], "slurm begin": needs_slurm, "slurm hold": needs_slurm}
+STAGES = {
+    "fake begin": [],
+    "fake hold": [],
+    "virtual begin": [],
+    "virtual hold": [],
+    "slurm begin": needs_slurm,
+    "slurm hold": needs_slurm,
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +36,13 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """The fake or a real Slurm, with one of the gates."""
+    """The fake, the virtual cluster or a real Slurm, with one of the gates."""
     kind, gate = request.param.split()
-    made: Stage = FakeStage(gate) if kind == "fake" else RealStage(request.getfixturevalue("lab"), gate)
+    made: Stage
+    if kind == "slurm":
+        made = RealStage(request.getfixturevalue("lab"), gate)
+    else:
+        made = FakeStage(gate) if kind == "fake" else VirtualStage(gate)
     yield made
     made.clear()
 

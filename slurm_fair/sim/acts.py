@@ -1,0 +1,101 @@
+"""What a controller does to the jobs of a virtual cluster: each act as far as it still applies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from slurm_fair.model import Action, Blocked, JobState, Outcome, Result, Verb
+from slurm_fair.sim.life import RUNNING, WAITING, Life
+from slurm_fair.sim.roster import Roster
+
+
+class Acts:
+    """The verbs of the Cluster port."""
+
+    def __init__(self, life: Life, roster: Roster) -> None:
+        self._life, self._roster, self._jobs = life, roster, life.jobs
+
+    def do(self, action: Action, now: float) -> Outcome:
+        """One act."""
+        if action.whole_record:
+            return self._to_all(action, now)
+        job = self._roster.row(action.key)
+        if job < 0:
+            return Outcome(action, Result.REFUSED, "no such job")
+        wrong = self._objection(action, job)
+        return (
+            Outcome(action, Result.REFUSED, wrong)
+            if wrong
+            else Outcome(action, *self._done_to(action, job, now))
+        )
+
+    def _to_all(self, action: Action, now: float) -> Outcome:
+        """On the waiting tasks of an array that share one record."""
+        tasks = [job for job in self._roster.tasks_of(action.record) if self._jobs.state[job] == WAITING]
+        if not tasks:
+            return Outcome(action, Result.REFUSED, "no task of it waits")
+        wrong = self._objection(action, tasks[0])
+        if wrong or action.verb not in (Verb.CLOSE, Verb.FREE):
+            return Outcome(action, Result.REFUSED, wrong or "no nodes are named for it")
+        for job in tasks:
+            self._done_to(action, job, now)
+        return Outcome(action, Result.DONE)
+
+    def _objection(self, action: Action, job: int) -> str:
+        jobs = self._jobs
+        if jobs.submit[job] != action.submit or jobs.restarts[job] != action.restarts:
+            return "it is not the run that this was decided for"
+        wanted = RUNNING if action.verb in (Verb.ASK, Verb.REQUEUE) else WAITING
+        return "" if jobs.state[job] == wanted else f"it is {JobState(int(jobs.state[job])).name.lower()}"
+
+    def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:
+        verb = action.verb
+        if verb is Verb.OPEN:
+            return self._open(job, action.nodes, now)
+        if verb is Verb.REQUEUE:
+            return self._requeue(job, now)
+        if verb is Verb.ASK:
+            self._life.ask(job, now)
+        elif verb is Verb.CLOSE:
+            self._close(job, action.until, now)
+        else:
+            self._free(job, now)
+        return Result.DONE, ""
+
+    def _open(self, job: int, names: Sequence[str], now: float) -> tuple[Result, str]:
+        life, jobs = self._life, self._jobs
+        if jobs.blocked[job] not in (Blocked.NOT_BLOCKED, Blocked.REQUEUED):
+            return Result.REFUSED, "somebody keeps it back"
+        nodes = tuple(life.floor.names.get(name, -1) for name in names)
+        if not nodes or -1 in nodes:
+            return Result.REFUSED, "no node of that name" if nodes else "no nodes are named for it"
+        self._roster.split(job)
+        life.plain.discard(job)
+        jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
+        life.start_on(job, nodes, now)
+        return Result.DONE, ""
+
+    def _requeue(self, job: int, now: float) -> tuple[Result, str]:
+        if not self._jobs.requeueable[job]:
+            return Result.REFUSED, "it may not be requeued"
+        self._jobs.preemptions[job] += 1
+        self._life.tally.preemptions += 1
+        self._life.stop(job, now)
+        return Result.DONE, ""
+
+    def _close(self, job: int, until: float, now: float) -> None:
+        """A begin gate takes the place of its user's begin time, a hold leaves it as it is."""
+        life = self._life
+        begin = life.manners.gate == "begin"
+        if begin:
+            life.odd.begins.pop(job, None)
+        life.close(job, until if begin else math.inf, now)
+        if self._jobs.blocked[job] == Blocked.OWN_BEGIN:
+            life.reconsider(job, now)
+
+    def _free(self, job: int, now: float) -> None:
+        life, jobs = self._life, self._jobs
+        life.pinned.pop(job, None)
+        jobs.gated[job], jobs.pinned[job], jobs.gate_set[job] = False, False, 0.0
+        life.reconsider(job, now)

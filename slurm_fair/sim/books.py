@@ -1,0 +1,78 @@
+"""The accounting of a virtual cluster: every run of every job, as sacct would tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slurm_fair.model import JobState, RunTable
+from slurm_fair.sim.load import Population
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of one job; work in seconds at rate 1, counted from the job's beginning."""
+
+    key: int
+    restarts: int
+    tenant: str
+    user: str
+    gpus: int
+    submit: float
+    start: float
+    nodes: tuple[str, ...]
+    resumed_from: float  # work that was done when it began
+    end: float = 0.0  # 0 = it runs
+    reached: float = 0.0  # work that was done when it ended
+    saved: float = 0.0  # of that, what the next run begins with
+    word: str = "RUNNING"  # how it ended
+    lived_on: bool = False  # the job went back into the queue
+
+
+class Books:
+    """A History port; keeps what has ended, and what runs."""
+
+    def __init__(self, people: Population) -> None:
+        self._people = people
+        self.over: list[Run] = []
+        self._open: dict[int, Run] = {}
+
+    def begins(self, run: Run) -> None:
+        """A job has started."""
+        self._open[run.key] = run
+
+    def ends(self, key: int, now: float, reached: float, saved: float, word: str, lived_on: bool) -> None:
+        """Its GPUs are free again."""
+        run = self._open.pop(key)
+        self.over.append(replace(run, end=now, reached=reached, saved=saved, word=word, lived_on=lived_on))
+
+    def of(self, key: int) -> Iterator[Run]:
+        """The runs of one job that have ended, in order."""
+        return (run for run in self.over if run.key == key)
+
+    def runs(self, start: float, end: float, partitions: Iterable[str] = ()) -> RunTable:
+        """Runs that overlap a period; there is but one partition."""
+        del partitions
+        shown = [run for run in self.over if run.start <= end and run.end >= start]
+        shown += [run for run in self._open.values() if run.start <= end]
+        shown.sort(key=lambda run: (run.key, run.start))
+        people = self._people
+
+        def ints(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            return np.array(values, dtype=np.int64)
+
+        return RunTable(
+            key=ints([run.key for run in shown]),
+            tenant=ints([people.tenants.index(run.tenant) for run in shown]),
+            tenants=people.tenants,
+            user=ints([people.users.index(run.user) for run in shown]),
+            users=people.users,
+            gpus=ints([run.gpus for run in shown]),
+            submit=np.array([run.submit for run in shown], dtype=np.float64),
+            start=np.array([run.start for run in shown], dtype=np.float64),
+            end=np.array([run.end for run in shown], dtype=np.float64),
+            state=np.array([JobState.DONE if run.end else JobState.RUNNING for run in shown], dtype=np.int8),
+            requeued=np.array([run.lived_on for run in shown], dtype=np.int8),
+        )

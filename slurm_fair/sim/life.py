@@ -1,0 +1,383 @@
+"""What becomes of jobs on the machines of a virtual cluster: they start, make progress, save, end, are lost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from slurm_fair.model import Blocked, JobState
+from slurm_fair.sim.agenda import Agenda, Happens
+from slurm_fair.sim.books import Books, Run
+from slurm_fair.sim.floor import Floor
+from slurm_fair.sim.load import Population
+from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
+from slurm_fair.sim.work import spread_factor
+
+SAVED, NO_ANSWER = 1, 0
+REQUEUED, NODE_FAIL = "REQUEUED", "NODE_FAIL"  # words of runs after which a job may live on
+REQUEUE_GATE_SECONDS = 121.0  # the begin time that Slurm itself gives a requeued job
+WAITING, RUNNING, ENDING, DONE = (
+    int(s) for s in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.DONE)
+)
+Sites = list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the cluster itself counts: facts that no look shows."""
+
+    lost_gpu_seconds: float = 0.0  # held without progress: checkpoints, restarts, leaving, work done again
+    held_gpu_seconds: float = 0.0
+    preemptions: int = 0
+    restarts: int = 0
+    placements: int = 0
+    placement_score: float = 0.0  # sum over runs of the speed that placement left
+
+
+@dataclass(slots=True)
+class Oddities:
+    """What only jobs that were submitted by hand have; empty in a simulation of a trace."""
+
+    held: dict[int, Blocked] = field(default_factory=dict)  # by their users or an admin
+    begins: dict[int, float] = field(default_factory=dict)  # begin times of users' own
+    leaves_in: dict[int, float] = field(default_factory=dict)  # seconds from a job's end to free GPUs
+    silent: set[int] = field(default_factory=set)  # jobs that report nothing of themselves
+    dated: bool = False  # some job has a deadline
+
+
+class Life:
+    """The jobs and the machines; everything that changes a job's state does it here."""
+
+    def __init__(
+        self, scenario: Scenario, people: Population, manners: Manners, began: float, round_seconds: float
+    ) -> None:
+        self.people, self.jobs, self.manners, self.costs = people, people.jobs, manners, scenario.costs
+        self.floor = Floor(scenario.machines, people.gpu_types)
+        self.agenda, self.tally, self.odd = Agenda(self.jobs), Tally(), Oddities()
+        self.books: Books | None = None
+        self.over: dict[int, str] = {}  # jobs that ended since the last look, and how
+        self.answered: dict[int, float] = {}  # when jobs said that they have saved
+        self.pinned: dict[int, tuple[int, ...]] = {}  # opened and waiting for their nodes
+        self.plain: set[int] = set()  # waiting without any gate: first come, first served
+        self._began, self._round = began, round_seconds
+        self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
+        self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
+        sizes = np.cumsum(np.sort(scenario.machines.gpus)[::-1])
+        # The fewest nodes that a gang of so many GPUs could lie on.
+        self._fewest: list[int] = (np.searchsorted(sizes, np.arange(sizes[-1] + 1)) + 1).tolist()
+
+    # -- what happens by itself -------------------------------------------------------------------------------
+
+    def happen(self, event: Happens, now: float) -> None:
+        """One entry of the agenda."""
+        job, what = event.job, event.what
+        if what == "end":
+            self.end(job, now)
+        elif what == "leaves":
+            self._gone(job, now)
+        elif what == "saved":
+            self._saved(job, now)
+        elif what == "resumes":
+            self._resume(job, now)
+        elif what == "limit":
+            self.leave(job, now, "TIMEOUT")
+        else:
+            self._open_by_itself(job, now)
+            self.reconsider(job, now)
+
+    def _open_by_itself(self, job: int, now: float) -> None:
+        jobs = self.jobs
+        if jobs.state[job] == WAITING and jobs.gated[job] and jobs.gate_until[job] <= now:
+            jobs.gated[job], jobs.gate_until[job], jobs.gate_set[job] = False, 0.0, 0.0
+
+    def befall(self, instant: float, node_name: str, event: NodeEvent) -> None:
+        """Something happens to a node, and to what runs there."""
+        node = self.floor.names[node_name]
+        self.floor.set_state(node, event is NodeEvent.UP, "" if event is NodeEvent.UP else event.name)
+        if event is NodeEvent.DOWN:
+            for job in self.floor.on(node):
+                self._lose(job, instant)
+        self.start_waiting(instant)
+
+    def _lose(self, job: int, now: float) -> None:
+        """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""
+        if self.jobs.state[job] == ENDING:
+            self._gone(job, now)
+            return
+        self.stop(job, now, NODE_FAIL, at_once=True)
+
+    # -- starting ---------------------------------------------------------------------------------------------
+
+    def reconsider(self, job: int, now: float) -> None:
+        """Why a waiting job waits has changed: find out anew whether it may be planned, and whether it starts."""
+        jobs = self.jobs
+        if jobs.state[job] != WAITING:
+            return
+        own_begin = self.odd.begins.get(job, 0.0)
+        code = self.odd.held.get(job, Blocked.NOT_BLOCKED)
+        if not code and own_begin > now:
+            code = Blocked.OWN_BEGIN
+        elif not code and jobs.eligible_at[job] > now:
+            code = Blocked.REQUEUED
+        jobs.blocked[job] = code
+        if not jobs.gated[job] and job not in self.pinned:
+            jobs.gate_until[job] = own_begin if own_begin > now else 0.0
+            self.plain.add(job)
+        else:
+            self.plain.discard(job)
+        self.start_waiting(now)
+
+    def start_waiting(self, now: float) -> None:
+        """Something came free: promised nodes first, then whoever waits without a gate, strictly in order."""
+        for job, nodes in list(self.pinned.items()):
+            self.start_on(job, nodes, now)
+        if self.plain:
+            self._start_plain(now)
+
+    def _start_plain(self, now: float) -> None:
+        jobs = self.jobs
+        for job in sorted(self.plain, key=lambda job: (jobs.submit[job], job)):
+            if jobs.blocked[job] != Blocked.NOT_BLOCKED or self._too_late(job, now):
+                continue
+            sites = self.floor.anywhere(
+                int(jobs.gpus[job]),
+                int(jobs.gpus_per_node[job]),
+                int(jobs.nodes[job]),
+                int(jobs.gpu_type[job]),
+            )
+            if sites is None:
+                return
+            self._start(job, sites, now)
+
+    def start_on(self, job: int, nodes: tuple[int, ...], now: float) -> None:
+        """Start an opened job if its nodes have room, else let it wait for them."""
+        jobs = self.jobs
+        sites = None
+        if jobs.blocked[job] == Blocked.NOT_BLOCKED:
+            if self._too_late(job, now):
+                return
+            sites = self.floor.sites(
+                nodes, int(jobs.gpus[job]), int(jobs.gpus_per_node[job]), int(jobs.nodes[job])
+            )
+        if sites is None:
+            self.pinned[job] = nodes
+        else:
+            self._start(job, sites, now)
+
+    def _too_late(self, job: int, now: float) -> bool:
+        """A job that can no longer end before its deadline is over for good, as Slurm has it."""
+        if not self.odd.dated:
+            return False
+        limit = float(self.jobs.time_limit_seconds[job])
+        late = float(self.jobs.deadline[job]) < now + (limit if limit < math.inf else 0.0)
+        if late:
+            self.drop(job, now, "DEADLINE")
+        return late
+
+    def _start(self, job: int, sites: Sites, now: float) -> None:
+        jobs = self.jobs
+        self.pinned.pop(job, None)
+        self.plain.discard(job)
+        self.floor.take(job, sites)
+        lost = self._restart_cost(job, now)
+        jobs.state[job], jobs.start[job] = RUNNING, now
+        jobs.runs[job] += 1
+        jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
+        self.tally.lost_gpu_seconds += lost * float(jobs.gpus[job])
+        self._expect_end(job)
+        limit = float(jobs.time_limit_seconds[job])
+        if limit < math.inf:
+            self.agenda.expect(now + limit, "limit", job)
+        if self.books is not None:
+            self.books.begins(self._run(job, sites))
+
+    def _expect_end(self, job: int) -> None:
+        jobs = self.jobs
+        left = float(jobs.work[job] - jobs.done[job]) / float(jobs.rate[job])
+        self.agenda.expect(float(jobs.progress_from[job]) + left, "end", job)
+
+    def _run(self, job: int, sites: Sites) -> Run:
+        jobs, people = self.jobs, self.people
+        return Run(
+            key=int(jobs.key[job]),
+            restarts=int(jobs.restarts[job]),
+            tenant=people.tenants[jobs.tenant[job]],
+            user=people.users[jobs.user[job]],
+            gpus=int(jobs.gpus[job]),
+            submit=float(jobs.submit[job]),
+            start=float(jobs.start[job]),
+            nodes=tuple(self.floor.machines.names[node] for node, _ in sites),
+            resumed_from=float(jobs.done[job]),
+        )
+
+    def _restart_cost(self, job: int, now: float) -> float:
+        cost, stopped = self.costs.restart, float(self.jobs.stopped_at[job])
+        if self._round:
+            return cost if stopped != now else 0.0
+        if stopped > -math.inf:
+            self.tally.restarts += 1
+            return cost
+        return 0.0
+
+    def _rate(self, job: int, sites: Sites) -> float:
+        """The slowest of its GPUs, and what lying apart costs."""
+        floor, rates = self.floor, self.people.rates
+        speed = min(float(rates[job, floor.type_of[node]]) for node, _ in sites)
+        apart = 1.0
+        if len(sites) > 1:
+            racks = len({int(floor.racks[node]) for node, _ in sites})
+            fewest = max(self._fewest[int(self.jobs.gpus[job])], int(self.jobs.nodes[job]))
+            apart = spread_factor(len(sites), fewest, racks, 1, float(self.jobs.spread_rate[job]))
+        self.tally.placements += 1
+        self.tally.placement_score += apart
+        return max(speed * apart, 1e-9)
+
+    # -- saving -----------------------------------------------------------------------------------------------
+
+    def ask(self, job: int, now: float) -> None:
+        """From now on it saves, and then it waits for its GPUs to be taken: no progress meanwhile."""
+        jobs, cost = self.jobs, self.costs.checkpoint
+        if not jobs.checkpoints[job]:
+            return
+        if job not in self._stalled:
+            self._halt(job, now)
+            jobs.progress_from[job], self._stalled[job] = math.inf, now
+        jobs.runs[job] += 1
+        limit = float(jobs.time_limit_seconds[job])
+        if limit < math.inf:
+            self.agenda.expect(float(jobs.start[job]) + limit, "limit", job)
+        if cost > 0:
+            self.agenda.expect(now + cost, "saved", job)
+        else:
+            self._saved(job, now)
+
+    def _saved(self, job: int, now: float) -> None:
+        jobs = self.jobs
+        jobs.saved[job], jobs.acknowledged[job], self.answered[job] = jobs.done[job], SAVED, now
+        if self.manners.patience_seconds < math.inf:
+            self.agenda.expect(now + self.manners.patience_seconds, "resumes", job)
+
+    def _resume(self, job: int, now: float) -> None:
+        """Nobody took its GPUs: it goes on."""
+        self._halt(job, now)
+        self.jobs.progress_from[job] = now
+        self._expect_end(job)
+
+    def _halt(self, job: int, now: float) -> None:
+        """Its progress up to now is done, and the time without any is counted as lost."""
+        jobs = self.jobs
+        since, gpus = self._stalled.pop(job, None), float(jobs.gpus[job])
+        if since is not None:
+            self.tally.lost_gpu_seconds += (now - since) * gpus
+            return
+        more = now - float(jobs.progress_from[job])
+        if more < 0:  # it did not live to see the end of its restart, all of which was counted
+            self.tally.lost_gpu_seconds += more * gpus
+        else:
+            jobs.done[job] = min(float(jobs.done[job] + more * jobs.rate[job]), float(jobs.work[job]))
+
+    # -- ending -----------------------------------------------------------------------------------------------
+
+    def end(self, job: int, now: float) -> None:
+        """It has done its work. In Gavel's rounds its GPUs stay with it until the round is over."""
+        self.jobs.done[job] = self.jobs.saved[job] = self.jobs.work[job]
+        over = now
+        if self._round:
+            over = math.ceil((now - self._began) / self._round) * self._round + self._began
+        self._then[job] = "COMPLETED"
+        self._vacate(job, now, over)
+
+    def leave(self, job: int, now: float, word: str) -> None:
+        """It ends before its work is done: cancelled, or out of time."""
+        self._halt(job, now)
+        self._then[job] = word
+        self._vacate(job, now, now)
+
+    def stop(self, job: int, now: float, word: str = REQUEUED, at_once: bool = False) -> None:
+        """Off its GPUs; if it lives on, back into the queue with what it saved."""
+        jobs = self.jobs
+        self._halt(job, now)
+        undone = float(jobs.done[job] - jobs.saved[job]) / float(jobs.rate[job])
+        self.tally.lost_gpu_seconds += undone * float(jobs.gpus[job])
+        self._then[job] = word
+        jobs.restarts[job] += self._lives_on(job)
+        self._vacate(job, now, now, at_once)
+
+    def _lives_on(self, job: int) -> bool:
+        word = self._then[job]
+        return word == REQUEUED or (word == NODE_FAIL and bool(self.jobs.requeueable[job]))
+
+    def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
+        """Its GPUs come free at `over`, later if it is slow to leave."""
+        jobs, slow = self.jobs, self.odd.leaves_in.get(job, 0.0)
+        jobs.runs[job] += 1
+        jobs.end[job] = now
+        leaves = max(over, now if at_once else now + slow)
+        if leaves > now:
+            jobs.state[job] = ENDING
+            self.agenda.expect(leaves, "leaves", job)
+        else:
+            self._gone(job, now)
+
+    def _gone(self, job: int, now: float) -> None:
+        jobs, lives_on = self.jobs, self._lives_on(job)
+        word = self._then.pop(job)
+        jobs.runs[job] += 1
+        self.tally.held_gpu_seconds += float(jobs.gpus[job]) * (now - float(jobs.start[job]))
+        if self.books is not None:
+            done, saved = float(jobs.done[job]), float(jobs.saved[job])
+            self.books.ends(int(jobs.key[job]), now, done, saved, word, lives_on)
+        self.floor.leave(job)
+        if not self._round:  # of a round's idle rest nobody is to blame
+            self.tally.lost_gpu_seconds += float(jobs.gpus[job]) * (now - float(jobs.end[job]))
+        jobs.stopped_at[job] = now
+        if lives_on:
+            self._back_into_the_queue(job, now, ours=word == REQUEUED or bool(jobs.pinned[job]))
+        else:
+            jobs.state[job], self.over[job] = DONE, word
+        self.start_waiting(now)
+
+    def _back_into_the_queue(self, job: int, now: float, ours: bool) -> None:
+        """Behind our gate if it was ours, else as plain as it was."""
+        jobs, delay = self.jobs, self.costs.requeue_delay
+        jobs.done[job] = jobs.saved[job]
+        jobs.state[job], jobs.acknowledged[job] = WAITING, NO_ANSWER
+        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
+        jobs.pinned[job] = False
+        self.answered.pop(job, None)
+        jobs.eligible_at[job] = now + delay
+        if ours:
+            begin = self.manners.gate == "begin"
+            self.close(job, now + REQUEUE_GATE_SECONDS if begin else math.inf, now)
+        if delay > 0:
+            jobs.blocked[job] = Blocked.REQUEUED
+            self.agenda.expect(now + delay, "eligible", job)
+        if not ours:
+            self.reconsider(job, now)
+
+    # -- gates ------------------------------------------------------------------------------------------------
+
+    def close(self, job: int, until: float, now: float) -> None:
+        """Behind our gate; one that is no hold opens by itself."""
+        jobs = self.jobs
+        self.pinned.pop(job, None)
+        self.plain.discard(job)
+        jobs.gated[job], jobs.pinned[job] = True, False
+        jobs.gate_until[job], jobs.gate_set[job] = until, now
+        if until < math.inf:
+            self.agenda.expect(until, "opens", job)
+
+    def drop(self, job: int, now: float, word: str) -> None:
+        """A waiting job is over."""
+        self.pinned.pop(job, None)
+        self.plain.discard(job)
+        self.jobs.state[job], self.jobs.end[job] = DONE, now
+        self.jobs.runs[job] += 1
+        self.over[job] = word
+
+    def redirect(self, job: int, word: str) -> None:
+        """A job on its way out becomes something else than it was to be."""
+        if job in self._then and self._lives_on(job):
+            self._then[job] = word

@@ -1,0 +1,213 @@
+"""A site's past: the jobs that accounting tells of as a trace, and what really happened to them as a Result."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.ledger import metrics
+from slurm_fair.ledger.finish import mean_active
+from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded
+from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
+from slurm_fair.ledger.summary import Facts, summarise
+from slurm_fair.ledger.windows import Steps, edges_of, exact_windows
+from slurm_fair.model import labels
+from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.sim.result import Result
+from slurm_fair.sim.scenario import Scenario
+from slurm_fair.slurm.past import Past
+from slurm_fair.trace import Trace
+from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.faults import BadCell
+from slurm_fair.trace.write import number
+
+RECORDED = "recorded"
+NO_TENANT = "(none)"  # of a site whose jobs have no account
+_MAY_BE_LAST = ("NODE_FAIL", "PREEMPTED")  # after these a job may have been requeued, or not
+_COLUMNS = (
+    "job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "gpu_type", "status", "node_count", "declared_s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of a past that can be replayed, and the names of those that cannot."""
+
+    trace: Trace  # in the order of submission; the first is at 0
+    outcomes: Outcomes  # row `row_of[job_id]` is what became of a job
+    runs: Runs
+    nodes: tuple[tuple[str, ...], ...]  # of each run
+    row_of: Mapping[str, int]
+    since: float  # epoch seconds of the trace's beginning
+    cut: tuple[str, ...]  # jobs that were not over: taken as if they had ended when accounting was asked
+    never_ran: tuple[str, ...]  # an array whose tasks have no rows of their own once
+    never_count: int
+
+
+def jobs_of(past: Past, until: float) -> Jobs | None:
+    """Jobs with all their runs as one; None when none of them ever ran. `until` = when accounting was asked.
+
+    A job's work is all the time that it ran. One that had not ended yet has done as much as it had by then and is
+    over then, in what is recorded and in what is simulated: left out, its GPUs would be free for all others.
+    """
+    past, last = _in_order(past)
+    outcomes, runs = recorded(past.runs, until)
+    names = _unique(labels(outcomes.key))
+    ran = np.flatnonzero(outcomes.ran > 0)
+    open_ = ran[np.isnan(outcomes.end[ran])]
+    never = [names[row] for row in np.flatnonzero(~(outcomes.ran > 0)).tolist()]
+    if not len(ran):
+        return None
+    ran = ran[np.argsort(outcomes.submit[ran], kind="stable")]
+    since = float(outcomes.submit[ran[0]])
+    trace = _trace(past, last, outcomes, names, ran, since)
+    cut = np.isnan(outcomes.end) & (outcomes.ran > 0)
+    started = past.runs.start > 0
+    return Jobs(
+        trace=trace,
+        outcomes=outcomes.with_columns(
+            end=np.where(cut, until, outcomes.end), completed=outcomes.completed & ~cut
+        ),
+        runs=runs,
+        nodes=tuple(nodes for nodes, begun in zip(past.nodes, started.tolist(), strict=True) if begun),
+        row_of={names[row]: row for row in ran.tolist()},
+        since=since,
+        cut=tuple(names[row] for row in open_.tolist()),
+        never_ran=(*never, *past.unsplit),
+        never_count=len(never) + sum(past.unsplit.values()),
+    )
+
+
+def _in_order(past: Past) -> tuple[Past, Ints]:
+    """Rows as `recorded` sorts them, and the row of each job's last run."""
+    order = np.lexsort((past.runs.start, past.runs.submit, past.runs.key))
+    runs, rows = past.runs.take(order), order.tolist()
+    state = tuple(past.state[row] for row in rows)
+    has_next = np.append(runs.key[1:] == runs.key[:-1], False)[: len(runs)]
+    may_be_last = np.array([word in _MAY_BE_LAST for word in state], dtype=bool)
+    requeued = np.where(may_be_last & ~has_next, 0, runs.requeued).astype(np.int8)
+    tenants = tuple(name or NO_TENANT for name in runs.tenants)
+    sorted_ = Past(
+        runs=runs.with_columns(requeued=requeued, tenants=tenants),
+        state=state,
+        asked_type=tuple(past.asked_type[row] for row in rows),
+        asked_nodes=past.asked_nodes[order],
+        limit_seconds=past.limit_seconds[order],
+        nodes=tuple(past.nodes[row] for row in rows),
+        unsplit=past.unsplit,
+        left_out=past.left_out,
+    )
+    goes_on = has_next & (requeued == 1)
+    return sorted_, np.flatnonzero(~goes_on)
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Slurm may use an id again; the later job gets a number behind it."""
+    seen: Counter[str] = Counter()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        unique.append(name if seen[name] == 1 else f"{name}~{seen[name]}")
+    return unique
+
+
+def _trace(
+    past: Past, last: Ints, outcomes: Outcomes, names: Sequence[str], rows: Ints, since: float
+) -> Trace:
+    collector = Collector(_COLUMNS, Rules())
+    tenants, users = outcomes.tenants, outcomes.users
+    columns = (
+        rows, last[rows], outcomes.tenant[rows], outcomes.user[rows], outcomes.submit[rows] - since,
+        outcomes.gpus[rows], outcomes.ran[rows],
+    )  # fmt: skip
+    for row, run, tenant, user, submit, gpus, seconds in zip(*(c.tolist() for c in columns), strict=True):
+        limit, nodes = float(past.limit_seconds[run]), int(past.asked_nodes[run])
+        cells = (
+            names[row], tenants[tenant], number(submit), str(gpus), number(seconds), users[user],
+            past.asked_type[run], past.state[run], str(nodes) if nodes else "",
+            number(limit) if 0 < limit < math.inf else "",
+        )  # fmt: skip
+        try:
+            collector.add("", cells)
+        except BadCell as bad:
+            raise BadCell(f"job {names[row]}: {bad.column}: {bad.what}") from None
+    return collector.trace()
+
+
+# -- what really happened ---------------------------------------------------------------------------------------
+
+
+def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
+    """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
+
+    What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
+    checkpoints cost, which GPUs lay idle while jobs waited, or how a placement slowed a job.
+    """
+    row = np.array([jobs.row_of[str(job)] for job in scenario.trace.job_id], dtype=np.int64)
+    order = np.argsort(row)
+    outcomes, runs = _only(jobs, row[order])
+    weight = np.array([scenario.weights.get(name, 1.0) for name in outcomes.tenants])
+    total = float(scenario.machines.total_gpus)
+    outcomes, owed = _with_owed(outcomes, weight, total)
+    outcomes = _with_truth(outcomes, scenario.trace.take(order), total)
+    last = float(outcomes.ended_or_now.max())
+    capacity = Steps.steady(total, jobs.since)
+    windows = exact_windows(outcomes, runs, weight, capacity, edges_of(jobs.since, last))
+    had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
+    facts = Facts(total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed)
+    accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
+    return Result(
+        RECORDED, jobs.since, outcomes, order, runs, windows, capacity, total, accounts,
+        summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+    )  # fmt: skip
+
+
+def _only(jobs: Jobs, rows: Ints) -> tuple[Outcomes, Runs]:
+    """The outcomes and runs of these rows, and only the tenants that they have."""
+    outcomes = jobs.outcomes.take(rows)
+    used, tenant = np.unique(outcomes.tenant, return_inverse=True)
+    names = tuple(outcomes.tenants[number] for number in used.tolist())
+    place = np.full(len(jobs.outcomes), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    mine = np.flatnonzero(place[jobs.runs.job] >= 0)
+    runs = jobs.runs.take(mine)
+    return (
+        outcomes.with_columns(tenant=tenant.reshape(-1).astype(np.int64), tenants=names),
+        runs.with_columns(job=place[runs.job]),
+    )
+
+
+def _with_owed(outcomes: Outcomes, weight: Floats, total_gpus: float) -> tuple[Outcomes, Floats]:
+    """Each job's and each tenant's claim (eq. 8 and 14), as the ledger would have integrated it."""
+    claims = Claims(
+        outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.ended_or_now
+    )
+    cluster = Cluster(total_gpus, weight, np.full(len(weight), -np.inf))
+    first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
+    owed = integrate(claims, cluster, first, last, LedgerSettings())
+    rho = metrics.rho_for_reports(outcomes.had, owed.claims)
+    return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand
+
+
+def _with_truth(outcomes: Outcomes, trace: Trace, total_gpus: float) -> Outcomes:
+    """How long the jobs run alone is what a simulation of them takes it to be: all the time that they ran."""
+    work = trace.duration_s
+    gangs = outcomes.gpus.astype(np.float64)
+    part = metrics.ratio(total_gpus / np.maximum(mean_active(outcomes), 1.0), gangs, nothing=1.0)
+    return outcomes.with_columns(
+        exclusive_seconds=work, expected_seconds=work, declared_seconds=trace.declared_s,
+        sia_seconds=work / np.minimum(part, 1.0),
+    )  # fmt: skip
+
+
+def nodes_of_runs(jobs: Jobs, result: Result) -> list[tuple[int, float, tuple[str, ...]]]:
+    """Key, start and nodes of each run of a recorded result, as far as accounting named nodes."""
+    known = {int(key) for key in result.outcomes.key.tolist()}
+    columns = zip(jobs.runs.job.tolist(), jobs.runs.start.tolist(), jobs.nodes, strict=True)
+    keys = jobs.outcomes.key.tolist()
+    return [(keys[job], start, nodes) for job, start, nodes in columns if nodes and keys[job] in known]

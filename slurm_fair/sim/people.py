@@ -1,0 +1,172 @@
+"""What users and admins do to a virtual cluster, at any time and without asking the controller."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.errors import InputError
+from slurm_fair.model import Blocked
+from slurm_fair.sim.life import DONE, ENDING, RUNNING, WAITING, Life
+from slurm_fair.sim.roster import Roster
+from slurm_fair.sim.scenario import NodeEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job as its user submits it; instants are those of the cluster's clock."""
+
+    gpus: int = 1
+    seconds: float = 600.0  # of work, with its gang well placed on the reference type
+    tenant: str = "default"
+    user: str = ""  # empty = called as its tenant
+    nodes: int = 1
+    gpus_per_node: int = 0  # 0 = any split
+    gpu_type: str = ""  # empty = any
+    tasks: tuple[int, ...] = ()  # of an array
+    gated: bool = True
+    gate_seconds: float = math.inf  # until a begin gate opens by itself
+    begin: float = 0.0  # its user's own begin time
+    checkpoints: bool = True
+    requeueable: bool = True
+    reports: bool = True  # tells of its progress
+    leaves_in: float = 0.0  # seconds from the end of a run until its GPUs are free
+    deadline: float = math.inf
+    time_limit: float = math.inf
+    declared: float = math.nan  # run time that its user declares
+    weight: float = 1.0  # of the job
+
+
+class People:
+    """Jobs are named by their keys; what cannot be done to a job in its present state is silently not done."""
+
+    def __init__(self, life: Life, roster: Roster, now: Callable[[], float]) -> None:
+        self._life, self._roster, self._jobs, self._now = life, roster, life.jobs, now
+
+    # -- users ------------------------------------------------------------------------------------------------
+
+    def submit(self, job: Submission) -> int:
+        """The number of the new job or array."""
+        now, people = self._now(), self._life.people
+        floor = self._life.floor
+        if job.gpu_type and job.gpu_type not in people.gpu_types:
+            raise InputError(f"no GPUs of type '{job.gpu_type}': there are {', '.join(people.gpu_types)}")
+        if job.gpus > sum(floor.size):
+            raise InputError(f"a job wants {job.gpus} GPUs and the cluster has {sum(floor.size)}")
+        tenant, user = people.tenant(job.tenant), people.user(job.user or job.tenant)
+        rows = people.add(max(len(job.tasks), 1), job.seconds)
+        number = self._roster.name(rows, job.tasks)
+        self._fill(rows, job, now)
+        self._jobs.tenant[rows], self._jobs.user[rows] = tenant, user
+        for row in range(rows.start, rows.stop):
+            self._begin(row, job, now)
+        return number
+
+    def _fill(self, rows: slice, job: Submission, now: float) -> None:
+        jobs, types = self._jobs, self._life.people.gpu_types
+        jobs.gpus[rows], jobs.nodes[rows], jobs.gpus_per_node[rows] = job.gpus, job.nodes, job.gpus_per_node
+        jobs.gpu_type[rows] = types.index(job.gpu_type) if job.gpu_type else -1
+        jobs.submit[rows], jobs.weight[rows], jobs.spread_rate[rows] = now, job.weight, 1.0
+        jobs.time_limit_seconds[rows], jobs.deadline[rows] = job.time_limit, job.deadline
+        jobs.checkpoints[rows], jobs.requeueable[rows] = job.checkpoints, job.requeueable
+        jobs.work[rows] = job.seconds
+        jobs.declared[rows] = job.seconds if np.isnan(job.declared) else job.declared
+        jobs.stopped_at[rows], jobs.model[rows] = -math.inf, -1
+
+    def _begin(self, row: int, job: Submission, now: float) -> None:
+        """Behind our gate, or at once into the queue."""
+        odd = self._life.odd
+        odd.dated |= job.deadline < math.inf
+        if job.leaves_in > 0:
+            odd.leaves_in[row] = job.leaves_in
+        if not job.reports:
+            odd.silent.add(row)
+        if job.begin > now:
+            odd.begins[row] = job.begin
+            self._life.agenda.expect(job.begin, "begins", row)
+        if job.gated:
+            self._life.close(row, now + job.gate_seconds, now)
+        self._life.reconsider(row, now)
+
+    def cancel(self, key: int) -> None:
+        """scancel."""
+        now, row = self._now(), self._row(key)
+        state = self._jobs.state[row]
+        self._roster.split(row)
+        if state == WAITING:
+            self._life.drop(row, now, "CANCELLED")
+        elif state == RUNNING:
+            self._life.leave(row, now, "CANCELLED")
+        elif state == ENDING:
+            self._life.redirect(row, "CANCELLED")
+        self._life.start_waiting(now)
+
+    def finish(self, key: int) -> None:
+        """The running job ends by itself, earlier than it was to."""
+        now, row = self._now(), self._row(key)
+        if self._jobs.state[row] == RUNNING:
+            self._life.leave(row, now, "COMPLETED")
+
+    def move_begin(self, key: int, instant: float) -> None:
+        """A begin time of its user's own in place of whatever kept the waiting job."""
+        now, row = self._now(), self._row(key)
+        if self._jobs.state[row] == WAITING:
+            self._jobs.gated[row] = False
+            self._life.odd.begins[row] = instant
+            self._life.agenda.expect(instant, "begins", row)
+            self._life.reconsider(row, now)
+
+    # -- users and admins -------------------------------------------------------------------------------------
+
+    def hold(self, key: int, by_admin: bool = False) -> None:
+        """Keep a job from being started until it is released."""
+        now, row = self._now(), self._row(key)
+        if self._jobs.state[row] != DONE:
+            self._roster.split(row)
+            self._life.odd.held[row] = Blocked.ADMIN_HOLD if by_admin else Blocked.USER_HOLD
+            self._life.reconsider(row, now)
+
+    def release(self, key: int) -> None:
+        """Let it go."""
+        now, row = self._now(), self._row(key)
+        self._life.odd.held.pop(row, None)
+        self._life.reconsider(row, now)
+
+    # -- admins and machines ----------------------------------------------------------------------------------
+
+    def drain(self, node: str) -> None:
+        """It takes no new work."""
+        self._befall(node, NodeEvent.DRAIN)
+
+    def fail(self, node: str) -> None:
+        """It is gone with everything on it."""
+        self._befall(node, NodeEvent.DOWN)
+
+    def resume(self, node: str) -> None:
+        """It is back."""
+        self._befall(node, NodeEvent.UP)
+
+    def lend(self, node: str, gpus: int) -> None:
+        """Jobs that are nobody's here take free GPUs of a node; negative = give some back."""
+        now = self._now()
+        self._life.floor.lend(self._node(node), gpus)
+        self._life.start_waiting(now)
+
+    def _befall(self, node: str, event: NodeEvent) -> None:
+        self._node(node)
+        self._life.befall(self._now(), node, event)
+
+    def _node(self, name: str) -> int:
+        try:
+            return self._life.floor.names[name]
+        except KeyError:
+            raise InputError(f"no node '{name}' in the virtual cluster") from None
+
+    def _row(self, key: int) -> int:
+        row = self._roster.row(key)
+        if row < 0:
+            raise InputError(f"no job with key {key} in the virtual cluster")
+        return row

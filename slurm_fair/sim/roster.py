@@ -1,0 +1,84 @@
+"""Which jobs a virtual cluster has been given so far, and by what names."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from slurm_fair.model import pack_keys
+from slurm_fair.model.columns import Ints
+from slurm_fair.sim.columns import JobColumns
+
+
+class Roster:
+    """Keys and records of jobs; those of a trace come at their times, others when somebody submits them."""
+
+    def __init__(self, jobs: JobColumns) -> None:
+        self._jobs = jobs
+        self._of_trace = jobs.count
+        self._row = dict(zip(jobs.key[: jobs.count].tolist(), range(jobs.count), strict=True))
+        self._arrivals: list[float] = jobs.submit[: jobs.count].tolist()
+        self._next = 0  # first job of the trace that is not submitted yet
+        self._tasks: dict[int, list[int]] = {}  # rows of the tasks that share an array's record
+        self._number = jobs.count + 1
+        self.living: Ints = np.zeros(0, dtype=np.int64)  # rows that a look shows, ascending
+
+    # -- jobs of the trace ------------------------------------------------------------------------------------
+
+    def next_arrival(self) -> float:
+        """When the next job of the trace is submitted."""
+        return self._arrivals[self._next] if self._next < len(self._arrivals) else math.inf
+
+    def arrive(self, instant: float) -> None:
+        """Those of the trace that are submitted by then."""
+        first = self._next
+        while self._next < len(self._arrivals) and self._arrivals[self._next] <= instant:
+            self._next += 1
+        self._add(np.arange(first, self._next))
+
+    @property
+    def exhausted(self) -> bool:
+        """Nobody of the trace is still to come."""
+        return self._next == len(self._arrivals)
+
+    # -- others -----------------------------------------------------------------------------------------------
+
+    def name(self, rows: slice, tasks: tuple[int, ...]) -> int:
+        """Give new rows their keys: a job, or the tasks of an array, which share one record."""
+        base = self.number()
+        these = np.array(tasks or (-1,), dtype=np.int64)
+        self._jobs.key[rows] = pack_keys(np.full(len(these), base), these)
+        self._jobs.record[rows] = base
+        numbers = range(rows.start, rows.stop)
+        self._row |= dict(zip(self._jobs.key[rows].tolist(), numbers, strict=True))
+        if tasks:
+            self._tasks[base] = list(numbers)
+        self._add(np.arange(rows.start, rows.stop))
+        return base
+
+    def number(self) -> int:
+        """A record's number that nobody had before."""
+        self._number += 1
+        return self._number - 1
+
+    def split(self, job: int) -> None:
+        """A task that goes its own way gets a record of its own."""
+        mine = self._tasks.get(int(self._jobs.record[job])) if self._tasks else None
+        if mine:
+            mine.remove(job)
+            self._jobs.record[job] = self.number()
+
+    def tasks_of(self, record: int) -> tuple[int, ...]:
+        """Rows of the tasks that share a record."""
+        return tuple(self._tasks.get(record, ()))
+
+    def row(self, key: int) -> int:
+        """Row of a job that has been submitted, else -1."""
+        row = self._row.get(key, -1)
+        return -1 if self._next <= row < self._of_trace else row
+
+    def _add(self, rows: Ints) -> None:
+        behind = not len(self.living) or not len(rows) or self.living[-1] < rows[0]
+        together = np.concatenate([self.living, rows])
+        self.living = together if behind else np.sort(together)
