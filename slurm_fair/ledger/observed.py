@@ -98,6 +98,11 @@ def _known_lives(ledger: Ledger, sight: _Sight, now: float) -> JobLives:
         # Gone with another job under its id: that job's submission is the latest instant it can have ended at.
         reused = gone & (sight.submit > accounts.incarnation)
         active_to[reused] = np.minimum(sight.submit[reused], now)
+    if sight.some_requeued:
+        # Restarts is counted while the old run is completing, SubmitTime moves only when it waits again: until
+        # then the requeue is not over, or the later SubmitTime would be taken for another job's.
+        under_way = sight.requeued & (sight.submit == accounts.incarnation)
+        restarts = np.where(under_way, accounts.restarts, restarts)
     if sight.some_done:
         active_to[done] = np.minimum(sight.end[done], now)
     if not all_of(accounts.active):

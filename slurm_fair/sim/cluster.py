@@ -80,7 +80,7 @@ class VirtualCluster:
         """Everything that happens up to an instant, in order."""
         agenda = self.life.agenda
         while True:
-            arrival, ahead, outage = self._roster.next_arrival(), agenda.next_entry(), self._next_outage()
+            arrival, ahead, outage = self._roster.next_arrival(), agenda.next_entry(), self.next_outage()
             first = min(arrival, ahead, outage)
             if first > now:
                 return
@@ -93,7 +93,8 @@ class VirtualCluster:
             else:
                 self._roster.arrive(first)
 
-    def _next_outage(self) -> float:
+    def next_outage(self) -> float:
+        """When something next befalls a node."""
         return self._outages[0][0] if self._outages else math.inf
 
     def next_arrival(self) -> float:
@@ -102,7 +103,7 @@ class VirtualCluster:
 
     def next_change(self) -> float:
         """When something next happens to a job that is there, or to a node."""
-        return min(self.life.agenda.next_event(), self._next_outage())
+        return min(self.life.agenda.next_event(), self.next_outage())
 
     @property
     def empty(self) -> bool:

@@ -83,7 +83,8 @@ class Simulation:
         if Verb.REQUEUE in handed_over or (Verb.ASK in handed_over and not self.scenario.costs.checkpoint):
             return self._at_once(now)
         self._at_rest = 0
-        due = self._on_grid(self.cluster.next_arrival())
+        # An outage may put jobs back into the queue while nobody waits.
+        due = self._on_grid(min(self.cluster.next_arrival(), self.cluster.next_outage()))
         ends = leases.end[leases.phase != LeasePhase.REVOKING]  # one just opened runs, though not seen yet
         if len(ends):
             end = float(ends.min())

@@ -23,9 +23,7 @@ class Trial:
     job_loss: float  # part of the jobs with sharing loss
     tenant_unfair: float  # part of the tenants' hours that were unfair
     jct_mean_seconds: float
-    preemptions: int
-    overhead: float  # part of the GPU time held that was lost to checkpoints and restarts
-    finished: bool = True  # every job ended
+    finished: bool = True  # every job ended that can start at all
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,16 @@ def test_a_requeued_job_that_gives_its_gpus_back_slowly_stops_when_it_was_requeu
     assert watch.kinds()[-1] == ("stopped", 1019)
 
 
+def test_a_requeue_seen_before_slurm_moved_its_submit_time_is_the_same_job() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=2, submit=1000, state=RUNNING, start=1004))
+    watch.look(1020, job(1, gpus=2, submit=1000, restarts=1, state=JobState.ENDING, start=1004))
+    watch.look(1030, job(1, gpus=2, submit=1024, restarts=1))
+    watch.look(1040, job(1, gpus=2, submit=1024, restarts=1, state=RUNNING, start=1036))
+    assert (watch.of_job(1, "had"), watch.of_job(1, "submit")) == (48, 1000)
+    assert watch.kinds() == [("submitted", 1000), ("started", 1004), ("stopped", 1024), ("started", 1036)]
+
+
 @pytest.mark.parametrize("restarts", [0, 1])
 def test_a_reused_id_is_another_job(restarts: int) -> None:
     watch = Watch()
