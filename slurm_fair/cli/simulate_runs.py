@@ -65,29 +65,19 @@ class Order:
 
 
 class _Ear:
-    """Hears of every tick: keeps the nodes of leases, and stops at a policy that fails."""
+    """Hears of every tick: keeps the nodes of leases."""
 
-    def __init__(self, policy: str, epoch: float, events: EventsOut | None) -> None:
+    def __init__(self, events: EventsOut | None) -> None:
         self.grants: list[Grant] = []
-        self._policy, self._epoch, self._events = policy, epoch, events
+        self._events = events
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        if tick.plan.note:
-            raise SlurmFairError(
-                f"policy {self._policy} failed at second {tick.time - self._epoch:g} of the trace: "
-                f"{_gist(tick.plan.note)}"
-            )
         events = tick.events
         for event in events.at_hand if isinstance(events, Events) else events:
             if event.kind == "granted":
                 self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:
             self._events.take(tick, standing)
-
-
-def _gist(note: str) -> str:
-    """Of a traceback its last line, which says what was wrong."""
-    return note.strip().splitlines()[-1].strip()
 
 
 class _Pulse:
@@ -117,7 +107,7 @@ def run_one(order: Order, beat: Beat) -> Done:
 
 def _run(order: Order, beat: Beat, events: EventsOut | None) -> Done:
     rules = order.turn.rules()
-    ear = _Ear(rules.policy_name, epoch_for(rules.terms.term), events)
+    ear = _Ear(events)
     result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=ear)
     return Done(result, tuple(ear.grants))
 

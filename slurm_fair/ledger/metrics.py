@@ -100,8 +100,9 @@ def unfair_fraction(had: Floats, owed: Floats, demanded: Bools) -> float:
 
 def ratio(above: Floats, below: Floats, *, nothing: float) -> Floats:
     """above / below; `nothing` where there is nothing to divide by, or it is not known."""
-    above, below = np.broadcast_arrays(np.asarray(above, np.float64), np.asarray(below, np.float64))
-    result = np.full(above.shape, nothing)
+    below = np.asarray(below, np.float64)
+    result = np.empty(np.broadcast(above, below).shape)
+    result.fill(nothing)
     np.divide(above, below, out=result, where=below > 0)
     return result
 

@@ -53,8 +53,19 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
         enough = int(np.searchsorted(np.cumsum(room.gpus[chosen]), gang.gpus)) + 1
         if enough > len(chosen):
             return None
-        chosen = chosen[:enough]
+        chosen = _needed(chosen[:enough], room.gpus[chosen[:enough]], gang.gpus)
     return gang.over(np.sort(chosen).tolist(), room.pools.size)
+
+
+def _needed(nodes: Ints, free: Ints, gpus: int) -> Ints:
+    """Without those that the gang can do without: a small node that came first may not be needed in the end."""
+    spare, kept = int(free.sum()) - gpus, []
+    for node, here in zip(reversed(nodes.tolist()), reversed(free.tolist()), strict=True):
+        if here <= spare:
+            spare -= here
+        else:
+            kept.append(node)
+    return np.array(kept, dtype=np.int64)
 
 
 def _costs(room: Room, gang: Gang, nodes: Ints) -> Ints:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Event, Events, Plan, Snapshot, Standing, TickRecord, Verdict
 
 Listener = Callable[[TickRecord, Standing], None]
@@ -16,7 +17,8 @@ _WAIT, _GRANT = int(Verdict.WAIT), int(Verdict.GRANT)
 class Log:
     """A Journal that keeps the events that outcomes are made of; `listen` hears of every tick."""
 
-    def __init__(self, listen: Listener | None = None) -> None:
+    def __init__(self, epoch: float, listen: Listener | None = None) -> None:
+        self._epoch = epoch
         self.events: list[Event] = []
         self.rounds = 0  # looks with a decision to make: somebody waited
         self.idle_gpus = 0  # summed over them: GPUs that the plan left idle
@@ -24,7 +26,11 @@ class Log:
         self._listen = listen
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
-        """Take from one tick what is needed."""
+        """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
+        if tick.plan.note:
+            gist = tick.plan.note.strip().splitlines()[-1].strip()  # of a traceback: what was wrong
+            second = tick.time - self._epoch
+            raise SlurmFairError(f"policy {tick.policy} failed at second {second:g} of the trace: {gist}")
         events: Sequence[Event] = tick.events
         if isinstance(events, Events):
             events = events.at_hand

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.reconcile import Limits
+from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.log import Listener, Log
 from slurm_fair.sim.result import Result, result_of
@@ -52,7 +53,7 @@ def simulate(
 ) -> Result:
     """The result; `watch` is called after every look, `listen` hears of every tick with its events."""
     wall, cpu = time.perf_counter(), time.process_time()
-    log = Log(listen)
+    log = Log(epoch_for(rules.terms.term), listen)
     simulation = Simulation(scenario, rules, log)
     if watch is not None:
         simulation.watch = watch

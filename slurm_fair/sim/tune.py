@@ -13,6 +13,7 @@ DEFAULT_TERMS = (60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0)
 FAIRNESS_WEIGHT = 2 / 3
 # Terms whose scores differ by less are equally good; of them the longest asks least of jobs and scheduler.
 TOLERANCE = 0.01
+_NO_DIFFERENCE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ def _reason(
     term, score = alike[-1], scores[alike[-1]]
     if len(sound) == 1:
         return f"{term:g} s, because no other term can be chosen"
-    if all(other.total <= min(s.total for s in scores.values()) + 1e-12 for other in scores.values()):
+    totals = [other.total for other in scores.values()]
+    if max(totals) <= min(totals) + _NO_DIFFERENCE:
         return f"{term:g} s, because the term makes no difference and the longest asks least of jobs and scheduler"
     jct = "jobs end soonest" if term == fastest else _slower(score.slowness, fastest)
     fair = "it is the fairest" if term == fairest else _less_fair(score.unfairness, fairest)

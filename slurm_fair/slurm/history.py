@@ -14,7 +14,7 @@ from slurm_fair.slurm import words
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.queue import Names
 
-_FIELDS = ("JobID", "Account", "User", "Submit", "Start", "End", "State", "AllocTRES", "ReqTRES")
+FIELDS = ("JobID", "Account", "User", "Submit", "Start", "End", "State", "AllocTRES", "ReqTRES")
 _JOB = re.compile(r"(\d+)(?:_(\d+))?")
 _ON_ITS_WAY = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING")
 
@@ -31,7 +31,7 @@ class SlurmHistory:
         where = ("-r", listed) if listed else ()
         answer = self._commands.run(
             "sacct", "-n", "-P", "-X", "-D", "-a", *where, "-S", f"uts{int(start)}", "-E", f"uts{int(end) + 1}",
-            "-o", ",".join(_FIELDS),
+            "-o", ",".join(FIELDS),
         )  # fmt: skip
         if not answer.whole:
             return Blind(end, answer.complaint)
@@ -47,8 +47,8 @@ def runs_from(lines: Iterable[str]) -> RunTable:
     rows: list[tuple[int, int, int, int, float, float, float, int, int]] = []
     for line in lines:
         columns = line.split("|")
-        if len(columns) != len(_FIELDS):
-            raise SlurmTextError(f"a row has {len(columns)} columns instead of {len(_FIELDS)}")
+        if len(columns) != len(FIELDS):
+            raise SlurmTextError(f"a row has {len(columns)} columns instead of {len(FIELDS)}")
         job, account, user, submit, start, end, state, alloc, wanted = columns
         match = _JOB.fullmatch(job)
         if match is None:

@@ -105,6 +105,13 @@ def test_where_others_would_lose_least_comes_before_the_fullest() -> None:
     assert lie(job(1, gpus=4), nodes, Loss(no_rank, no_rank)) == {"n1": 4}
 
 
+def test_a_gang_of_whole_nodes_takes_none_that_it_can_do_without() -> None:
+    nodes = {"n1": 8, "n2": 8, "n3": 4}
+    # The small node would cost nobody anything, but with it alone the gang does not lie.
+    loss = Loss(np.array([0, 0, 4]), np.array([1, 1, 2]))
+    assert lie(job(1, gpus=16), nodes, loss) == {"n1": 8, "n2": 8}
+
+
 def test_what_was_given_back_is_found_again() -> None:
     room = room_of(snapshot(nodes={"n1": 8, "n2": 8}, jobs=[job(1, gpus=8)]))
     gang = Shapes.of(room.pools, snapshot(nodes={"n1": 8, "n2": 8}, jobs=[job(1, gpus=8)]), np.array([0]))

@@ -1,0 +1,180 @@
+"""`slurm-fair replay`: the site's own past under other policies, beside what really happened."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_fair.cli.replay_past_case import Origin, Source, Wish, case_of, read_past
+from slurm_fair.cli.replay_past_options import (
+    COSTS,
+    FILE,
+    JOBS,
+    LEASES,
+    MACHINES,
+    PERIOD,
+    RUN,
+    WEIGHTS,
+    part,
+    with_options,
+)
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate import Seconds
+from slurm_fair.cli.simulate_bar import progress
+from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_runs import Done, Grant, Order, run_all
+from slurm_fair.cli.simulate_table import print_comparison
+from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.tune_costs import Given
+from slurm_fair.errors import InputError
+from slurm_fair.sim.past import RECORDED, nodes_of_runs, recorded_result
+from slurm_fair.trace.files import write_whole
+
+# What accounting cannot know of the past, or makes no sense for it.
+_NOT_RECORDED = (
+    "decision_p50_s", "decision_p95_s", "decision_max_s", "looks", "wall_s", "cpu_s", "peak_rss_mb", "lease_s",
+    "interval_s", "aligned",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is to be written, and where each file lies until it gets its name."""
+
+    jobs: dict[str, Path]  # by policy
+    events: dict[str, Path]
+    html: Path | None
+
+
+@click.command()
+@with_options(PERIOD)
+@click.option("--sacct", "saved", type=FILE, metavar="FILE", help="A saved file instead of slurmdbd.")
+@click.option(
+    "--policy", "policies", default="astraea", show_default=True, metavar="A[,B...]", help="Whom to compare."
+)
+@with_options(MACHINES, WEIGHTS)
+@click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900.")
+@with_options(LEASES, COSTS, JOBS, RUN)
+@click.option("--jobs-out", type=FILE, metavar="FILE.csv[.gz]", help="A row a job: what became of it.")
+@click.option("--events-out", type=FILE, metavar="FILE.jsonl", help="Simulated events, for `report --from`.")
+@JSON
+@click.pass_context
+def replay(
+    context: click.Context, /, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
+    lease: float | None, interval: float, align: str, html: Path | None, jobs_out: Path | None,
+    events_out: Path | None, **options: Any,
+) -> None:  # fmt: skip
+    """Replay the site's own past under other policies, beside what really happened.
+
+    The past is out of slurmdbd, or a file of `TZ=UTC sacct --parsable2 --duplicates --allusers`; the nodes are
+    the cluster's own as they are now, the weights Slurm's shares. The column `recorded` is what happened; a dash
+    is what accounting cannot know. --jobs-out and --events-out write a file for each: jobs.csv is
+    jobs.astraea.csv and jobs.recorded.csv. docs/schema/replay.json has the keys of --json.
+    """
+    names, wish, origin = policies_of(policies), part(Wish, options), part(Origin, options)
+    given = settings_of(settings, names)
+    _check(names, origin)
+    with Outputs([*wish.files, *origin.files]) as outputs:
+        files = _claim(outputs, names, jobs_out, events_out, html)
+        past = read_past(context, origin, part(Given, options), time.time())
+        cost = past.known.costs.checkpoint
+        aligned = align == "aligned"
+        turns = [Turn(name, given[name], lease, interval, aligned, False, cost, seed) for name in names]
+        for turn in turns:
+            check_turn(turn)
+        case, about_nodes = case_of(past, wish)
+        orders = [Order(case.scenario, turn, files.events.get(turn.policy)) for turn in turns]
+        with progress(names, len(case.scenario.trace)) as beat:
+            dones = run_all(orders, workers, beat)
+        really = _recorded(past.source, case)
+        rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
+        words = [
+            lead_of(case)[0],
+            past.known.words,
+            "",
+            *about_nodes,
+            *past.source.notes(),
+            *notes_of(case, dones),
+        ]
+        _write(files, case, [really, *dones], rows, [line for line in words if line])
+        outputs.commit()
+    if as_json:
+        document = document_of(case, seed, rows)
+        document["options"]["costs"] = past.known.document()
+        click.echo(json.dumps({"source": past.source.document(), **document}, allow_nan=False))
+    else:
+        _print(rows, words)
+
+
+def _check(names: Sequence[str], origin: Origin) -> None:
+    """What does not go together."""
+    origin.check()
+    if RECORDED in names:
+        raise InputError(f"--policy {RECORDED}: what really happened is always shown: leave it out")
+
+
+def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
+    """What was replayed above the table, the notes below it."""
+    at = words.index("")
+    click.echo("\n".join(words[:at]) + "\n")
+    print_comparison(rows)
+    for line in words[at + 1 :]:
+        click.echo(line)
+
+
+def _recorded(source: Source, case: Case) -> Done:
+    """What really happened, in the form of a simulation's result."""
+    result = recorded_result(source.jobs, case.scenario)
+    grants = (Grant(key, when, nodes) for key, when, nodes in nodes_of_runs(source.jobs, result))
+    here = set(case.scenario.machines.names)
+    return Done(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))
+
+
+def _row(source: Source, case: Case, turn: Turn, really: Done) -> dict[str, Any]:
+    """The recorded metrics by their JSON keys; None for what accounting cannot know."""
+    jobs = set(map(str, case.scenario.trace.job_id.tolist()))
+    return {
+        **row_of(turn, really),
+        **dict.fromkeys(_NOT_RECORDED),
+        "settings": {},
+        "jobs_not_ended": len(jobs.intersection(source.jobs.cut)),
+    }
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+def _claim(
+    outputs: Outputs, names: Sequence[str], jobs: Path | None, events: Path | None, html: Path | None
+) -> _Files:
+    """Refused now rather than after the work."""
+    if events is not None and events.suffix == ".gz":
+        raise InputError(f"{events}: events are written plain: take .gz off its name")
+    everyone = (RECORDED, *names)
+    return _Files(
+        {name: outputs.claim(of_policy(jobs, name, True)) for name in everyone} if jobs else {},
+        {name: outputs.claim(of_policy(events, name, len(names) > 1)) for name in names} if events else {},
+        outputs.claim(html) if html else None,
+    )
+
+
+def _write(
+    files: _Files, case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]], words: Sequence[str]
+) -> None:
+    columns = columns_to_write(case.scenario.trace) if files.jobs else {}
+    for done in dones:
+        path = files.jobs.get(done.result.policy)
+        if path is not None:
+            write_jobs(path, case.scenario.trace, columns, done)
+    if files.html is not None:
+        from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
+
+        whole = page_of(case, dones, rows, words)
+        write_whole(files.html, lambda text: text.writelines([whole]))

@@ -1,0 +1,201 @@
+"""From a past to what is simulated: the jobs that can be replayed on some machines, with weights and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from slurm_fair.cli.base import site_of
+from slurm_fair.cli.replay_past_file import read_saved
+from slurm_fair.cli.replay_past_site import LiveSite
+from slurm_fair.cli.simulate_case import Case, machines_of, weights_of, without_failed, without_too_large
+from slurm_fair.cli.simulate_told import many, some
+from slurm_fair.cli.table import clean, instant
+from slurm_fair.cli.trace import list_bad
+from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs, measured_at
+from slurm_fair.errors import InputError
+from slurm_fair.sim.load import refuse_impossible
+from slurm_fair.sim.past import Jobs, jobs_of
+from slurm_fair.sim.scenario import Costs, Scenario
+from slurm_fair.trace import Fault, Machines, Reading, Trace
+from slurm_fair_accounting.period import Period, choose
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a past is from, and who is in it."""
+
+    kind: str  # slurmdbd or sacct
+    name: Path  # as titles and tables name it
+    jobs: Jobs
+    until: float  # when accounting was asked, or the last instant of a saved file
+    left_out: Mapping[str, int]  # rows that are no run of one GPU job
+    period: Period | None = None
+    bad: tuple[Fault, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "kind": self.kind,
+            "start": self.period.start if self.period else None,
+            "end": self.period.end if self.period else None,
+            "first_submit": self.jobs.since,
+            "until": self.until,
+            "not_over": list(self.jobs.cut),
+            "never_ran": list(self.jobs.never_ran),
+            "never_ran_jobs": self.jobs.never_count,
+            "rows_left_out": dict(self.left_out),
+        }
+
+    def notes(self) -> list[str]:
+        """What a reader of the numbers must know."""
+        notes = []
+        never, cut = self.jobs.never_ran, self.jobs.cut
+        if never:
+            count = many(self.jobs.never_count, "job")
+            notes.append(f"{count} that never ran (or less than 1 s) left out: {some(never)}")
+        if cut:
+            notes.append(
+                f"{many(len(cut), 'job')} that had not ended by {self._until()} taken to end then, with the work "
+                f"done so far: {some(cut)}"
+            )
+        notes += [f"{many(count, 'row')} left out: {why}" for why, count in sorted(self.left_out.items())]
+        return ["note: " + clean(note) for note in notes]
+
+    def _until(self) -> str:
+        """In local time; of a file, whose zone is not known, as it stands there."""
+        if self.kind == "sacct":
+            return datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return instant(self.until)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the options say that a past is to be found."""
+
+    saved: Path | None  # a file of sacct; without one slurmdbd is asked
+    start: str | None
+    end: str | None
+    skip_bad: bool
+
+    def check(self) -> None:
+        """A file has no period: all of it counts."""
+        if self.saved is not None and (self.start or self.end):
+            raise InputError("--sacct takes a whole file: leave --start and --end out")
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that are read, none of which may be written over."""
+        return [self.saved] if self.saved else []
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPast:
+    """A past, what a change of hands costs, and the site where it was."""
+
+    source: Source
+    known: KnownCosts
+    live: LiveSite | None
+
+
+def read_past(context: click.Context, origin: Origin, given: Given, now: float) -> KnownPast:
+    """Out of slurmdbd and the site's own journal, or out of a file; bad rows that were skipped are listed."""
+    if origin.saved is not None:
+        source = _of_file(origin.saved, origin.skip_bad)
+        list_bad(origin.saved, Reading(source.jobs.trace, source.bad))
+        return KnownPast(source, known_costs(given), None)
+    live = LiveSite.of(site_of(context))
+    period = choose(origin.start, origin.end, now, lambda: None)
+    source = _of_site(live, period, now)
+    return KnownPast(source, known_costs(given, measured_at(live.site, period)), live)
+
+
+def _of_site(live: LiveSite, period: Period, now: float) -> Source:
+    when = f"{instant(period.start)} to {instant(period.end)}"
+    past = live.past(period)
+    jobs = jobs_of(past, now)
+    if jobs is None:
+        never = sum(past.unsplit.values()) + len(set(past.runs.key.tolist()))
+        also = f" ({many(never, 'job')} only waited)" if never else ""
+        raise InputError(f"no GPU job ran from {when}{also}: give another --start and --end")
+    return Source("slurmdbd", Path(f"history from {when}"), jobs, now, past.left_out, period)
+
+
+def _of_file(path: Path, skip_bad: bool) -> Source:
+    """A past that sacct wrote into a file."""
+    saved = read_saved(path, skip_bad)
+    jobs = jobs_of(saved.past, saved.until)
+    if jobs is None:
+        reasons = ", ".join(f"{count} {why}" for why, count in sorted(saved.past.left_out.items()))
+        raise InputError(f"{path}: no GPU job of it ever ran{f' (but {reasons})' if reasons else ''}")
+    return Source("sacct", path, jobs, saved.until, saved.past.left_out, bad=saved.bad)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the options say of machines, tenants and jobs."""
+
+    gpus: int | None
+    gpus_per_node: int | None
+    cluster: Path | None
+    weights: str | None
+    failed: str
+    too_large: str
+
+    @property
+    def files(self) -> list[Path]:
+        """Files that are read, none of which may be written over."""
+        named = self.weights not in (None, "shares", "equal", "demand")
+        return [
+            path for path in (self.cluster, Path(str(self.weights)) if named else None) if path is not None
+        ]
+
+
+def case_of(past: KnownPast, wish: Wish) -> tuple[Case, list[str]]:
+    """The scenario, and what is to be said about its machines."""
+    source = past.source
+    reading = Reading(source.jobs.trace, source.bad)
+    return case_of_reading(source.name, reading, wish, past.known.costs, past.live)
+
+
+def case_of_reading(
+    name: Path, reading: Reading, wish: Wish, costs: Costs, live: LiveSite | None
+) -> tuple[Case, list[str]]:
+    """The same of jobs that are a trace already."""
+    machines, mixed = _machines(wish, live)
+    trace = reading.trace
+    if (
+        wish.gpus is not None
+    ):  # GPUs all alike: types and nodes that jobs asked for elsewhere mean nothing here
+        anywhere = np.zeros(len(trace), dtype=np.int64)
+        trace = trace.with_columns(gpu_type=anywhere - 1, gpu_types=(), node_count=anywhere)
+    trace, failed = without_failed(trace) if wish.failed == "drop" else (trace, 0)
+    large: tuple[str, ...] = ()
+    if wish.too_large == "drop":
+        trace, large = without_too_large(trace, machines)
+    else:
+        refuse_impossible(trace, machines)
+    named = wish.weights or ("equal" if live is None else "shares")
+    scenario = Scenario(trace, machines, costs, _weights(named, trace, live))
+    nodes = f"note: {many(len(mixed), 'node')} with several GPU types left out: {some(mixed)}"
+    return Case(scenario, name, len(reading.bad), failed, large, named), [nodes] if mixed else []
+
+
+def _machines(wish: Wish, live: LiveSite | None) -> tuple[Machines, tuple[str, ...]]:
+    if live is not None and wish.gpus is None and wish.gpus_per_node is None and wish.cluster is None:
+        return live.machines()
+    return machines_of(wish.gpus, wish.gpus_per_node, wish.cluster), ()
+
+
+def _weights(named: str, trace: Trace, live: LiveSite | None) -> dict[str, float]:
+    if named != "shares":
+        return weights_of(named, trace)
+    if live is None:
+        raise InputError("--weights shares asks Slurm, which a saved file is not: give equal, demand or FILE")
+    return live.weights(trace.tenants)

@@ -1,0 +1,98 @@
+"""A saved `sacct --parsable2` file as the past of a site."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from slurm_fair.errors import InputError, SlurmTextError
+from slurm_fair.slurm.history import FIELDS
+from slurm_fair.slurm.past import MORE_FIELDS, Listing, Past
+from slurm_fair.trace.faults import Fault, refuse, shown
+from slurm_fair.trace.tabular import table
+
+TIMES = ("Submit", "Start", "End")
+_NEEDED = ("JobID", "Account", "User", "Submit", "State")
+_EITHER = ("AllocTRES", "ReqTRES")
+_KEPT = (*FIELDS, *MORE_FIELDS)
+_ELAPSED = "ElapsedRaw"  # of a job that runs it tells when the file was saved
+_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
+_EPOCH = re.compile(r"[0-9]{1,11}")
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a file held."""
+
+    past: Past
+    until: float  # the last instant that it speaks of
+    bad: tuple[Fault, ...]
+
+
+def has_times(path: Path) -> bool:
+    """Whether a file of sacct tells when runs started and ended; refused when it is no file of sacct."""
+    with table(path, _NEEDED, separator="|") as rows:
+        return set(TIMES) <= set(rows.columns)
+
+
+def read_saved(path: Path, skip_bad: bool) -> Saved:
+    """Every run in the file; times are epoch seconds, or read as UTC."""
+    listing, bad, until = Listing(), list[Fault](), 0.0
+    with table(path, _NEEDED, separator="|") as rows:
+        _check(path, rows.columns)
+        at = {name: place for place, name in enumerate(rows.columns) if name in (*_KEPT, _ELAPSED)}
+        nothing = dict.fromkeys((*_KEPT, _ELAPSED), "")
+        for row in rows.rows:
+            if isinstance(row, Fault):
+                bad.append(row)
+                continue
+            place, cells = row
+            named = nothing | {name: cells[column] for name, column in at.items()}
+            try:
+                told = _in_seconds(named)
+                listing.add(told)
+            except SlurmTextError as wrong:
+                bad.append(Fault(place, "row", str(wrong)))
+                continue
+            until = max(until, _last(told))
+    if not skip_bad:
+        refuse(path, bad)
+    return Saved(listing.past(), until, tuple(bad))
+
+
+def _check(path: Path, columns: tuple[str, ...]) -> None:
+    for name in TIMES:
+        if name not in columns:
+            raise InputError(
+                f"{path}:1: no column {name}: save the file with --format {','.join(_KEPT)}, so that it tells "
+                "what really happened"
+            )
+    if not set(_EITHER) & set(columns):
+        raise InputError(f"{path}:1: no column {' or '.join(_EITHER)}: ask sacct for it with --format")
+
+
+def _in_seconds(cells: Mapping[str, str]) -> dict[str, str]:
+    """The same cells with every time as epoch seconds."""
+    return {name: _seconds(name, text) if name in TIMES else text for name, text in cells.items()}
+
+
+def _seconds(name: str, text: str) -> str:
+    if _INSTANT.fullmatch(text):
+        try:
+            return str(int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()))
+        except ValueError:
+            raise SlurmTextError(f"{name}: {shown(text)} is a time that cannot be") from None
+    if name == "Submit" and not _EPOCH.fullmatch(text):
+        raise SlurmTextError(f"{name}: {shown(text)} is no time: YYYY-MM-DDTHH:MM:SS or epoch seconds")
+    return text
+
+
+def _last(cells: Mapping[str, str]) -> float:
+    """The last instant that a row speaks of."""
+    _, start, end = times = [float(cells[name]) if cells[name].isdigit() else 0.0 for name in TIMES]
+    elapsed = cells[_ELAPSED]
+    runs = start > 0 and not end and elapsed.isdigit()
+    return max(*times, start + float(elapsed) if runs else 0.0)

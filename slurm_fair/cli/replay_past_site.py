@@ -1,0 +1,102 @@
+"""The site itself: its past out of slurmdbd, its nodes as they are now, tenants' weights from Slurm's shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.cli.base import Site
+from slurm_fair.config import Scope
+from slurm_fair.daemon import commands_of
+from slurm_fair.errors import InputError, SlurmError
+from slurm_fair.slurm.accounts import read_weights
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.nodes import Machines as SlurmMachines
+from slurm_fair.slurm.nodes import read_machines
+from slurm_fair.slurm.past import Past, read_past
+from slurm_fair.slurm.scope import Territory
+from slurm_fair.trace import Machines
+from slurm_fair_accounting.period import Period
+
+_SAVED = "or give a saved file with --sacct FILE"
+UNTYPED = "gpu"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSite:
+    """What a command asks of the cluster at hand."""
+
+    site: Site
+    commands: Commands
+
+    @classmethod
+    def of(cls, site: Site) -> LiveSite:
+        """By the site's configuration."""
+        return cls(site, commands_of(site.config, site.places))
+
+    @property
+    def scope(self) -> Scope:
+        """What is managed."""
+        return self.site.config.scope
+
+    def past(self, period: Period) -> Past:
+        """Every run that lived in a period."""
+        found = read_past(self.commands, period.start, period.end, self.scope)
+        if isinstance(found, str):
+            raise InputError(f"accounting tells nothing ({found}): is slurmdbd up? {_SAVED}")
+        return found
+
+    def machines(self) -> tuple[Machines, tuple[str, ...]]:
+        """The managed GPU nodes as they are now, and those that cannot be simulated."""
+        try:
+            seen = read_machines(self.commands)
+        except SlurmError as problem:
+            seen = str(problem)
+        if isinstance(seen, str):
+            raise InputError(f"the nodes cannot be seen ({seen}): give --gpus N or --cluster FILE.toml")
+        return machines_of_site(seen, self.scope)
+
+    def weights(self, tenants: Iterable[str]) -> dict[str, float]:
+        """Slurm's shares under the configuration's own, as the controller weighs tenants."""
+        try:
+            shares = read_weights(self.commands)
+        except SlurmError as problem:
+            shares = str(problem)
+        if isinstance(shares, str):
+            raise InputError(
+                f"Slurm's shares cannot be read ({shares}): give --weights equal, demand or FILE"
+            )
+        return weights_of_site(shares, self.site.config.tenants.weights, tenants)
+
+
+def machines_of_site(seen: SlurmMachines, scope: Scope) -> tuple[Machines, tuple[str, ...]]:
+    """Nodes with one type of GPUs; racks and speeds are not known to Slurm."""
+    here = [seen.nodes[name] for name in Territory.of(seen, scope).nodes]
+    nodes = [node for node in here if node.gpu_type != "+"]
+    mixed = tuple(node.name for node in here if node.gpu_type == "+")
+    if not nodes:
+        raise InputError("no managed partition has a node with GPUs: give --gpus N or --cluster FILE.toml")
+    types = sorted({node.gpu_type or UNTYPED for node in nodes})
+    zeros = np.zeros(len(nodes), dtype=np.int64)
+    machines = Machines(
+        names=tuple(node.name for node in nodes),
+        gpus=np.array([node.gpus for node in nodes], dtype=np.int64),
+        gpu_type=np.array([types.index(node.gpu_type or UNTYPED) for node in nodes], dtype=np.int64),
+        rack=zeros,
+        speed=np.ones(len(nodes)),
+        cpus=zeros,  # what jobs asked for beside GPUs does not limit a simulation
+        memory_gb=np.zeros(len(nodes)),
+        gpu_types=tuple(types),
+        racks=("",),
+    )
+    return machines, mixed
+
+
+def weights_of_site(
+    shares: Mapping[str, float], given: Mapping[str, float], tenants: Iterable[str]
+) -> dict[str, float]:
+    """A tenant that has no share any more weighs as the others do on average."""
+    usual = float(np.mean(list(shares.values()))) if shares else 1.0
+    return {tenant: given.get(tenant, shares.get(tenant, usual)) for tenant in tenants}

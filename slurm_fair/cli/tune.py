@@ -1,0 +1,159 @@
+"""`slurm-fair tune-lease`: which lease term suits a trace, or the site's own past."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_fair.cli.replay_past_case import Origin, Wish
+from slurm_fair.cli.replay_past_options import (
+    COSTS,
+    FILE,
+    JOBS,
+    LEASES,
+    MACHINES,
+    PERIOD,
+    RUN,
+    WEIGHTS,
+    part,
+    with_options,
+)
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate_bar import progress
+from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate_files import Outputs
+from slurm_fair.cli.simulate_runs import Done, Order, run_all
+from slurm_fair.cli.simulate_told import row_of
+from slurm_fair.cli.tune_costs import Given
+from slurm_fair.cli.tune_ground import Subject, ground_of
+from slurm_fair.cli.tune_told import Told, trials_of
+from slurm_fair.errors import InputError
+from slurm_fair.sim.scenario import Costs
+from slurm_fair.sim.tune import DEFAULT_TERMS, FAIRNESS_WEIGHT, advise
+from slurm_fair.trace.files import write_whole
+
+
+class Terms(click.ParamType[tuple[float, ...]]):
+    """Lease terms with commas between them."""
+
+    name = "S[,S...]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        """Ascending, each once."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            terms = sorted({float(term) for term in value.split(",")})
+        except ValueError:
+            terms = [math.nan]
+        if not all(math.isfinite(term) and term > 0 for term in terms):
+            self.fail(f"{value!r} is no list of seconds above 0: write 60,300,900", param, ctx)
+        return tuple(terms)
+
+
+@click.command("tune-lease")
+@click.argument("trace", metavar="[TRACE]", type=FILE, required=False)
+@click.option("--history", is_flag=True, help="The site's own past out of slurmdbd.")
+@with_options(PERIOD)
+@click.option("--sacct", "saved", type=FILE, metavar="FILE", help="A saved file of `sacct --parsable2`.")
+@click.option("--policy", default="astraea", show_default=True, metavar="NAME", help="Whose leases they are.")
+@click.option(
+    "--terms",
+    type=Terms(),
+    default=DEFAULT_TERMS,
+    show_default=",".join(f"{term:g}" for term in DEFAULT_TERMS),
+    help="Lease terms to try.",
+)
+@click.option(
+    "--fairness-weight",
+    type=click.FloatRange(0.0, 1.0),
+    default=FAIRNESS_WEIGHT,
+    show_default="2/3",
+    metavar="W",
+    help="Fairness against completion time, 0 to 1: at 1 only fairness counts.",
+)
+@with_options(MACHINES, WEIGHTS)
+@click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
+@click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
+@with_options(LEASES, COSTS, JOBS, RUN)
+@JSON
+@click.pass_context
+def tune_lease(
+    context: click.Context, /, policy: str, terms: tuple[float, ...], fairness_weight: float,
+    settings: tuple[str, ...], seed: int, workers: int, as_json: bool, html: Path | None, interval: float,
+    align: str, **options: Any,
+) -> None:  # fmt: skip
+    """Recommend a lease term for a TRACE, or for the site's own past (--history, or --sacct FILE).
+
+    The jobs are simulated under each term, with what saving and coming back cost. Recommended is the term that
+    best balances fairness and completion time: score = W * unfairness + (1 - W) * slowness. Unfairness is the mean
+    of jobs with sharing loss and unfair tenant hours, above that of the fairest term; slowness is the mean JCT
+    above that of the fastest. Within 0.01 of the best score the longest term is taken. docs/schema/tune-lease.json
+    has the keys of --json.
+    """
+    subject, wish, origin = part(Subject, options), part(Wish, options), part(Origin, options)
+    subject.check()
+    origin.check()
+    given = _settings(policy, settings)
+    with Outputs([*subject.files, *wish.files]) as outputs:
+        page = outputs.claim(html) if html else None
+        ground = ground_of(context, subject, origin, wish, part(Given, options), time.time())
+        tried, short = _long_enough(terms, ground.known.costs)
+        cost = ground.known.costs.checkpoint
+        turns = [Turn(policy, given, term, interval, align == "aligned", False, cost, seed) for term in tried]
+        for turn in turns:
+            check_turn(turn)
+        dones = _simulated(ground.case, turns, workers)
+        rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
+        trials = trials_of(dones, rows)
+        advice = advise(trials, fairness_weight)
+        told = Told(ground, dones, rows, trials, advice, short, fairness_weight, seed)
+        if page is not None:
+            _write_page(page, told)
+        outputs.commit()
+    if as_json:
+        click.echo(json.dumps(told.document(), allow_nan=False))
+    else:
+        told.show()
+
+
+def _settings(policy: str, settings: Sequence[str]) -> dict[str, object]:
+    """The settings of the one policy."""
+    names = policies_of(policy)
+    if len(names) > 1:
+        raise InputError(f"--policy {policy}: a term is tuned for one policy: name one")
+    return settings_of(settings, names)[names[0]]
+
+
+def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], list[float]]:
+    """Terms in which a job can make progress, and those that a change of hands uses up."""
+    least = costs.checkpoint + costs.restart
+    tried = [term for term in terms if term > least]
+    if not tried:
+        raise InputError(
+            f"a change of hands costs {least:g} s and no term of --terms leaves time to work: give longer ones"
+        )
+    return tried, [term for term in terms if term <= least]
+
+
+def _simulated(case: Case, turns: Sequence[Turn], workers: int) -> list[Done]:
+    """One after another, or side by side; the bars are called by their terms."""
+    names = [f"{turn.lease:g} s" for turn in turns]
+    orders = [Order(case.scenario, turn, label=name) for turn, name in zip(turns, names, strict=True)]
+    with progress(names, len(case.scenario.trace)) as beat:
+        return run_all(orders, workers, beat)
+
+
+def _write_page(path: Path, told: Told) -> None:
+    from slurm_fair.cli.tune_page import page_of  # only who wants a page pays for it
+
+    whole = page_of(told)
+    write_whole(path, lambda text: text.writelines([whole]))

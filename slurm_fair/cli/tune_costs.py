@@ -1,0 +1,130 @@
+"""What a change of hands costs: as it was given, as the site's own journal measured it, or as others found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from slurm_fair.cli.base import Site
+from slurm_fair.errors import StoreError
+from slurm_fair.model import Event
+from slurm_fair.sim.scenario import Costs
+from slurm_fair_accounting.period import Period
+
+# Themis (NSDI 2020, section 6.2.3): 5 to 10 s to save, 35 s at the median until a container works again.
+USUAL_CHECKPOINT_SECONDS = 10.0
+USUAL_RESTART_SECONDS = 35.0
+_FEWEST = 3  # measurements below which a median says nothing
+_ORDER = ("asked", "requeued", "opened", "started")  # in which they happen
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds that a site's jobs took, one entry for each time that it happened."""
+
+    saves: tuple[float, ...] = ()  # from the request to the requeue
+    returns: tuple[float, ...] = ()  # from the opened gate to the start of a run that goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the options say; None = nothing."""
+
+    checkpoint_cost: float | None
+    restart_cost: float | None
+    requeue_delay: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCosts:
+    """The costs of a simulation, and where each is from."""
+
+    costs: Costs
+    checkpoint_from: str  # given, measured or assumed
+    restart_from: str
+    words: str  # one line that says it all
+
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "checkpoint_s": self.costs.checkpoint,
+            "checkpoint_from": self.checkpoint_from,
+            "restart_s": self.costs.restart,
+            "restart_from": self.restart_from,
+            "requeue_delay_s": self.costs.requeue_delay,
+        }
+
+
+def measure(events: Iterable[Event]) -> Measured:
+    """From the journal's events; Slurm cuts a start to whole seconds, so it may seem to lie before its opening."""
+    asked: dict[int, float] = {}
+    opened: dict[int, float] = {}
+    saves, returns = [], []
+    for event in sorted(events, key=lambda event: (int(event.time), _ORDER.index(event.kind))):
+        if event.kind == "asked":
+            asked.setdefault(event.key, event.time)
+        elif event.kind == "requeued" and event.key in asked:
+            saves.append(event.time - asked.pop(event.key))
+        elif event.kind == "opened":
+            opened[event.key] = event.time
+        elif event.kind == "started":
+            asked.pop(event.key, None)
+            since = opened.pop(event.key, None)
+            if since is not None and event.detail.get("restarts"):
+                returns.append(max(event.time - since, 0.0))
+    return Measured(tuple(saves), tuple(returns))
+
+
+def measured_at(site: Site, period: Period) -> Measured:
+    """By the journal of the controller; nothing where there is none."""
+    try:
+        with site.reader() as journal:
+            events = list(journal.events(period.start, period.end, kinds=_ORDER))
+    except StoreError:
+        return Measured()
+    return measure(events)
+
+
+def known_costs(given: Given, measured: Measured | None = None) -> KnownCosts:
+    """What is given goes before what was measured, and that before what is assumed.
+
+    The journal knows when a job was asked, requeued, let through and started, not how long it then takes to load
+    its checkpoint: where the restart cost is not given, that part is assumed.
+    """
+    found = measured or Measured()
+    checkpoint, checkpoint_from, saving = _checkpoint(given, found)
+    restart, restart_from, returning = _restart(given, found)
+    delay = given.requeue_delay or 0.0
+    words = f"saving costs {saving}, coming back {returning}"
+    if delay:
+        words += f", a requeue is delayed by {delay:g} s"
+    unsure = [name for name, source in (("--checkpoint-cost", checkpoint_from), ("--restart-cost", restart_from))
+              if source == "assumed"]  # fmt: skip
+    if unsure:
+        words += f"; set {' and '.join(unsure)} to your jobs' own"
+    return KnownCosts(Costs(checkpoint, restart, delay), checkpoint_from, restart_from, words)
+
+
+def _checkpoint(given: Given, found: Measured) -> tuple[float, str, str]:
+    if given.checkpoint_cost is not None:
+        return given.checkpoint_cost, "given", f"{given.checkpoint_cost:g} s (given)"
+    if len(found.saves) >= _FEWEST:
+        seconds = round(median(found.saves), 3)
+        return seconds, "measured", f"{seconds:g} s (measured: median of {len(found.saves)})"
+    return USUAL_CHECKPOINT_SECONDS, "assumed", f"{USUAL_CHECKPOINT_SECONDS:g} s (assumed)"
+
+
+def _restart(given: Given, found: Measured) -> tuple[float, str, str]:
+    if given.restart_cost is not None:
+        return given.restart_cost, "given", f"{given.restart_cost:g} s (given)"
+    load = USUAL_RESTART_SECONDS
+    if len(found.returns) >= _FEWEST:
+        start = round(median(found.returns), 3)
+        words = (
+            f"{start + load:g} s ({start:g} s to start, measured: median of {len(found.returns)}; "
+            f"{load:g} s to load, assumed)"
+        )
+        return start + load, "assumed", words
+    return load, "assumed", f"{load:g} s (assumed)"

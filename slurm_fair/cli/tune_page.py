@@ -1,0 +1,87 @@
+"""The page of `tune-lease --html`: the trade-off as a table and as curves over the lease term."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.cli.tune_told import COLUMNS, MARK, Told
+from slurm_fair.model.columns import Floats
+from slurm_fair_accounting import page, plot
+from slurm_fair_accounting.page import Cell
+
+_MORE_ROOM = 1.02
+
+
+def page_of(told: Told) -> str:
+    """The whole page."""
+    sections = [
+        page.section(
+            "Recommended", told.recommendation(), _table(told.table()), *map(_paragraph, told.notes())
+        ),
+        page.section(
+            "Trade-off",
+            "A short lease lets the controller right wrongs often and costs checkpoints and restarts; a long one "
+            "leaves the order as it is. The dotted line is the recommended term.",
+            page.side_by_side(*_charts(told)),
+        ),
+    ]
+    return page.page(f"Lease terms for {told.ground.case.trace_path.name}", told.lead(), sections)
+
+
+def _paragraph(words: str) -> str:
+    return f"<p>{page.text(words)}</p>"
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    columns = [column for column in COLUMNS if column.key != "mark"]
+    first, *others = columns
+    lines = [
+        (
+            first.text(row[first.key]),
+            [Cell(column.text(row[column.key]), row["mark"] == MARK) for column in others],
+        )
+        for row in rows
+    ]
+    return page.table([column.title for column in columns], [("", lines)])
+
+
+def _charts(told: Told) -> list[str]:
+    rows = told.table()
+    terms = np.array([row["lease_s"] for row in rows])
+    x = plot.logarithmic("lease term, log", terms, seconds=True)
+
+    def chart(caption: str, label: str, curves: Sequence[tuple[str, Floats]]) -> str:
+        known = np.concatenate([values[np.isfinite(values)] for _, values in curves])
+        y = plot.linear(label, 0.0, float(known.max(initial=0.0)) * _MORE_ROOM or 1.0, 5)
+        series = [plot.Series(name, terms, values, place) for place, (name, values) in enumerate(curves)]
+        return plot.chart(caption, series, x, y, told.advice.lease_seconds)
+
+    return [
+        chart(
+            "Fairness: less is better", "%",
+            [
+                ("jobs with sharing loss", 100 * _column(rows, "ltgf_job_loss_fraction")),
+                ("unfair tenant hours", 100 * _column(rows, "ltgf_tenant_unfair_fraction")),
+            ],
+        ),
+        chart(
+            "Completion time (JCT)", "hours",
+            [
+                ("mean", _column(rows, "jct_mean_s") / 3600),
+                ("p95", _column(rows, "jct_p95_s") / 3600),
+            ],
+        ),
+        chart(
+            "GPU time lost to checkpoints and restarts", "%",
+            [("lost", 100 * _column(rows, "overhead_fraction"))],
+        ),
+        chart("Score: the least is the best balance", "score", [("score", _column(rows, "score"))]),
+    ]  # fmt: skip
+
+
+def _column(rows: Sequence[dict[str, Any]], key: str) -> Floats:
+    return np.array([math.nan if row[key] is None else row[key] for row in rows], dtype=np.float64)

@@ -1,0 +1,154 @@
+"""What `tune-lease` says: the trade-off between terms, the recommended one, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+import numpy as np
+
+from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of
+from slurm_fair.cli.table import Column, clean, duration, print_table
+from slurm_fair.cli.tune_ground import Ground
+from slurm_fair.model.columns import Bools
+from slurm_fair.sim.tune import TOLERANCE, Advice, Trial
+
+MARK = "*"
+
+
+def trials_of(dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> list[Trial]:
+    """What counts of each term's metrics. Jobs that start under no term at all say nothing about terms."""
+    hopeless = frozenset.intersection(*(_rows(done, np.isnan(done.result.outcomes.start)) for done in dones))
+    return [
+        Trial(
+            lease_seconds=row["lease_s"],
+            job_loss=_known(row["ltgf_job_loss_fraction"]),
+            tenant_unfair=_known(row["ltgf_tenant_unfair_fraction"]),
+            jct_mean_seconds=_known(row["jct_mean_s"]),
+            finished=_rows(done, ~done.result.outcomes.over) <= hopeless,
+        )
+        for done, row in zip(dones, rows, strict=True)
+    ]
+
+
+def _rows(done: Done, which: Bools) -> frozenset[int]:
+    """Rows of the trace."""
+    return frozenset(done.result.trace_row[which].tolist())
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Everything that a run of the command came to."""
+
+    ground: Ground
+    dones: Sequence[Done]
+    rows: Sequence[dict[str, Any]]  # one a term, by the keys of simulate --json
+    trials: Sequence[Trial]
+    advice: Advice
+    short: Sequence[float]  # terms that were not tried
+    fairness_weight: float
+    seed: int
+
+    def document(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        document = document_of(self.ground.case, self.seed, ())
+        del document["results"]
+        document["options"] |= {
+            "until_s": None,
+            "policy": str(self.rows[0]["policy"]),
+            "costs": self.ground.known.document(),
+            "fairness_weight": self.fairness_weight,
+            "tolerance": TOLERANCE,
+        }
+        terms = [
+            {
+                **row,
+                "score": score.total if score else None,
+                "unfairness": score.unfairness if score else None,
+                "slowness": score.slowness if score else None,
+            }
+            for row, score in zip(self.rows, self.advice.scores, strict=True)
+        ]
+        return {
+            "source": self.ground.source,
+            **document,
+            "terms": terms,
+            "terms_left_out": list(self.short),
+            "recommended": {"lease_s": self.advice.lease_seconds, "reason": self.advice.reason},
+        }
+
+    def lead(self) -> list[str]:
+        """What was tried on what."""
+        policy = self.rows[0]["policy"]
+        return [f"{lead_of(self.ground.case)[0]}; policy {clean(policy)}", self.ground.known.words]
+
+    def recommendation(self) -> str:
+        """One sentence."""
+        return f"Recommended: {self.advice.reason}."
+
+    def notes(self) -> list[str]:
+        """What a reader must know."""
+        notes = list(self.ground.notes)
+        if self.short:
+            terms = ", ".join(f"{term:g}" for term in self.short)
+            notes.append(
+                f"note: {terms} s left out: a lease must be longer than what a change of hands costs"
+            )
+        stuck = [trial.lease_seconds for trial in self.trials if not trial.finished]
+        if stuck:
+            terms = ", ".join(f"{term:g}" for term in stuck)
+            notes.append(f"note: {terms} s: jobs make so little progress that not all ended")
+        terms_tried = [row["lease_s"] for row in self.rows]
+        if len(terms_tried) > 1 and self.advice.lease_seconds in (terms_tried[0], terms_tried[-1]):
+            end = "shortest" if self.advice.lease_seconds == terms_tried[0] else "longest"
+            notes.append(f"note: it is the {end} term tried: others may be better still (--terms)")
+        sound = [done for done, trial in zip(self.dones, self.trials, strict=True) if trial.finished]
+        return [*notes, *notes_of(self.ground.case, sound[:1])]
+
+    def show(self) -> None:
+        """For people."""
+        click.echo("\n".join(self.lead()) + "\n")
+        print_table(COLUMNS, self.table())
+        click.echo(f"\n{self.recommendation()}")
+        for note in self.notes():
+            click.echo(note)
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row a term."""
+        return [
+            {
+                **row,
+                "score": score.total if score else None,
+                "mark": MARK if row["lease_s"] == self.advice.lease_seconds else "",
+            }
+            for row, score in zip(self.rows, self.advice.scores, strict=True)
+        ]
+
+
+def _part(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+COLUMNS = (
+    Column("Lease s", "lease_s", lambda seconds: f"{seconds:g}"),
+    Column("", "mark"),
+    Column("Sharing loss %", "ltgf_job_loss_fraction", _part),
+    Column("Unfair tenant hours %", "ltgf_tenant_unfair_fraction", _part),
+    Column("JCT mean", "jct_mean_s", duration),
+    Column("JCT p95", "jct_p95_s", duration),
+    Column("Lost GPU time %", "overhead_fraction", _part),
+    Column("Pre-emptions", "preemptions"),
+    Column("Score", "score", _score),
+)
