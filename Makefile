@@ -8,8 +8,10 @@ STAMP := $(VENV)/.installed
 # Most tests on a real Slurm wait for it, so three run at a time; each file has a Slurm of its own.
 PROVE_ARGS ?= -n 2 --dist load
 PYTEST_ARGS ?= -n 3 --dist loadfile
+# The public traces, converted; benchmarks/reproduce.py says which files it wants.
+TRACES ?= ../shared/traces
 
-.PHONY: help demo test prove check format lint types layers bench install clean
+.PHONY: help demo test prove check format lint types layers bench reproduce install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -54,6 +56,9 @@ bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm)
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/astraea.py
 	$(BIN)/python benchmarks/poll.py
+
+reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
+	$(BIN)/python benchmarks/reproduce.py --traces $(TRACES) --write docs/reproduction.md
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -9,6 +9,7 @@ import argparse
 import csv
 import json
 import platform
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -50,7 +51,9 @@ class Case:
         scenario, lease, settings = self._scenario()
         rounds = scenario.rounds == "gavel"
         rules = rules_for(self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed)
-        return simulate(scenario, rules).to_dict() | {"jobs": self.jobs, "gpus": self.gpus}
+        result = simulate(scenario, rules).to_dict() | {"jobs": self.jobs, "gpus": self.gpus}
+        print(f"{self.name} {self.gpus} GPUs {self.policy}: {result['cpu_s']:.0f} CPU s", file=sys.stderr)
+        return result
 
     def _scenario(self) -> tuple[Scenario, float | None, dict[str, object]]:
         if self.name == "philly":
@@ -187,7 +190,6 @@ _COLUMNS = (
     ("utilisation", "utilization", "%"),
     ("pre-emptions", "preemptions", "n"),
     ("looks", "looks", "n"),
-    ("CPU s", "cpu_s", "n"),
 )
 
 
