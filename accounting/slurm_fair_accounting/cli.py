@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,7 +13,9 @@ import click
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair_accounting import render
 from slurm_fair_accounting.export import EventFile, export_lines, read_events
+from slurm_fair_accounting.page_file import claimed
 from slurm_fair_accounting.period import Period, choose
+from slurm_fair_accounting.report_page import page_of
 from slurm_fair_accounting.reports import REPORTS, Make
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.table import Choice, Report
@@ -53,7 +55,7 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
         """Reports on tenants, jobs, usage, waits and leases.
 
         Without --start and --end: the last full month, or the whole life of a younger journal; with --from, the
-        whole file.
+        whole file. --html FILE writes a page with plots beside what is printed.
         """
 
     for name, make in REPORTS.items():
@@ -74,6 +76,12 @@ def _report_command(
     )
     @click.option("--csv", "form", flag_value="csv", help="Comma-separated, in plain units.")
     @click.option("--json", "form", flag_value="json", help="One JSON document.")
+    @click.option(
+        "--html",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Also write one page with the table and plots to FILE; what is printed stays as it is.",
+    )
     @click.option("-n", "--noheader", is_flag=True, help="No titles.")
     @click.pass_context
     def command(
@@ -84,11 +92,15 @@ def _report_command(
         tenant: str | None,
         user: str | None,
         form: str | None,
+        html: Path | None,
         noheader: bool,
     ) -> None:
-        with _one_line(), closing(_open(context, source, open_journal)) as journal:
-            period = _period(journal, start, end, now())
-            report = make(journal, period, Choice(tenant, user))
+        with _one_line(), claimed(html, source) if html else nullcontext() as write:
+            with closing(_open(context, source, open_journal)) as journal:
+                period = _period(journal, start, end, now())
+                report = make(journal, period, Choice(tenant, user))
+            if write is not None:
+                write(page_of(report))
         click.echo(_written(report, form, not noheader), nl=False)
 
     return command

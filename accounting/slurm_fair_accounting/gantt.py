@@ -1,4 +1,4 @@
-"""Who held which GPU when, as inline SVG: a row a GPU, a bar a run."""
+"""Who held what when, as inline SVG: a row a GPU and a bar a run, or a row a job and a bar a lease."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair_accounting.page import COLOURS, text
-from slurm_fair_accounting.plot import over_time, words_at
+from slurm_fair_accounting.plot import figure, over_time, words_at
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _BOTTOM = 1160.0, 70.0, 24.0, 11.0, 40.0
+_WIDTH, _RIGHT, _BOTTOM = 1160.0, 24.0, 40.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One run on one GPU, in seconds since the beginning."""
+    """One run on one GPU, or one lease of one job, in seconds since the beginning."""
 
     row: int
     start: float
@@ -26,38 +26,55 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A node and its GPUs, one row each."""
+    """A node and its GPUs, one row each; or a job."""
 
     name: str
     rows: int
 
 
-def gantt(caption: str, lanes: Sequence[Lane], bars: Sequence[Bar], span_seconds: float) -> str:
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How high a row is, how much room the lanes' names take, and when the time begins."""
+
+    row: float = 11.0
+    left: float = 70.0
+    since: str = "the first submission"
+
+
+_OF_GPUS = Layout()
+
+
+def gantt(
+    caption: str,
+    lanes: Sequence[Lane],
+    bars: Sequence[Bar],
+    span_seconds: float,
+    layout: Layout = _OF_GPUS,
+) -> str:
     """A figure; the bars' words show when a pointer rests on them."""
     rows = sum(lane.rows for lane in lanes)
-    axis, unit = over_time(span_seconds)
-    height = rows * _ROW + _BOTTOM
-    room = _WIDTH - _LEFT - _RIGHT
+    axis, unit = over_time(span_seconds, layout.since)
+    row, left, foot = layout.row, layout.left, rows * layout.row
+    room = _WIDTH - left - _RIGHT
     parts = []
     for value, words in axis.ticks:
-        at = _LEFT + float(axis.at(np.array([value]))[0]) * room
-        parts.append(f'<path class="grid" d="M{at:.1f} 0V{rows * _ROW:g}"/>')
-        parts.append(words_at(at, rows * _ROW + 16, words, "middle"))
-    parts.append(words_at(_LEFT + room / 2, rows * _ROW + 34, axis.label, "middle"))
+        at = left + float(axis.at(np.array([value]))[0]) * room
+        parts.append(f'<path class="grid" d="M{at:.1f} 0V{foot:g}"/>')
+        parts.append(words_at(at, foot + 16, words, "middle"))
+    parts.append(words_at(left + room / 2, foot + 34, axis.label, "middle"))
     scale = room / (axis.high * unit)
-    parts += [_bar(bar, scale) for bar in bars]
+    parts += [_bar(bar, scale, layout) for bar in bars]
     first = 0
     for lane in lanes:
-        parts.append(f'<path class="grid" d="M0 {first * _ROW:g}H{_WIDTH:g}"/>')
-        parts.append(words_at(4, (first + lane.rows / 2) * _ROW + 4, lane.name, "start"))
+        parts.append(f'<path class="grid" d="M0 {first * row:g}H{_WIDTH:g}"/>')
+        parts.append(words_at(4, (first + lane.rows / 2) * row + 4, lane.name, "start"))
         first += lane.rows
-    drawing = f'<svg viewBox="0 0 {_WIDTH:g} {height:g}" role="img" aria-label="{text(caption)}">'
-    return f"<figure><figcaption>{text(caption)}</figcaption>{drawing}{''.join(parts)}</svg></figure>"
+    return figure(caption, "", parts, _WIDTH, foot + _BOTTOM)
 
 
-def _bar(bar: Bar, scale: float) -> str:
-    x, width = _LEFT + bar.start * scale, max((bar.end - bar.start) * scale, 0.2)
+def _bar(bar: Bar, scale: float, layout: Layout) -> str:
+    x, width = layout.left + bar.start * scale, max((bar.end - bar.start) * scale, 0.2)
     return (
-        f'<rect class="bar f{bar.colour % COLOURS}" x="{x:.1f}" y="{bar.row * _ROW + 1:.1f}" width="{width:.1f}" '
-        f'height="{_ROW - 2:g}"><title>{text(bar.words)}</title></rect>'
+        f'<rect class="bar f{bar.colour % COLOURS}" x="{x:.1f}" y="{bar.row * layout.row + 1:.1f}" '
+        f'width="{width:.1f}" height="{layout.row - 2:g}"><title>{text(bar.words)}</title></rect>'
     )

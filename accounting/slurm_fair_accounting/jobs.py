@@ -64,7 +64,8 @@ def waits(source: JournalReader, period: Period, choice: Choice) -> Report:
         if choice.takes(event.tenant, str(event.detail.get("user", ""))):
             waited[event.tenant].append((float(event.detail["waited"]), float(event.detail["ran"])))
     rows = [_waits(tenant, np.array(waited[tenant])) for tenant in sorted(waited)]
-    return Report("waits", "Waits of ended jobs", WAIT_COLUMNS, tuple(rows), period, period)
+    samples = {tenant: [seconds for seconds, _ in waited[tenant]] for tenant in sorted(waited)}
+    return Report("waits", "Waits of ended jobs", WAIT_COLUMNS, tuple(rows), period, period, samples=samples)
 
 
 def with_rho(rows: Sequence[dict[str, Any]]) -> list[Row]:

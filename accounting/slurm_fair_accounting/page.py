@@ -1,4 +1,7 @@
-"""One self-contained page: headings, tables and drawings, light or dark, without scripts or anything fetched."""
+"""One self-contained page: headings, tables and drawings, light or dark, without scripts or anything fetched.
+
+It is HTML and well-formed XML at once, so that any program can read its tables.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ _LIGHT = (
 _DARK = (
     "#58a6ff", "#ff7b72", "#56d364", "#ffa657", "#bc8cff", "#39c5cf", "#ff9bce", "#e3c341", "#b1bac4", "#9ecbff",
 )  # fmt: skip
+_BEST = ' class="best"'
 _STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0;
   --best: #dafbe1; LIGHT }
@@ -28,13 +32,14 @@ h3 { font-size: 1rem; margin: .6rem 0 .2rem } p { margin: .3rem 0; color: var(--
 .wide { overflow-x: auto } .side { display: flex; flex-wrap: wrap; gap: 0 2rem } .side > figure { flex: 1 1 30rem }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums } caption { text-align: left }
 th, td { padding: .15rem .7rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap }
-th:first-child, td:first-child { text-align: left } td.best { background: var(--best); font-weight: 600 }
+th:first-child, td:first-child, th.left, td.left { text-align: left }
+td.best { background: var(--best); font-weight: 600 }
 tr.group th { padding-top: .8rem; color: var(--faint) }
 figure { margin: .5rem 0; min-width: 0 } figcaption { font-weight: 600 }
 svg { display: block; width: 100%; height: auto }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
 .frame { fill: none; stroke: var(--faint) } .grid { stroke: var(--rule) }
-.mark { stroke: var(--faint); stroke-dasharray: 2 3 }
+.mark { stroke: var(--faint); stroke-dasharray: 2 3 } .limit { stroke: var(--ink); stroke-dasharray: 4 3 }
 .line { fill: none; stroke-width: 1.8; stroke-linejoin: round } .bar { stroke: var(--paper); stroke-width: .3 }
 .d1 { stroke-dasharray: 7 3 } .d2 { stroke-dasharray: 2 3 }
 ul.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; list-style: none; margin: .2rem 0; padding: 0 }
@@ -76,14 +81,26 @@ class Cell:
 
 def table(heads: Sequence[str], groups: Iterable[tuple[str, Iterable[tuple[str, Sequence[Cell]]]]]) -> str:
     """Rows in groups, each group under its name."""
-    lines = ["<div class=wide><table><thead><tr>"]
-    lines += [f"<th scope=col>{text(head)}</th>" for head in heads]
+    lines = ['<div class="wide"><table><thead><tr>']
+    lines += [f'<th scope="col">{text(head)}</th>' for head in heads]
     lines.append("</tr></thead><tbody>")
     for name, rows in groups:
-        lines.append(f"<tr class=group><th colspan={len(heads)} scope=colgroup>{text(name)}</th></tr>")
+        lines.append(f'<tr class="group"><th colspan="{len(heads)}" scope="colgroup">{text(name)}</th></tr>')
         for title, cells in rows:
-            values = "".join(f"<td{' class=best' if c.best else ''}>{text(c.words)}</td>" for c in cells)
+            values = "".join(f"<td{_BEST if c.best else ''}>{text(c.words)}</td>" for c in cells)
             lines.append(f"<tr><td>{text(title)}</td>{values}</tr>")
+    return "\n".join([*lines, "</tbody></table></div>"])
+
+
+def plain_table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[bool]) -> str:
+    """Rows under their heads; which columns hold words, to be read from the left."""
+    sides = [' class="left"' if words else "" for words in left]
+    lines = ['<div class="wide"><table><thead><tr>']
+    lines += [f'<th scope="col"{side}>{text(head)}</th>' for head, side in zip(heads, sides, strict=True)]
+    lines.append("</tr></thead><tbody>")
+    for row in rows:
+        cells = "".join(f"<td{side}>{text(words)}</td>" for words, side in zip(row, sides, strict=True))
+        lines.append(f"<tr>{cells}</tr>")
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
@@ -95,15 +112,15 @@ def section(title: str, note: str, *parts: str) -> str:
 
 def side_by_side(*figures: str) -> str:
     """Figures beside each other where the page is wide enough."""
-    return f"<div class=side>{''.join(figures)}</div>"
+    return f'<div class="side">{"".join(figures)}</div>'
 
 
 def page(title: str, lead: Iterable[str], sections: Iterable[str]) -> str:
     """The whole document."""
     paragraphs = "\n".join(f"<p>{text(line)}</p>" for line in lead)
     return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
         f"<title>{text(title)}</title>\n<style>\n{style()}\n</style></head>\n"
         f"<body><h1>{text(title)}</h1>\n{paragraphs}\n" + "\n".join(sections) + "\n</body></html>\n"
     )

@@ -14,7 +14,7 @@ from slurm_fair_accounting.page import COLOURS, text
 Numbers = NDArray[np.float64]
 MOST_POINTS = 1000
 _WIDTH, _HEIGHT = 640.0, 300.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 28.0, 10.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 34.0, 10.0, 44.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 # Where a logarithmic axis of seconds has its marks.
 _MOMENTS: tuple[tuple[float, str], ...] = (
@@ -95,12 +95,12 @@ def _is_power(value: float) -> bool:
     return math.isclose(math.log10(value), round(math.log10(value)), abs_tol=1e-9)
 
 
-def over_time(span_seconds: float) -> tuple[Axis, float]:
+def over_time(span_seconds: float, since: str = "the first submission") -> tuple[Axis, float]:
     """An axis of time since the beginning, in minutes, hours or days, and the seconds of its unit."""
     unit, seconds = next(
         (pair for pair in (("min", 60.0), ("h", 3600.0)) if span_seconds <= 72 * pair[1]), ("d", 86400.0)
     )
-    return linear(f"time since the first submission, {unit}", 0.0, max(span_seconds / seconds, 1e-9)), seconds
+    return linear(f"time since {since}, {unit}", 0.0, max(span_seconds / seconds, 1e-9)), seconds
 
 
 # -- curves ---------------------------------------------------------------------------------------------------
@@ -130,20 +130,47 @@ def chart(
     up: float = math.nan,
 ) -> str:
     """A figure with its curves; at `across` on the x axis or `up` on the y axis the meaning of values changes."""
-    inner = [_grid(x, y)]
+    inner: list[str] = []
     if x.low <= across <= x.high:
-        at = float(_across(x, np.array([across]))[0])
+        at = float(at_x(x, np.array([across]))[0])
         inner.append(_line("mark", at, _TOP, at, _HEIGHT - _BOTTOM))
     if y.low <= up <= y.high:
-        at = float(_up(y, np.array([up]))[0])
+        at = float(at_y(y, np.array([up]))[0])
         inner.append(_line("mark", _LEFT, at, _WIDTH - _RIGHT, at))
     inner += [_curve(one, x, y) for one in series if len(one.x)]
-    svg = (
-        f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{text(caption)}">'
-        f"{''.join(inner)}</svg>"
-    )
     keys = legend_of([(one.name, one.place) for one in series])
-    return f"<figure><figcaption>{text(caption)}</figcaption>{keys}{svg}</figure>"
+    return figure(caption, keys, [_grid(x, y), *inner], _WIDTH, _HEIGHT)
+
+
+def columns(
+    caption: str, layers: Sequence[Series], edges: Numbers, words: Sequence[str], x: Axis, y: Axis
+) -> str:
+    """Columns from edge to edge, each with the layers' heights on top of each other and its own words."""
+    sides = at_x(x, edges).tolist()
+    below = np.zeros(len(words))
+    inner = [_grid(x, y)]
+    for layer in layers:
+        foot, below = at_y(y, below), below + layer.y
+        for column, (top, bottom) in enumerate(zip(at_y(y, below).tolist(), foot.tolist(), strict=True)):
+            if layer.y[column] > 0:
+                height = f"{layer.name}, {words[column]}: {number(layer.y[column])}"
+                inner.append(bar_at(sides[column], top, sides[column + 1], bottom, layer.place, height))
+    keys = legend_of([(layer.name, layer.place) for layer in layers])
+    return figure(caption, keys, inner, _WIDTH, _HEIGHT)
+
+
+def figure(caption: str, keys: str, inner: Sequence[str], width: float, height: float) -> str:
+    """A drawing under its caption and its legend."""
+    svg = f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{text(caption)}">'
+    return f"<figure><figcaption>{text(caption)}</figcaption>{keys}{svg}{''.join(inner)}</svg></figure>"
+
+
+def bar_at(left: float, top: float, right: float, bottom: float, place: int, words: str) -> str:
+    """A filled bar; its words show when a pointer rests on it."""
+    return (
+        f'<rect class="bar f{place % COLOURS}" x="{left:.2f}" y="{top:.2f}" width="{right - left:.2f}" '
+        f'height="{bottom - top:.2f}"><title>{text(words)}</title></rect>'
+    )
 
 
 def legend_of(names: Sequence[tuple[str, int]]) -> str:
@@ -152,7 +179,7 @@ def legend_of(names: Sequence[tuple[str, int]]) -> str:
         f'<li><svg viewBox="0 0 28 10"><path class="line {_look(place)}" d="M0 5H28"/></svg>{text(name)}</li>'
         for name, place in names
     )
-    return f"<ul class=legend>{items}</ul>"
+    return f'<ul class="legend">{items}</ul>'
 
 
 def _look(place: int) -> str:
@@ -161,7 +188,7 @@ def _look(place: int) -> str:
 
 def _curve(series: Series, x: Axis, y: Axis) -> str:
     kept = chosen(len(series.x))
-    across, up = _across(x, series.x[kept]), _up(y, series.y[kept])
+    across, up = at_x(x, series.x[kept]), at_y(y, series.y[kept])
     known = np.isfinite(across) & np.isfinite(up)
     path, pen = [], "M"
     for is_known, h, v in zip(known.tolist(), across.tolist(), up.tolist(), strict=True):
@@ -176,11 +203,11 @@ def _grid(x: Axis, y: Axis) -> str:
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     parts: list[str] = []
     for value, words in x.ticks:
-        at = float(_across(x, np.array([value]))[0])
+        at = float(at_x(x, np.array([value]))[0])
         parts.append(_line("grid", at, _TOP, at, bottom))
         parts.append(words_at(at, bottom + 16, words, "middle"))
     for value, words in y.ticks:
-        at = float(_up(y, np.array([value]))[0])
+        at = float(at_y(y, np.array([value]))[0])
         parts.append(_line("grid", _LEFT, at, right, at))
         parts.append(words_at(_LEFT - 6, at + 4, words, "end"))
     parts.append(f'<path class="frame" d="M{_LEFT:g} {_TOP:g}V{bottom:g}H{right:g}"/>')
@@ -193,6 +220,11 @@ def _grid(x: Axis, y: Axis) -> str:
     return "".join(parts)
 
 
+def shortened(words: str, most: int) -> str:
+    """Words that fit."""
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
 def words_at(x: float, y: float, words: str, anchor: str) -> str:
     """A text in a drawing."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text(words)}</text>'
@@ -202,9 +234,11 @@ def _line(look: str, x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<path class="{look}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
 
 
-def _across(axis: Axis, values: Numbers) -> Numbers:
+def at_x(axis: Axis, values: Numbers) -> Numbers:
+    """Where values of the x axis lie in a chart."""
     return _LEFT + axis.at(values) * (_WIDTH - _LEFT - _RIGHT)
 
 
-def _up(axis: Axis, values: Numbers) -> Numbers:
+def at_y(axis: Axis, values: Numbers) -> Numbers:
+    """Where values of the y axis lie in a chart."""
     return _HEIGHT - _BOTTOM - axis.at(values) * (_HEIGHT - _TOP - _BOTTOM)

@@ -58,9 +58,9 @@ def cell(value: Any, kind: Kind) -> str:
     return NOTHING if value is None or value == "" else _WRITERS[kind](value)
 
 
-def cells(report: Report) -> list[list[str]]:
-    """All values as a person reads them."""
-    return [[cell(row[column.key], column.kind) for column in report.columns] for row in report.rows]
+def cells(report: Report, most: int | None = None) -> list[list[str]]:
+    """All values as a person reads them, of at most so many rows."""
+    return [[cell(row[column.key], column.kind) for column in report.columns] for row in report.rows[:most]]
 
 
 def table(report: Report, header: bool = True) -> str:
@@ -80,12 +80,18 @@ def _align(text: str, width: int, column: Column) -> str:
 
 
 def _banner(report: Report) -> list[str]:
-    lines = [f"{report.title}, {_span(report.asked)}"]
+    period, *others = about(report)
+    return [f"{report.title}, {period}", *others, ""]
+
+
+def about(report: Report) -> list[str]:
+    """The exact period, and what else there is to know before its numbers are read."""
+    lines = [_span(report.asked)]
     if report.covered != report.asked:
         lines.append(f"accounts cover {_span(report.covered)}")
     if report.note:
         lines.append(f"note: {safe(report.note)}")
-    return [*lines, ""]
+    return lines
 
 
 def _span(period: Period) -> str:

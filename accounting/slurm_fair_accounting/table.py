@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -44,6 +44,7 @@ class Report:
     asked: Period
     covered: Period  # differs where accounts are known only near the ends of the period
     note: str = ""
+    samples: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by tenant, for curves of them
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay_past_case import Origin, Source, Wish, case_of, read_past
+from slurm_fair.cli.replay_past_case import KnownPast, Origin, Source, Wish, case_of, read_past
 from slurm_fair.cli.replay_past_options import (
     COSTS,
     FILE,
@@ -84,11 +84,9 @@ def replay(
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, jobs_out, events_out, html)
         past = read_past(context, origin, part(Given, options), time.time())
-        cost = past.known.costs.checkpoint
-        aligned = align == "aligned"
+        cost, aligned = past.known.costs.checkpoint, align == "aligned"
         turns = [Turn(name, given[name], lease, interval, aligned, False, cost, seed) for name in names]
-        for turn in turns:
-            check_turn(turn)
+        _check_all(turns)
         case, about_nodes = case_of(past, wish)
         orders = [Order(case.scenario, turn, files.events.get(turn.policy)) for turn in turns]
         with progress(names, len(case.scenario.trace)) as beat:
@@ -106,11 +104,22 @@ def replay(
         _write(files, case, [really, *dones], rows, [line for line in words if line])
         outputs.commit()
     if as_json:
-        document = document_of(case, seed, rows)
-        document["options"]["costs"] = past.known.document()
-        click.echo(json.dumps({"source": past.source.document(), **document}, allow_nan=False))
+        click.echo(json.dumps(_document(past, case, seed, rows), allow_nan=False))
     else:
         _print(rows, words)
+
+
+def _check_all(turns: Sequence[Turn]) -> None:
+    """Refuse a policy that cannot be loaded before any work is done."""
+    for turn in turns:
+        check_turn(turn)
+
+
+def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What --json prints."""
+    document = document_of(case, seed, rows)
+    document["options"]["costs"] = past.known.document()
+    return {"source": past.source.document(), **document}
 
 
 def _check(names: Sequence[str], origin: Origin) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Blind, JobState, labels
-from slurm_fair.slurm.history import _FIELDS, SlurmHistory, runs_from
+from slurm_fair.slurm.history import FIELDS, SlurmHistory, runs_from
 from tests.slurm_samples import VERSIONS, in_epoch_seconds, sample, whole
 from tests.slurm_stub import Stub
 
@@ -47,7 +47,7 @@ def test_captures_of_newer_versions_read_the_same_way(version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sacct_has_had_our_columns_in_every_version(version: str) -> None:
-    assert set(_FIELDS) <= set(whole(version, "sacct.txt").splitlines()[0].split("|"))
+    assert set(FIELDS) <= set(whole(version, "sacct.txt").splitlines()[0].split("|"))
 
 
 @pytest.mark.parametrize(
