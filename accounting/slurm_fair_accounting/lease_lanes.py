@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_fair_accounting import page
 from slurm_fair_accounting.gantt import Bar, Lane, Layout, gantt
 from slurm_fair_accounting.plot import legend_of, shortened
 from slurm_fair_accounting.render import duration, instant
@@ -18,23 +17,22 @@ _ROW, _LEFT, _MOST_LETTERS = 18.0, 170.0, 24
 
 def lanes_of(report: Report) -> str:
     """The chart, or a sentence why there is none."""
-    lanes = {(str(row["tenant"]), str(row["job"])): 0 for row in report.rows}
-    if len(lanes) > MOST_JOBS or len(report.rows) > MOST_LEASES:
+    jobs = dict.fromkeys((str(row["tenant"]), str(row["job"])) for row in report.rows)
+    if len(jobs) > MOST_JOBS or len(report.rows) > MOST_LEASES:
         return (
-            f"<p>Each lease is drawn for up to {MOST_JOBS} jobs with {MOST_LEASES} leases; here are {len(lanes)} "
+            f"<p>Each lease is drawn for up to {MOST_JOBS} jobs with {MOST_LEASES} leases; here are {len(jobs)} "
             f"jobs with {len(report.rows)}: choose by --tenant or --user, or a shorter period.</p>"
         )
-    lanes = {lane: place for place, lane in enumerate(sorted(lanes, key=lambda lane: lane[0]))}
+    lanes = {job: place for place, job in enumerate(sorted(jobs, key=lambda job: job[0]))}
     first = min(_begins(row) for row in report.rows)
     last = max(_ends(row, report) for row in report.rows)
     bars = [_bar(row, report, lanes[str(row["tenant"]), str(row["job"])], first) for row in report.rows]
-    names = [Lane(_name(job, tenant), 1) for tenant, job in lanes]
-    ends = {_way(row) for row in report.rows}
-    keys = legend_of([(way, place) for place, way in enumerate(_ENDS) if way in ends])
+    names = [Lane(shortened(f"{job} {tenant}", _MOST_LETTERS), 1) for tenant, job in lanes]
+    ways = {_way(row) for row in report.rows}
+    keys = legend_of([(way, place) for place, way in enumerate(_ENDS) if way in ways])
     layout = Layout(_ROW, _LEFT, instant(first))
-    caption = "Leases of each job"
-    note = f"<p>{page.text(_note(report.rows))}</p>"
-    return keys + gantt(caption, names, bars, max(last - first, 1.0), layout) + note
+    drawing = gantt("Leases of each job", names, bars, max(last - first, 1.0), layout)
+    return f"<p>{_note(report.rows)}</p>{keys}{drawing}"
 
 
 def _note(rows: Sequence[Row]) -> str:
@@ -42,10 +40,6 @@ def _note(rows: Sequence[Row]) -> str:
     return "A bar is a lease, its colour tells how it ended." + (
         " One that has not ended reaches to the end of the period." if open_ended else ""
     )
-
-
-def _name(job: str, tenant: str) -> str:
-    return shortened(f"{job} {tenant}", _MOST_LETTERS)
 
 
 def _way(row: Row) -> str:

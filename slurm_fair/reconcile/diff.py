@@ -22,6 +22,8 @@ from slurm_fair.model.columns import Bools, Ints, find
 from slurm_fair.model.ids import TASK_BITS, pack
 
 _NO_ANSWER = 0
+_GRANTED, _REVOKING = int(LeasePhase.GRANTED), int(LeasePhase.REVOKING)
+_WAITING, _NOT_BLOCKED = int(JobState.WAITING), int(Blocked.NOT_BLOCKED)
 # A gate is not ours to set on a job that somebody holds under the hold gate; its begin time may be moved.
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 
@@ -57,7 +59,7 @@ def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Ask; requeue on the answer or when the grace is over; ask again when we were away for longer."""
-    revoking = (leases.phase == LeasePhase.REVOKING).nonzero()[0]
+    revoking = (leases.phase == _REVOKING).nonzero()[0]
     if not len(revoking):
         return []
     row = find(snapshot.jobs.key, leases.key)
@@ -87,26 +89,27 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     `closing` = records of arrays that are closed whole in this tick.
     """
     jobs, nodes = snapshot.jobs, snapshot.nodes
-    granted = leases.phase == LeasePhase.GRANTED
-    if not granted.any():
+    granted = (leases.phase == _GRANTED).nonzero()[0]
+    is_open = leases.opened[granted] > 0
+    waits, under_way = granted[~is_open], granted[is_open]
+    if not len(waits):
         return []
     free = nodes.capacity - snapshot.held.per_node(len(nodes))
-    row = find(jobs.key, leases.key)
-    under_way = np.flatnonzero(granted & (leases.opened > 0))
-    free -= leases.places.only(under_way).per_node(len(nodes))
-    waits = np.flatnonzero(granted & (leases.opened == 0))
+    if len(under_way):
+        free -= leases.places.only(under_way).per_node(len(nodes))
+    waits = waits[leases.granted[waits].argsort(kind="stable")]
+    bounds = leases.places.row.searchsorted(np.stack([waits, waits + 1]))
     actions = []
-    for at in waits[np.argsort(leases.granted[waits], kind="stable")].tolist():
-        first, last = np.searchsorted(leases.places.row, [at, at + 1])
+    for row, first, last in zip(find(jobs.key, leases.key[waits]).tolist(), *bounds.tolist(), strict=True):
         where, count = leases.places.node[first:last], leases.places.gpus[first:last]
-        if row[at] < 0 or not len(where) or (free[where] < count).any():
+        if row < 0 or first == last or (free[where] < count).any():
             continue
-        if int(jobs.record[row[at]]) in closing:
+        if int(jobs.record[row]) in closing:
             continue
         free[where] -= count
         names = tuple(nodes.names[node] for node in where.tolist())
-        until = float(jobs.gate_until[row[at]])
-        actions.append(_action(Verb.OPEN, int(row[at]), snapshot, nodes=names, until=until, why="granted"))
+        until = float(jobs.gate_until[row])
+        actions.append(_action(Verb.OPEN, row, snapshot, nodes=names, until=until, why="granted"))
     return actions
 
 
@@ -116,9 +119,9 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     rows = _due(leases, snapshot, terms, now).nonzero()[0]
     if not len(rows):
         return []
-    opened = leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)]
+    opened = leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)]
     starting = set((opened >> TASK_BITS).tolist())
-    shared = _shared_records(jobs.record, jobs.state == JobState.WAITING)
+    shared = _shared_records(jobs.record, jobs.state == _WAITING)
     patient = jobs.gated & (jobs.gate_until - now >= terms.term / 2)
     until = float(math.ceil(now + 2 * terms.term))
     actions, done = [], set()
@@ -152,12 +155,12 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> B
     jobs = snapshot.jobs
     due = np.zeros(len(jobs), dtype=bool)
     well_gated = jobs.gated & (jobs.gate_until - now >= terms.term) & ~jobs.pinned
-    looked_at = (jobs.state == JobState.WAITING) & ~(well_gated & (jobs.blocked == Blocked.NOT_BLOCKED))
+    looked_at = (jobs.state == _WAITING) & ~(well_gated & (jobs.blocked == _NOT_BLOCKED))
     rows = looked_at.nonzero()[0]
     if not len(rows):
         return due
     due[rows] = _gate_due(jobs.take(rows), jobs, terms, now)
-    opened = find(jobs.key, leases.key[(leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)])
+    opened = find(jobs.key, leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)])
     due[opened[opened >= 0]] = False
     return due
 

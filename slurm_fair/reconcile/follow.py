@@ -149,6 +149,10 @@ def _adopt(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> 
 
 def merge(first: Leases, second: Leases) -> Leases:
     """Two sets of leases of different jobs as one, sorted by key."""
+    if len(first) and len(second) and first.key[-1] < second.key[0]:  # new jobs have the greater ids
+        behind = second.places.with_columns(row=second.places.row + len(first))
+        both = first.joined(second)
+        return both.with_columns(places=first.places.joined(behind), node_names=second.node_names)
     columns = {
         name: np.concatenate([column, getattr(second, name)]) for name, column in first._arrays().items()
     }

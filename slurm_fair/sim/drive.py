@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, LeasePhase, Result, Standing, TickRecord, Verb
+from slurm_fair.model.columns import any_of
 from slurm_fair.ports import Journal
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
@@ -17,6 +20,8 @@ from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
+_REVOKING, _WAITING = int(LeasePhase.REVOKING), int(JobState.WAITING)
+_ASK, _OPEN, _REQUEUE, _DONE = Verb.ASK, Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -79,30 +84,29 @@ class Simulation:
     def _next_look(self, record: TickRecord) -> float:
         """When something could change: an arrival, a lease's end, or an end of a job while somebody waits."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
-        handed_over = {o.action.verb for o in record.outcomes if o.result is Result.DONE}
-        if Verb.REQUEUE in handed_over or (Verb.ASK in handed_over and not self.scenario.costs.checkpoint):
+        done = [o.action.verb for o in record.outcomes if o.result is _DONE]
+        if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
             return self._at_once(now)
         self._at_rest = 0
         # An outage may put jobs back into the queue while nobody waits.
         due = self._on_grid(min(self.cluster.next_arrival(), self.cluster.next_outage()))
-        ends = leases.end[leases.phase != LeasePhase.REVOKING]  # one just opened runs, though not seen yet
+        revoking = leases.phase == _REVOKING
+        some_revoking = any_of(revoking)
+        ends = (
+            leases.end[~revoking] if some_revoking else leases.end
+        )  # one just opened runs, though not seen yet
         if len(ends):
             end = float(ends.min())
             due = min(due, end if end > now else self._on_grid(now + _MOMENT))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
-        if (leases.phase == LeasePhase.REVOKING).any():
+        if some_revoking:
             due = min(due, max(self.cluster.next_change(), now), self._on_grid(now + _MOMENT))
-        elif self._somebody_waits(record) or math.isinf(due):
+        elif math.isinf(due) or _somebody_waits(record, done):
             due = min(due, self._on_grid(self.cluster.next_change()))
         if self.standing.backoff or self.standing.unsettled:
             due = min(due, self._on_grid(now + _MOMENT))
         return due
-
-    @staticmethod
-    def _somebody_waits(record: TickRecord) -> bool:
-        opened = sum(1 for o in record.outcomes if o.action.verb is Verb.OPEN and o.result is Result.DONE)
-        return int((record.snapshot.jobs.state == JobState.WAITING).sum()) > opened
 
     def _at_once(self, now: float) -> float:
         self._at_rest += 1
@@ -112,3 +116,8 @@ class Simulation:
                 f"{now - self.epoch:g} and jobs still change hands"
             )
         return now
+
+
+def _somebody_waits(record: TickRecord, done: list[Verb]) -> bool:
+    """Whether a job waits that was not opened just now."""
+    return int(np.count_nonzero(record.snapshot.jobs.state == _WAITING)) > done.count(_OPEN)

@@ -34,11 +34,11 @@ class Sight:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = JobTable(**self._seen(shown, asked, now))
         over = self._life.over
+        reasons = [""] * len(shown)
         if over:
-            reasons = tuple(over.get(job, "") for job in shown.tolist())
+            for row, how in zip(shown.searchsorted(list(over)).tolist(), over.values(), strict=True):
+                reasons[row] = how
             self._forget(shown, states, now)
-        else:
-            reasons = ("",) * len(shown)
         job, node, gpus = floor.holders()
         return Snapshot(
             time=now,
@@ -49,10 +49,10 @@ class Sight:
             users=people.users,
             gpu_types=people.gpu_types,
             jobs=states,
-            held=Placement(np.searchsorted(shown, job), node, gpus),
+            held=Placement(shown.searchsorted(job), node, gpus),
             wanted=_NOTHING,
             barred=_NOTHING,
-            reasons=reasons,
+            reasons=tuple(reasons),
             told=self._told(shown, now),
             racks=floor.racks,
         )
