@@ -33,11 +33,12 @@ def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
 
 
 def _refuse_others(path: Path, target: Path, read_too: Path | None) -> None:
+    # os.path asks without raising where a directory may not be looked into; the attempt to write says why
     if read_too is not None and target == Path(os.path.realpath(read_too)):
         raise InputError(f"{path}: is read here too: name another file")
-    if target.is_dir():
+    if os.path.isdir(target):
         raise InputError(f"{path}: is a directory: name a file in it")
-    if target.exists() and not target.is_file():
+    if os.path.exists(target) and not os.path.isfile(target):
         raise InputError(f"{path}: is no plain file: name one")
 
 

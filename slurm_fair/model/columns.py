@@ -23,6 +23,7 @@ class _Fields(NamedTuple):
     others: tuple[str, ...]
     of_columns: Callable[[Columns], tuple[NDArray[Any], ...]]
     of_all: Callable[[Columns], tuple[Any, ...]]
+    first: Callable[[Columns], NDArray[Any]]
 
 
 # Looked up at every copy, so worked out only once for each kind of table.
@@ -44,7 +45,7 @@ class Columns:
         return dict(zip(fields.columns, fields.of_columns(self), strict=True))
 
     def __len__(self) -> int:
-        return len(getattr(self, _fields(self).columns[0]))
+        return len(_fields(self).first(self))
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, by index or mask; fields that are no arrays stay as they are."""
@@ -87,7 +88,9 @@ def _fields(table: Columns) -> _Fields:
         names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
         columns = tuple(name for name in names if isinstance(getattr(table, name), np.ndarray))
         others = tuple(name for name in names if name not in columns)
-        known = _FIELDS[kind] = _Fields(columns, others, _reader(columns), _reader(columns + others))
+        known = _FIELDS[kind] = _Fields(
+            columns, others, _reader(columns), _reader(columns + others), attrgetter(columns[0])
+        )
     return known
 
 
