@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-import click
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from slurm_fair.model import Event
-from slurm_fair.model.ids import parse_label
-from slurm_fair.store import open_journal, open_reader
-from slurm_fair_accounting import (
-    REPORTS,
-    Choice,
-    EventFile,
-    JournalReader,
-    Period,
-    build_report_group,
-    export_lines,
-)
+from slurm_fair_accounting import REPORTS, Choice, EventFile, Period
 from slurm_fair_accounting.lease_lanes import MOST_JOBS
 from slurm_fair_accounting.report_page import MOST_ROWS
 from slurm_fair_accounting.report_plots import MOST_BARS, MOST_COLUMNS, PLOTS
-from tests import journals, months
-from tests.command_line import call
+from tests import months
 from tests.months import DAY, FEB_1, MAR_1, NOW, T
-from tests.simulations import COSTS, made, simulated
+from tests.report_pages import WHOLE, Element, bars, called, curves, ended, figures, page, rows, run
 
 HOSTILE = '<b>"x" & \x1b]0;</b>'
 SAFE = '<b>"x" & ?]0;</b>'
-WHOLE = ("--start", "2026-02-01", "--end", "now")
-Element = ElementTree.Element
 _PLACES = ("d", "x", "y", "width", "height", "viewBox")
 
 
@@ -50,84 +33,6 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-def run(*args: str, source: JournalReader | None = None) -> Result:
-    group = build_report_group(lambda context: source or months.Month(), lambda: NOW)
-    return CliRunner().invoke(group, args, catch_exceptions=False)
-
-
-def page(folder: Path, name: str, *args: str, source: JournalReader | None = None) -> Element:
-    """The page of a report, read as XML."""
-    path = folder / "page.html"
-    result = run(name, *(args or WHOLE), "--html", str(path), source=source)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return ElementTree.fromstring(path.read_text(encoding="utf-8"))
-
-
-def rows(name: str, *args: str, source: JournalReader | None = None) -> list[dict[str, Any]]:
-    """What --json says of the same."""
-    found: list[dict[str, Any]] = json.loads(run(name, *(args or WHOLE), "--json", source=source).stdout)[
-        "rows"
-    ]
-    return found
-
-
-def figures(whole: Element) -> dict[str, Element]:
-    """The drawings by their captions."""
-    found = {}
-    for figure in whole.iter("figure"):
-        (drawing,) = (svg for svg in figure.iter("svg") if svg.get("role") == "img")
-        caption = figure.findtext("figcaption") or ""
-        assert drawing.get("aria-label") == caption
-        found[caption] = drawing
-    return found
-
-
-def bars(drawing: Element) -> dict[str, float]:
-    """The lengths of bars by their words."""
-    return {bar.findtext("title") or "": float(bar.get("width", "nan")) for bar in drawing.iter("rect")}
-
-
-def curves(drawing: Element) -> dict[str, list[tuple[float, float]]]:
-    """The points of curves by their names."""
-    return {
-        path.findtext("title") or "": [
-            (float(x), float(y)) for x, y in re.findall(r"[ML](\S+?) ([\d.]+)", path.get("d", ""))
-        ]
-        for path in drawing.iter("path")
-        if "line" in path.get("class", "")
-    }
-
-
-def ended(count: int, tenants: int = 1, first: float = T) -> EventFile:
-    """Jobs that waited as many seconds as their number says, ran a minute and ended."""
-    jobs = range(1, count + 1)
-    return EventFile(
-        [
-            line
-            for job in jobs
-            for key in [parse_label(str(job))]
-            for tenant in [f"t{job % tenants:03d}"]
-            for line in (
-                Event(first, "submitted", key, tenant, 1, {"user": "u"}),
-                Event(first + job, "granted", key, tenant, 1, {"nodes": ["n1"], "number": 1}),
-                Event(first + job, "started", key, tenant, 1, {"nodes": ["n1"]}),
-                Event(first + job + 60, "finished", key, tenant, 1,
-                      {"had": 60.0, "owed": 60.0 + job, "waited": float(job), "ran": 60.0, "submit": first}),
-            )
-        ],
-        [],
-    )  # fmt: skip
-
-
-def called(name: str) -> EventFile:
-    """A small month whose tenants and users bear this name."""
-    events = [
-        Event(e.time, e.kind, e.key, f"{name}{e.tenant}", e.gpus, {**e.detail, "user": name, "nodes": [name]})
-        for e in months.events()
-    ]
-    return EventFile(events, [])
 
 
 # What it says
@@ -209,8 +114,20 @@ def test_tenants_are_drawn_as_long_as_their_numbers(tmp_path: Path) -> None:
         for name in ("had", "owed")
     }
     assert hours.keys() == wanted.keys()
-    scale = max(hours.values()) / max(wanted.values())
-    assert all(hours[words] == pytest.approx(wanted[words] * scale, abs=0.02) for words in wanted)
+    for measured, values in ((hours, {words: wanted[words] / 3600 for words in wanted}),
+                             (lengths, {"phys, rho: 1.000": 1.0, "chem, rho: 0.500": 0.5})):  # fmt: skip
+        drawing = fair if measured is lengths else drawn["GPU time had and owed"]
+        (low, left), *_, (high, right) = marks(drawing)
+        assert low == 0
+        for words, value in values.items():
+            assert measured[words] == pytest.approx(value / high * (right - left), abs=0.1)
+
+
+def marks(drawing: Element) -> list[tuple[float, float]]:
+    """The numbers under an axis and where they stand."""
+    texts = [text for text in drawing.iter("text") if text.get("text-anchor") == "middle"]
+    numbers = [text for text in texts if re.fullmatch(r"[\d.e+]+", text.text or "")]
+    return [(float(text.text or ""), float(text.get("x", ""))) for text in numbers]
 
 
 def test_a_rho_beyond_the_drawing_ends_with_it_and_says_how_much(tmp_path: Path) -> None:
@@ -377,112 +294,6 @@ def test_foreign_names_reach_a_page_only_as_text(name: str, tmp_path: Path) -> N
     assert f"{SAFE}phys" in cells
     titles = [title.text or "" for title in whole.iter("title")]
     assert any(f"{SAFE}phys" in title for title in titles)
-
-
-# Where it is written
-
-
-@pytest.mark.parametrize("form", [[], ["-n"], ["-P"], ["--csv"], ["--json"]])
-def test_what_is_printed_stays_as_it_is(form: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    both = run("jobs", *WHOLE, *form, "--html", str(path))
-    assert both.stdout == run("jobs", *WHOLE, *form).stdout
-    assert path.stat().st_size > 1000
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_a_journal_and_an_export_make_a_page(name: str, tmp_path: Path) -> None:
-    journal, events = tmp_path / "state" / "journal.db", tmp_path / "events.jsonl"
-    with open_journal(journal) as store:
-        store.append(journals.tick(1, events=tuple(months.events()), time=NOW), months.standing())
-    with open_reader(journal) as reader:
-        assert figures(page(tmp_path, name, source=reader)).keys() == figures(page(tmp_path, name)).keys()
-    events.write_text("".join(export_lines(months.Month(), 0.0, NOW)))
-    assert len(figures(page(tmp_path, name, "--from", str(events)))) >= 2
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_the_events_of_a_simulation_make_a_page(name: str, tmp_path: Path) -> None:
-    events, path = tmp_path / "events.jsonl", tmp_path / "page.html"
-    assert simulated(made(tmp_path), *COSTS, "--events-out", str(events)).code == 0
-    said = call("report", name, "--from", str(events), "--html", str(path))
-    assert (said.code, said.err) == (0, "")
-    assert len(figures(ElementTree.fromstring(path.read_text()))) >= 2
-    first = path.read_bytes()
-    call("report", name, "--from", str(events), "--html", str(path), "--json")
-    assert path.read_bytes() == first
-
-
-REFUSED = {
-    "a directory that is not there": ("none/page.html", "No such file or directory"),
-    "a directory": (".", "is a directory"),
-    "a file as directory": ("events.jsonl/page.html", "Not a directory"),
-    "the file that is read": ("events.jsonl", "is read here too"),
-    "a link to the file that is read": ("link", "is read here too"),
-    "no plain file": ("/dev/null", "is no plain file"),
-    "a name that is too long": ("x" * 300, "File name too long"),
-}
-
-
-@pytest.mark.parametrize(("where", "why"), REFUSED.values(), ids=REFUSED)
-def test_a_path_that_cannot_be_written_is_refused_before_anything_is_read(
-    where: str, why: str, tmp_path: Path
-) -> None:
-    events = tmp_path / "events.jsonl"
-    events.write_text("this is no event\n")
-    (tmp_path / "link").symlink_to(events)
-    result = run("jobs", "--from", str(events), "--html", str(tmp_path / where))
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert why in result.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["events.jsonl", "link"]
-
-
-def test_the_journal_is_not_opened_for_a_page_that_cannot_be_written(tmp_path: Path) -> None:
-    def never(context: click.Context) -> JournalReader:
-        raise AssertionError("it was opened")
-
-    group = build_report_group(never, lambda: NOW)
-    result = CliRunner().invoke(
-        group, ["waits", "--html", str(tmp_path / "none" / "x")], catch_exceptions=False
-    )
-    assert (result.exit_code, result.stdout) == (2, "")
-
-
-def test_an_older_page_stays_when_there_is_no_report(tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    path.write_text("older")
-    assert run("jobs", "-S", "never", "--html", str(path)).exit_code == 2
-    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("page.html", "older")]
-
-
-def test_a_page_replaces_an_older_one_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    path, link = tmp_path / "page.html", tmp_path / "newest.html"
-    path.write_text("older")
-    link.symlink_to(path)
-    assert run("jobs", *WHOLE, "--html", str(link)).exit_code == 0
-    assert path.read_text().startswith("<!DOCTYPE html>")
-    assert link.is_symlink()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["newest.html", "page.html"]
-
-
-def test_a_directory_that_goes_away_meanwhile_is_one_line(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    folder.mkdir()
-
-    class Leaves(months.Month):
-        def close(self) -> None:
-            for file in folder.iterdir():
-                file.unlink()
-            folder.rmdir()
-
-    result = run("jobs", *WHOLE, "--html", str(folder / "page.html"), source=Leaves())
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert "page.html: cannot be written" in result.stderr
-
-
-def test_the_page_is_named_by_help() -> None:
-    assert all("--html FILE" in run(name, "--help").stdout for name in REPORTS)
-    assert "--html" in run("--help").stdout
 
 
 def test_a_report_keeps_the_waits_that_its_curves_are_of() -> None:
