@@ -32,6 +32,7 @@ AS_THERE: dict[str, dict[str, object]] = {
     **{name: dict(_AS_PUBLISHED) for name in ("gavel", "gavel-ftf", "mst", "ossp", "allox")},
 }
 PHILLY = ("astraea", "fifo", "slurm", "yarn-cs", "hived", "allox", "tiresias", "gavel-ftf", "gandiva-fair")
+NO_LEASES = ("fifo", "slurm", "yarn-cs")
 PHILLY_LEASE, PHILLY_GPUS = 900.0, (400, 560)
 
 
@@ -45,23 +46,33 @@ class Case:
     gpus: int
     policy: str
     seed: int
+    aligned: bool = True
 
     def run(self) -> dict[str, Any]:
         """Its metrics."""
         scenario, lease, settings = self._scenario()
         rounds = scenario.rounds == "gavel"
-        rules = rules_for(self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed)
-        result = simulate(scenario, rules).to_dict() | {"jobs": self.jobs, "gpus": self.gpus}
+        rules = rules_for(
+            self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed, aligned=self.aligned
+        )
+        facts = {"jobs": self.jobs, "gpus": self.gpus, "leases": self.leases}
+        result = simulate(scenario, rules).to_dict() | facts
         print(f"{self.name} {self.gpus} GPUs {self.policy}: {result['cpu_s']:.0f} CPU s", file=sys.stderr)
         return result
+
+    @property
+    def leases(self) -> str:
+        """How they end."""
+        if self.name == "philly" and self.policy in NO_LEASES:
+            return "never end"
+        return "aligned" if self.aligned else "rolling"
 
     def _scenario(self) -> tuple[Scenario, float | None, dict[str, object]]:
         if self.name == "philly":
             weights = read_weights(self.traces / "philly_vc_shares_astraea.csv")
             trace = read_trace(self.traces / "philly_sia_2week.csv.gz").trace
-            own = self.policy in ("fifo", "slurm", "yarn-cs")  # they end no lease
             scenario = Scenario(_first(trace, self.jobs), uniform(self.gpus, 8), weights=weights)
-            return scenario, None if own else PHILLY_LEASE, {}
+            return scenario, None if self.policy in NO_LEASES else PHILLY_LEASE, {}
         trace = read_trace(self.traces / f"shockwave_{self.jobs}.csv.gz").trace
         regimes = read_regimes(self.traces / f"shockwave_{self.jobs}_regimes.jsonl.gz")
         # Placement plays no part there: a node per GPU, and a gang on many of them loses nothing.
@@ -85,9 +96,9 @@ def main() -> None:
     ]
     if "philly" in args.parts:
         cases += [
-            Case(args.traces, "philly", args.philly_jobs, gpus, policy, args.seed)
+            Case(args.traces, "philly", args.philly_jobs, gpus, policy, args.seed, aligned)
             for gpus in args.philly_gpus
-            for policy in PHILLY
+            for policy, aligned in [("astraea", True), *((name, False) for name in PHILLY)]
         ]
     results = _all(cases, args.workers)
     if args.json:
@@ -198,15 +209,15 @@ def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
         "",
         "## Two weeks of Philly, weights of its virtual clusters",
         "",
-        f"Leases of {PHILLY_LEASE:g} s, interval 10 s; `fifo`, `slurm` and `yarn-cs` end no lease. Sharing-loss "
-        "jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in which a tenant's "
+        f"Leases of {PHILLY_LEASE:g} s, interval 10 s; rolling: each ends by itself, as in the paper; aligned: all "
+        "end together, this controller's default. `fifo`, `slurm` and `yarn-cs` end none. Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in which a tenant's "
         "rho was below 1.",
         "",
-        "| GPUs | policy | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
-        "|---|---|" + "---|" * len(_COLUMNS),
+        "| GPUs | policy | leases | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
+        "|---|---|---|" + "---|" * len(_COLUMNS),
     ]
     for result in results:
-        cells = [str(result["gpus"]), f"`{result['policy']}`"]
+        cells = [str(result["gpus"]), f"`{result['policy']}`", str(result["leases"])]
         cells += [_shown(result[key], unit) for _, key, unit in _COLUMNS]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
