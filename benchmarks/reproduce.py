@@ -209,10 +209,10 @@ def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
         "",
         "## Two weeks of Philly, weights of its virtual clusters",
         "",
-        f"Leases of {PHILLY_LEASE:g} s, interval 10 s; rolling: each ends by itself, as in the paper; aligned: "
-        "all end together, this controller's default. `fifo`, `slurm` and `yarn-cs` end none. Sharing-loss jobs: rho "
-        "below 0.95 at their end. Tenant unfairness: hours with demand all along in which a tenant's rho was below "
-        "1.",
+        f"Leases of {PHILLY_LEASE:g} s, interval 10 s; rolling: each ends by itself, as in the paper; "
+        "aligned: all end together, this controller's default. `fifo`, `slurm` and `yarn-cs` end none. "
+        "Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in which "
+        "a tenant's rho was below 1.",
         "",
         "| GPUs | policy | leases | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
         "|---|---|---|" + "---|" * len(_COLUMNS),
