@@ -181,11 +181,20 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
     detail = {
         "why": why,
         "number": int(leases.renewals[at]) + 1,
-        "held_seconds": max(snapshot.time - float(leases.start[at]), 0.0) if leases.start[at] else 0.0,
+        "held_seconds": _held_seconds(leases, at, row, snapshot),
     }
     return Event(
         snapshot.time, "returned", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
     )
+
+
+def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> float:
+    """How long its run held GPUs; one that ended before this look held them until it ended."""
+    start, until = float(leases.start[at]), snapshot.time
+    if row >= 0 and snapshot.jobs.state[row] == JobState.DONE:
+        start, end = start or float(snapshot.jobs.start[row]), float(snapshot.jobs.end[row])
+        until = end if end > start else until
+    return max(until - start, 0.0) if start else 0.0
 
 
 def _taken_back(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:

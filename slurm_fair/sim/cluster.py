@@ -41,7 +41,8 @@ class VirtualCluster:
         self._acts = Acts(self.life, self._roster)
         self.by_hand = People(self.life, self._roster, self._now)
         began = clock.now()
-        self._outages = sorted((began + each.time_s, each.node, each.event) for each in scenario.outages)
+        outages = [(began + each.time_s, each.node, each.event) for each in scenario.outages]
+        self._outages = sorted(outages, key=lambda outage: outage[0])  # of one instant: as they are listed
 
     @classmethod
     def bare(

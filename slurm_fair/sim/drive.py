@@ -51,14 +51,14 @@ class Simulation:
     def run(self) -> None:
         """Until every job is over, or the time is up."""
         last = self.epoch + self.scenario.until_s
-        self.clock.sleep_until(self._on_grid(self.cluster.next_arrival()))
-        while self.clock.now() <= last:
+        self.clock.sleep_until(min(self._on_grid(self.cluster.next_arrival()), last))
+        while True:
             record = self.look()
             self.watch(self)
-            if self.cluster.empty:
-                return
-            due = self._next_look(record)
-            if math.isinf(due):
+            due = math.inf if self.cluster.empty else self._next_look(record)
+            if due > last and self.clock.now() < last and not self.cluster.empty:
+                due = last  # what is running then is measured then
+            if due > last or math.isinf(due):
                 return
             self.clock.sleep_until(due)
 
@@ -102,7 +102,7 @@ class Simulation:
             due = min(due, terms.next_end(now))
         if some_revoking:
             due = min(due, max(self.cluster.next_change(), now), self._on_grid(now + _MOMENT))
-        elif math.isinf(due) or _somebody_waits(record, done):
+        elif math.isinf(self.cluster.next_arrival()) or _somebody_waits(record, done):
             due = min(due, self._on_grid(self.cluster.next_change()))
         if self.standing.backoff or self.standing.unsettled:
             due = min(due, self._on_grid(now + _MOMENT))

@@ -103,17 +103,22 @@ def _types(trace: Trace, machines: Machines) -> tuple[str, ...]:
 
 def impossible(trace: Trace, machines: Machines) -> Ints:
     """Rows of jobs that these machines could never run."""
-    gangs = trace.whole_gpus
-    most = np.array([machines.total_gpus, *_gpus_by_type(trace, machines)])
-    return np.flatnonzero(gangs > most[trace.gpu_type + 1])
+    wishes = np.stack([trace.whole_gpus, trace.gpu_type, trace.node_count], axis=1)
+    kinds, of_kind = np.unique(wishes, axis=0, return_inverse=True)
+    names = (*trace.gpu_types, "")
+    never = [not _could_run(gpus, names[kind], nodes, machines) for gpus, kind, nodes in kinds.tolist()]
+    return np.flatnonzero(np.array(never, dtype=bool)[of_kind.reshape(-1)])
 
 
-def _gpus_by_type(trace: Trace, machines: Machines) -> list[int]:
-    by_type = dict.fromkeys(trace.gpu_types, 0)
-    for kind, gpus in zip(machines.gpu_type.tolist(), machines.gpus.tolist(), strict=True):
-        name = machines.gpu_types[kind]
-        by_type[name] = by_type.get(name, 0) + gpus
-    return [by_type[name] for name in trace.gpu_types]
+def _could_run(gpus: int, gpu_type: str, nodes: int, machines: Machines) -> bool:
+    """Whether a gang fits the nodes of one type when they are all idle; it never lies on several types."""
+    for kind, name in enumerate(machines.gpu_types):
+        sizes = machines.gpus[machines.gpu_type == kind]
+        if gpu_type not in ("", name) or int(sizes.sum()) < gpus:
+            continue
+        if nodes <= 1 or (gpus >= nodes and int((sizes >= -(-gpus // nodes)).sum()) >= nodes):
+            return True
+    return False
 
 
 def refuse_impossible(trace: Trace, machines: Machines) -> None:
@@ -124,8 +129,9 @@ def refuse_impossible(trace: Trace, machines: Machines) -> None:
     names = ", ".join(f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows[:3].tolist())
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
     raise InputError(
-        f"{len(rows)} of {len(trace)} jobs want more GPUs than the cluster's {machines.total_gpus} have of "
-        f"their type: {names}{more}: give more GPUs, or leave them out with --too-large drop"
+        f"{len(rows)} of {len(trace)} jobs want more GPUs of one type, or more nodes, than the cluster's "
+        f"{machines.total_gpus} GPUs on {len(machines)} nodes can give: {names}{more}: give more, or "
+        "leave them out with --too-large drop"
     )
 
 

@@ -7,11 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import Event, Events, Plan, Snapshot, Standing, TickRecord, Verdict
+from slurm_fair.model import (
+    Event,
+    Events,
+    LeasePhase,
+    Leases,
+    Plan,
+    Snapshot,
+    Standing,
+    TickRecord,
+    Verdict,
+)
 
 Listener = Callable[[TickRecord, Standing], None]
 _OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
-_WAIT, _GRANT = int(Verdict.WAIT), int(Verdict.GRANT)
+_WAIT, _REVOKING = int(Verdict.WAIT), int(LeasePhase.REVOKING)
 
 
 class Log:
@@ -35,18 +45,18 @@ class Log:
         if isinstance(events, Events):
             events = events.at_hand
         self.events += [event for event in events if event.kind in _OF_OUTCOMES]
-        self._note_idle(tick.plan, tick.snapshot)
+        self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
 
-    def _note_idle(self, plan: Plan, snapshot: Snapshot) -> None:
+    def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
+        """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
         total = snapshot.total_gpus
         if not self.capacity or self.capacity[-1][1] != total:
             self.capacity.append((snapshot.time, total))
-        if (plan.verdict == _WAIT).any():
+        if (plan.verdict == _WAIT).any() and not (leases.phase == _REVOKING).any():
             self.rounds += 1
-            taken = int(snapshot.held.gpus.sum()) + int(plan.places.gpus.sum())
-            self.idle_gpus += max(total - taken, 0)
+            self.idle_gpus += max(total - int(leases.places.gpus.sum()), 0)
 
     def latest(self) -> Standing | None:
         """A simulation begins with nothing."""

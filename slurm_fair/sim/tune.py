@@ -58,6 +58,8 @@ def advise(
     blown up to a scale from best to worst: where all terms are nearly alike, so are their scores. A term under
     which jobs do not end is never recommended.
     """
+    if not 0.0 <= fairness_weight <= 1.0:
+        raise InputError(f"fairness weight {fairness_weight:g}: give a number from 0 to 1")
     sound = [trial for trial in trials if trial.finished and math.isfinite(trial.jct_mean_seconds)]
     if not sound:
         raise InputError("under no term did every job end: give longer --terms, or lower costs")

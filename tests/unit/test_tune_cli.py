@@ -105,13 +105,16 @@ def test_a_listing_tells_why_rows_are_left_out(tmp_path: Path) -> None:
     assert "note: 1 row left out: jobs without GPUs" in said.out
 
 
-def test_a_job_that_no_term_can_start_is_named_and_spoils_no_term(tmp_path: Path) -> None:
+def test_a_job_that_no_term_can_start_is_refused_by_name(tmp_path: Path) -> None:
     header = "job_id,tenant,submit_s,gpus,duration_s,node_count"
     path = tmp_path / "trace.csv"
     path.write_text(f"{header}\nwide,a,0,4,600,4\nfits,b,0,4,600,1\n")
     said = call("tune-lease", str(path), "--gpus", "8", "--terms", "300,900")
+    assert said.code == 2
+    assert "wide (4 GPUs)" in said.err
+    said = call("tune-lease", str(path), "--gpus", "8", "--terms", "300,900", "--too-large", "drop")
     assert said.code == 0, said.err
-    assert "1 job did not end: wide" in said.out
+    assert "wide" in said.out
 
 
 def test_a_policy_without_pre_emption_makes_every_term_alike(crowded: Path) -> None:

@@ -1,0 +1,76 @@
+"""Where a simulation ends, what cannot run in it, and what its looks count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from slurm_fair.errors import InputError
+from slurm_fair.sim import NodeEvent, Outage
+from slurm_fair.sim.tune import advise
+from slurm_fair.trace import Machines, uniform
+from tests.simulated import Arrival, Rounds, arrival, simulated
+
+THREE = [arrival(0, seconds=100), arrival(10, gpus=2, seconds=50), arrival(20, seconds=30)]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "astraea"])
+@pytest.mark.parametrize("until", [55.0, 1.0])
+def test_what_runs_when_the_time_is_up_is_measured_then(policy: str, until: float) -> None:
+    jobs = [arrival(0, seconds=100), arrival(20, seconds=30)]
+    result = simulated(jobs, policy, gpus=1, gpus_per_node=1, until=until)
+    assert result.summary.gpu_seconds == pytest.approx(until)
+    assert result.summary.jobs_completed == 0
+
+
+def test_all_that_happened_before_the_time_was_up_counts() -> None:
+    result = simulated(THREE, "fifo", gpus=2, gpus_per_node=2, until=165.0)
+    assert result.summary.gpu_seconds == pytest.approx(100 + 2 * 50 + 15)
+    assert result.summary.jobs_completed == 2
+
+
+@pytest.mark.parametrize(
+    ("job", "machines"),
+    [
+        (arrival(gpus=3, nodes=3), uniform(8, 4)),
+        (arrival(gpus=1, nodes=2), uniform(8, 4)),
+        (arrival(gpus=10, nodes=2), uniform(8, 4)),
+    ],
+)
+def test_a_job_that_could_never_run_is_refused_by_name(job: Arrival, machines: Machines) -> None:
+    with pytest.raises(InputError, match=r"of 2 jobs want more .*: wide"):
+        simulated([arrival(), replace(job, job_id="wide")], machines=machines)
+
+
+def test_outages_of_one_instant_come_as_they_are_listed() -> None:
+    outages = (
+        Outage(10.0, "n1", NodeEvent.UP),
+        Outage(10.0, "n1", NodeEvent.DOWN),
+        Outage(20.0, "n1", NodeEvent.UP),
+    )
+    result = simulated([arrival(0, seconds=15)], "fifo", gpus=1, gpus_per_node=1, outages=outages)
+    assert float(result.outcomes.end[0]) - result.epoch == pytest.approx(35.0)
+
+
+def test_gpus_that_change_hands_are_not_idle() -> None:
+    jobs = [arrival(0, seconds=450), arrival(5, seconds=450)]
+    result = simulated(jobs, "astraea", gpus=1, gpus_per_node=1, how=Rounds(lease=100.0))
+    assert result.summary.preemptions > 0
+    assert result.summary.fragments_mean == 0.0
+
+
+def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
+    held: list[float] = []
+    simulated(
+        THREE, "fifo", gpus=2, gpus_per_node=2, how=Rounds(lease=None),
+        listen=lambda tick, standing: held.extend(
+            event.detail["held_seconds"] for event in tick.events if event.kind == "returned"
+        ),
+    )  # fmt: skip
+    assert sorted(held) == pytest.approx([30.0, 50.0, 100.0])
+
+
+def test_no_number_is_no_weight() -> None:
+    with pytest.raises(InputError, match="from 0 to 1"):
+        advise([], float("nan"))
