@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -16,6 +17,8 @@ from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import ConfigError, SlurmFairError, StoreError
 from slurm_fair.places import Places
 from slurm_fair.store import Reader, open_reader
+
+_FULL = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,12 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the reader of our output went away, as `head` does
         return 0
+    except OSError as problem:
+        if problem.errno not in _FULL or problem.filename is not None:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  what was not written yet never will be
+        click.echo(f"slurm-fair: the output cannot be written: {problem.strerror}", err=True)
+        return 1
     return result if isinstance(result, int) else 0
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from slurm_fair.cli.table import duration
+from slurm_fair.cli.table import duration, on_terminal
 
 Beat = Callable[[str, int, float], None]
 
@@ -14,7 +14,7 @@ Beat = Callable[[str, int, float], None]
 @contextmanager
 def progress(policies: Sequence[str], jobs: int) -> Iterator[Beat]:
     """A bar a policy on standard error: the jobs that ended, and the virtual time; nothing where nobody looks."""
-    if not sys.stderr.isatty():
+    if not on_terminal(sys.stderr):
         yield lambda policy, ended, seconds: None
         return
     from rich.console import Console

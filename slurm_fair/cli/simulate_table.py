@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from slurm_fair.cli.table import on_terminal
 from slurm_fair_accounting.render import NOTHING, duration
 
 Row = Mapping[str, Any]  # one policy's metrics by their JSON keys
@@ -187,7 +188,7 @@ def _marked(text: str, is_best: bool, width: int, bold: Callable[[str], str]) ->
 
 def print_comparison(rows: Sequence[Row]) -> None:
     """On standard output; emphasis only on a terminal that wants it."""
-    terminal = sys.stdout.isatty()
+    terminal = on_terminal(sys.stdout)
     styled = terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if terminal else _WIDTH
     for line in lines_of(rows, width, (lambda text: click.style(text, bold=True)) if styled else str):

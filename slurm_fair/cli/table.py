@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -13,7 +13,7 @@ from slurm_fair_accounting import render
 from slurm_fair_accounting.render import NOTHING
 from slurm_fair_accounting.render import safe as clean
 
-__all__ = ["Column", "clean", "duration", "instant", "print_table"]
+__all__ = ["Column", "clean", "duration", "instant", "on_terminal", "print_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,11 @@ class Column:
     title: str
     key: str
     text: Callable[[Any], str] = str
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody reads along; a stream that was closed before we began is None."""
+    return stream is not None and stream.isatty()
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], parsable: bool = False) -> None:
@@ -35,7 +40,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], pa
         return
     widths = [max(len(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
     right = [all(_is_number(line[at]) for line in cells) and bool(cells) for at in range(len(columns))]
-    bold = sys.stdout.isatty()
+    bold = on_terminal(sys.stdout)
     head = "  ".join(_fit(t, w, r) for t, w, r in zip(titles, widths, right, strict=True)).rstrip()
     click.echo(click.style(head, bold=True) if bold else head)
     for line in cells:

@@ -32,6 +32,7 @@ _KEYS: dict[str, Any] = {
 }  # fmt: skip
 _NEEDED = ("name", "gpus")
 _MOST_NODES = 200_000
+_MOST_GPUS = 4096  # of one node
 _PART = re.compile(r"[A-Za-z0-9_.-]*")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
@@ -140,6 +141,8 @@ def _group(group: Any, where: str) -> dict[str, Any]:
     checked = {key: _checked(group.get(key, usual), usual, f"{where}: {key}") for key, usual in _KEYS.items()}
     if checked["gpus"] == 0:
         raise ConfigError(f"{where}: gpus must be above 0")
+    if checked["gpus"] > _MOST_GPUS:
+        raise ConfigError(f"{where}: gpus must be at most {_MOST_GPUS}: no node has more")
     if checked["speed"] == 0:
         raise ConfigError(f"{where}: speed must be above 0")
     return checked | {"name": expand(checked["name"], f"{where}: name")}
