@@ -102,8 +102,12 @@ class Simulation:
             due = min(due, terms.next_end(now))
         if some_revoking:
             due = min(due, max(self.cluster.next_change(), now), self._on_grid(now + _MOMENT))
-        elif math.isinf(self.cluster.next_arrival()) or _somebody_waits(record, done):
+        waits = _somebody_waits(record, done)
+        if waits or math.isinf(self.cluster.next_arrival()):
             due = min(due, self._on_grid(self.cluster.next_change()))
+        if _OPEN in done and (waits or not math.isinf(self.cluster.next_outage())):
+            # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
+            due = min(due, self._on_grid(now + _MOMENT))
         if self.standing.backoff or self.standing.unsettled:
             due = min(due, self._on_grid(now + _MOMENT))
         return due
