@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import (
     Event,
@@ -70,10 +68,3 @@ class Log:
     def fragments_mean(self) -> float:
         """Idle GPUs left after a round's plan while jobs waited, mean over rounds."""
         return self.idle_gpus / self.rounds if self.rounds else 0.0
-
-    def mean_capacity(self, until: float) -> float:
-        """M, averaged over time."""
-        times = np.array([time for time, _ in self.capacity] + [until])
-        gpus = np.array([total for _, total in self.capacity], dtype=np.float64)
-        seconds = np.diff(times)
-        return float(seconds @ gpus / seconds.sum()) if seconds.sum() > 0 else float(gpus[-1])

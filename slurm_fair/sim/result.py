@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
+from slurm_fair.ledger.efficiency import span
 from slurm_fair.ledger.finish import mean_active
 from slurm_fair.ledger.latency import expected_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told
@@ -68,16 +69,16 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     outcomes, runs = told(log.events, until)
     trace_row = find(cluster.jobs.key[: cluster.jobs.count], outcomes.key)
     outcomes = _with_truth(outcomes, trace_row, cluster)
-    capacity = Steps(
-        np.array([time for time, _ in log.capacity]), np.array([float(gpus) for _, gpus in log.capacity])
-    )
+    times = np.array([time for time, _ in log.capacity])
+    times[:1] = simulation.epoch  # what the first look showed was there before it
+    capacity = Steps(times, np.array([float(gpus) for _, gpus in log.capacity]))
     last = float(outcomes.ended_or_now.max(initial=simulation.epoch))
     weight = np.array([simulation.scenario.weights.get(name, 1.0) for name in outcomes.tenants])
     edges = edges_of(simulation.epoch, last)
     windows = exact_windows(outcomes, runs, weight, capacity, edges)
     ledger = simulation.standing.ledger.tenants
     facts = Facts(
-        total_gpus=log.mean_capacity(until),
+        total_gpus=_mean(capacity, *span(outcomes)),
         lost_gpu_seconds=cluster.tally.lost_gpu_seconds,
         fragments_mean=log.fragments_mean,
         windows=windows,
@@ -96,6 +97,11 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
 def _accounts(tenants: TenantAccounts) -> dict[str, tuple[float, float]]:
     columns = zip(tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
     return dict(zip(tenants.names, columns, strict=True))
+
+
+def _mean(capacity: Steps, since: float, until: float) -> float:
+    """M, averaged over the time that the metrics speak of."""
+    return float(capacity.mean(np.array([since]), np.array([until]))[0])
 
 
 def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outcomes:
