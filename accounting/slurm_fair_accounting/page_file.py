@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,15 +16,7 @@ Write = Callable[[str], None]
 @contextmanager
 def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
     """Gives what writes `path`: beside it, synced, renamed; refuses at once a path that cannot be written."""
-    target = Path(os.path.realpath(path))  # a link stays one
-    _refuse_others(path, target, read_too)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        beside.open("wb").close()
-    except OSError as problem:
-        raise InputError(
-            f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
-        ) from None
+    target, beside = claim(path, () if read_too is None else (read_too,))
     try:
         yield lambda text: _write(target, beside, text)
     finally:
@@ -32,14 +24,24 @@ def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
             beside.unlink()
 
 
-def _refuse_others(path: Path, target: Path, read_too: Path | None) -> None:
+def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
+    """What `path` stands for, and the file beside it that is to be written first; both can be."""
+    target = Path(os.path.realpath(path))  # a link stays one
     # os.path asks without raising where a directory may not be looked into; the attempt to write says why
-    if read_too is not None and target == Path(os.path.realpath(read_too)):
+    if target in {Path(os.path.realpath(other)) for other in read_too}:
         raise InputError(f"{path}: is read here too: name another file")
     if os.path.isdir(target):
         raise InputError(f"{path}: is a directory: name a file in it")
     if os.path.exists(target) and not os.path.isfile(target):
         raise InputError(f"{path}: is no plain file: name one")
+    beside = target.with_name(f".{os.getpid()}.{target.name}")  # its ending says how it is written
+    try:
+        beside.open("wb").close()
+    except OSError as problem:
+        raise InputError(
+            f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
+        ) from None
+    return target, beside
 
 
 def _write(target: Path, beside: Path, text: str) -> None:

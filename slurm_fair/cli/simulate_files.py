@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +20,7 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_whole
 from slurm_fair.trace.write import columns_of
+from slurm_fair_accounting.page_file import claim
 
 JOB_COLUMNS = (
     "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",
@@ -35,7 +35,7 @@ class Outputs:
     """Files that are written beside their names and get them only when everything went well."""
 
     def __init__(self, inputs: Iterable[Path]) -> None:
-        self._inputs = {path.resolve() for path in inputs}
+        self._inputs = frozenset(inputs)
         self._beside: dict[Path, Path] = {}
 
     def __enter__(self) -> Self:
@@ -50,22 +50,9 @@ class Outputs:
 
     def claim(self, path: Path) -> Path:
         """Where to write what is to become `path`; refused when that cannot be."""
-        target = path.resolve()
-        if target in self._inputs:
-            raise InputError(f"{path}: is read here too: name another file")
-        if target in self._beside:
+        if path.resolve() in self._beside:
             raise InputError(f"{path}: is to be written twice: name another file")
-        if target.is_dir():
-            raise InputError(f"{path}: is a directory: name a file in it")
-        if target.exists() and not target.is_file():
-            raise InputError(f"{path}: is no plain file: name one")
-        beside = target.with_name(f".{os.getpid()}.{target.name}")
-        try:
-            beside.open("wb").close()
-        except OSError as problem:
-            raise InputError(
-                f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
-            ) from None
+        target, beside = claim(path, self._inputs)
         self._beside[target] = beside
         return beside
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Floats, Ints
@@ -32,7 +33,7 @@ class Balances:
         """As the ledger has it; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
         accounts, row = view.ledger.tenants, view.tenant_account
         owed = accounts.owed_quota if share == "quota" else accounts.owed_demand
-        return cls(_of_row(accounts.had, row), _of_row(owed, row), view.snapshot.tenants.weight)
+        return cls(at(accounts.had, row, 0.0), at(owed, row, 0.0), view.snapshot.tenants.weight)
 
     def charged(self, tenant: Ints, gpu_seconds: Floats) -> Balances:
         """After these grants: what is owed stays (algorithm 1, line 14)."""
@@ -45,13 +46,13 @@ class Balances:
 def job_rho(view: View, rows: Ints) -> Floats:
     """rho_i of some rows, for choosing: 0 for a job without a claim yet (eq. 15)."""
     accounts, row = view.ledger.jobs, view.account_row[rows]
-    rho: Floats = rho_for_choosing(_of_row(accounts.had, row), _of_row(accounts.owed, row))
+    rho: Floats = rho_for_choosing(at(accounts.had, row, 0.0), at(accounts.owed, row, 0.0))
     return rho
 
 
 def never_ran(view: View, rows: Ints) -> Bools:
     """Waiting jobs that have not had a GPU yet."""
-    ran = _of_row(view.ledger.jobs.ran, view.account_row[rows])
+    ran = at(view.ledger.jobs.ran, view.account_row[rows], 0.0)
     new: Bools = (ran == 0) & view.waiting[rows]
     return new
 
@@ -59,7 +60,7 @@ def never_ran(view: View, rows: Ints) -> Bools:
 def first_submit(view: View, rows: Ints) -> Floats:
     """When each job was first submitted: a requeue does not move it."""
     row = view.account_row[rows]
-    known = _of_row(view.ledger.jobs.submit, row)
+    known = at(view.ledger.jobs.submit, row, 0.0)
     submit: Floats = np.where(row >= 0, known, view.snapshot.jobs.submit[rows])
     return submit
 
@@ -120,11 +121,3 @@ def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement, number
     region[np.searchsorted(candidates.rows, on_usable.row)] = pools.region[on_usable.node]
     competes: Ints = np.append(numbers, 0)[region]
     return competes
-
-
-def _of_row(column: Floats, row: Ints) -> Floats:
-    """The column at these rows, 0 where the row is -1."""
-    if len(column) == 0:
-        return np.zeros(len(row))
-    values: Floats = np.where(row >= 0, column[row], 0.0)
-    return values

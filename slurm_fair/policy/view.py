@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from slurm_fair.ledger.lives import at
 from slurm_fair.model import (
     Blocked,
     JobState,
@@ -225,11 +226,7 @@ class View:
         return values
 
     def _of_account(self, column: Floats) -> Floats:
-        row = self.account_row
-        if len(column) == 0:
-            return np.zeros(len(row))
-        values: Floats = np.where(row >= 0, column[row], 0.0)
-        return values
+        return at(column, self.account_row, 0.0)
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""

@@ -38,7 +38,6 @@ class Simulation:
     cluster: VirtualCluster = field(init=False)
     standing: Standing = field(init=False)
     decisions: list[float] = field(default_factory=list)  # seconds that the policy took, by look
-    looks: int = 0
     _at_rest: int = 0
 
     def __post_init__(self) -> None:
@@ -68,7 +67,6 @@ class Simulation:
         done = tick(self.cluster, self.clock, self.journal, self.rules, self.standing, watch)
         self.standing = done.standing
         self.decisions.append(watch.seconds["plan"])
-        self.looks += 1
         assert done.record is not None
         return done.record
 
@@ -88,28 +86,28 @@ class Simulation:
         if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
             return self._at_once(now)
         self._at_rest = 0
+        soon = self._on_grid(now + _MOMENT)
         # An outage may put jobs back into the queue while nobody waits.
         due = self._on_grid(min(self.cluster.next_arrival(), self.cluster.next_outage()))
         revoking = leases.phase == _REVOKING
         some_revoking = any_of(revoking)
-        ends = (
-            leases.end[~revoking] if some_revoking else leases.end
-        )  # one just opened runs, though not seen yet
+        # One just opened runs already, though it was not seen yet.
+        ends = leases.end[~revoking] if some_revoking else leases.end
         if len(ends):
             end = float(ends.min())
-            due = min(due, end if end > now else self._on_grid(now + _MOMENT))
+            due = min(due, end if end > now else soon)
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
         if some_revoking:
-            due = min(due, max(self.cluster.next_change(), now), self._on_grid(now + _MOMENT))
+            due = min(due, max(self.cluster.next_change(), now), soon)
         waits = _somebody_waits(record, done)
         if waits or math.isinf(self.cluster.next_arrival()):
             due = min(due, self._on_grid(self.cluster.next_change()))
         if _OPEN in done and (waits or not math.isinf(self.cluster.next_outage())):
             # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
-            due = min(due, self._on_grid(now + _MOMENT))
+            due = min(due, soon)
         if self.standing.backoff or self.standing.unsettled:
-            due = min(due, self._on_grid(now + _MOMENT))
+            due = min(due, soon)
         return due
 
     def _at_once(self, now: float) -> float:

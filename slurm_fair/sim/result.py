@@ -16,6 +16,7 @@ from slurm_fair.ledger.efficiency import span
 from slurm_fair.ledger.finish import mean_active
 from slurm_fair.ledger.latency import expected_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told
+from slurm_fair.ledger.shares import totals
 from slurm_fair.ledger.summary import Facts, Summary, summarise
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows
 from slurm_fair.model import TenantAccounts
@@ -108,31 +109,21 @@ def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outco
     """What only the simulator knows of the jobs: how long they would run alone."""
     jobs, people = cluster.jobs, cluster.people
     work, rates = jobs.work[row], people.rates[row]
-    part, there = _parts(cluster)
-    alone = work / _allowed(rates, jobs.gpu_type[row], there).max(axis=1)
-    by_type = (work[:, None] / np.maximum(rates, 1e-9)) @ part
+    gpus = _gpus_by_type(cluster)
+    alone = work / _allowed(rates, jobs.gpu_type[row], gpus > 0).max(axis=1)
+    by_type = (work[:, None] / np.maximum(rates, 1e-9)) @ (gpus / gpus.sum())
     declared = jobs.declared[row]
     expected = expected_seconds(by_type, declared, np.full(len(row), np.nan), np.full(len(row), np.nan))
     outcomes = outcomes.with_columns(
         exclusive_seconds=alone, declared_seconds=declared, expected_seconds=expected,
         app=cluster.scenario.trace.app[row],
     )  # fmt: skip
-    return outcomes.with_columns(
-        sia_seconds=_sia_seconds(outcomes, work, rates, part * cluster_gpus(cluster))
-    )
+    return outcomes.with_columns(sia_seconds=_sia_seconds(outcomes, work, rates, gpus))
 
 
-def cluster_gpus(cluster: VirtualCluster) -> float:
-    """GPUs of all machines."""
-    return float(cluster.scenario.machines.total_gpus)
-
-
-def _parts(cluster: VirtualCluster) -> tuple[Floats, NDArray[np.bool_]]:
-    """P(type), and which types there are at all."""
-    gpus = np.bincount(
-        cluster.floor.type_of, cluster.scenario.machines.gpus, len(cluster.people.gpu_types)
-    ).astype(np.float64)
-    return gpus / gpus.sum(), gpus > 0
+def _gpus_by_type(cluster: VirtualCluster) -> Floats:
+    gpus = cluster.scenario.machines.gpus
+    return totals(np.array(cluster.floor.type_of), gpus, len(cluster.people.gpu_types))
 
 
 def _allowed(rates: NDArray[np.float64], gpu_type: Ints, there: NDArray[np.bool_]) -> NDArray[np.float64]:
