@@ -38,7 +38,7 @@ from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, settle
-from slurm_fair.reconcile.guard import oddity
+from slurm_fair.reconcile.guard import living, oddity
 
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
@@ -108,9 +108,10 @@ def tick(
     watch.lap("observe")
     if isinstance(snapshot, Blind):
         return Done(standing, blind=snapshot.reason)
-    odd = oddity(snapshot, standing.last_jobs, rules.limits)
+    alive = living(snapshot)
+    odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
-        return Done(replace(standing, last_jobs=living(snapshot)), blind=odd)
+        return Done(replace(standing, last_jobs=alive), blind=odd)
     ready = prepare(standing, snapshot, rules)
     watch.lap("advance")
     plan = decide(ready.view, rules, clock)
@@ -124,11 +125,6 @@ def tick(
     record = replace(record, amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return Done(after, record)
-
-
-def living(snapshot: Snapshot) -> int:
-    """How many jobs are not over."""
-    return int((snapshot.jobs.state != JobState.DONE).sum())
 
 
 def owed_answers(standing: Standing) -> dict[int, float]:
@@ -146,7 +142,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     seen, standing = snapshot, _still_resting(standing, now)
     snapshot = _overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
-    leases, followed = follow(standing.leases, snapshot, rules.terms)
+    leases, followed, _ = follow(standing.leases, snapshot, rules.terms)
     failed = [event for event in followed if event.kind == "takenback" and event.detail["opened"]]
     standing = replace(
         standing,

@@ -4,52 +4,67 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model import LeasePhase, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools
+from slurm_fair.model import JobTable, LeasePhase, Placement, Plan, Verdict
+from slurm_fair.model.columns import Ints
 from slurm_fair.policy.view import View
 
-_ACTS = tuple(int(verdict) for verdict in (Verdict.GRANT, Verdict.RENEW, Verdict.REVOKE))
+_GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
 
 
 def objections(plan: Plan, view: View) -> str:
     """What is wrong with a plan, in one line; empty when it can be. No policy is trusted with more."""
-    rows = len(view.snapshot.jobs)
-    if len(plan) != rows:
-        return f"it has {len(plan)} verdicts for {rows} jobs"
-    granted, renewed, revoked = (plan.verdict == verdict for verdict in _ACTS)
-    if np.count_nonzero(granted & ~view.waiting):
+    verdict, rows = plan.verdict, len(view.snapshot.jobs.key)
+    if len(verdict) != rows:
+        return f"it has {len(verdict)} verdicts for {rows} jobs"
+    granted, revoked = (verdict == _GRANT).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
+    if granted.size and not view.waiting[granted].all():
         return "it grants a job that cannot start now"
-    if np.count_nonzero((renewed | revoked) & ~view.expired):
+    renewed = (verdict == _RENEW).nonzero()[0]
+    if (renewed.size and not view.expired[renewed].all()) or (
+        revoked.size and not view.expired[revoked].all()
+    ):
         return "it ends or renews a lease that is not over"
-    if np.count_nonzero(revoked & view.pinned_down):
+    if revoked.size and view.pinned_down[revoked].any():
         return "it revokes a job that would lose its work"
+    if not granted.size and not len(plan.places.row):
+        return ""
     return _misplaced(plan, view, granted, revoked)
 
 
-def _misplaced(plan: Plan, view: View, granted: Bools, revoked: Bools) -> str:
-    jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
-    places = plan.places
-    gangs = granted.nonzero()[0]
-    if not len(places) and not len(gangs):
-        return ""
-    if len(places) and (places.node.max() >= len(nodes) or places.node.min() < 0 or places.gpus.min() < 1):
+def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
+    jobs, places, node_count = view.snapshot.jobs, plan.places, len(view.snapshot.nodes.names)
+    nowhere = (places.node < 0) | (places.node >= node_count) | (places.gpus < 1)
+    if nowhere.nonzero()[0].size:
         return "it places GPUs on no node"
-    given = np.bincount(places.row, places.gpus, minlength=len(jobs)).astype(np.int64)
-    got, gpus = given[gangs], jobs.gpus[gangs]
-    if got.sum() != given.sum() or (got < gpus).any():
-        return "a granted job does not get its whole gang, or another gets GPUs"
-    whole_nodes = (jobs.gpus_per_node[gangs] == 0) & (
-        jobs.nodes[gangs] <= 1
-    )  # the rest of the last comes along
-    if ((got != gpus) & ~whole_nodes).any():
-        return "a granted job gets more than its gang"
+    wrong = _not_its_gang(plan, jobs, gangs)
+    if wrong:
+        return wrong
     available = view.free_gpus
-    if np.count_nonzero(revoked):
+    if revoked.size:
+        gone = np.zeros(len(jobs.key), dtype=bool)
+        gone[revoked] = True
         leases = view.lease_places
-        available = available + leases.take(revoked[leases.row]).per_node(len(nodes))
-    if (places.per_node(len(nodes)) > available).any():
+        available = available + leases.take(gone[leases.row]).per_node(node_count)
+    if (places.per_node(node_count) > available).nonzero()[0].size:
         return "it gives GPUs away that are not free"
     return ""
+
+
+def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
+    """Each of the granted gets what it asks for and nobody else anything: mostly just so."""
+    rows = len(jobs.key)
+    given, wanted = np.bincount(plan.places.row, plan.places.gpus, rows), np.zeros(rows)
+    wanted[gangs] = jobs.gpus[gangs]
+    if len(given) == rows:
+        odd = (given != wanted).nonzero()[0]
+        if not odd.size:
+            return ""
+        whole_nodes = (jobs.gpus_per_node[odd] == 0) & (
+            jobs.nodes[odd] <= 1
+        )  # the rest of the last comes along
+        if ((plan.verdict[odd] == _GRANT) & (given[odd] > wanted[odd])).all():
+            return "" if whole_nodes.all() else "a granted job gets more than its gang"
+    return "a granted job does not get its whole gang, or another gets GPUs"
 
 
 def standstill(view: View, note: str) -> Plan:

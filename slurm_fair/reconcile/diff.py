@@ -18,12 +18,13 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Bools, Ints, find
+from slurm_fair.model.columns import Bools, Ints, among, find
 from slurm_fair.model.ids import TASK_BITS, pack
 
 _NO_ANSWER = 0
 _GRANTED, _REVOKING = int(LeasePhase.GRANTED), int(LeasePhase.REVOKING)
-_WAITING, _NOT_BLOCKED = int(JobState.WAITING), int(Blocked.NOT_BLOCKED)
+_WAITING, _RUNNING, _NOT_BLOCKED = int(JobState.WAITING), int(JobState.RUNNING), int(Blocked.NOT_BLOCKED)
+_OPEN = Verb.OPEN
 # A gate is not ours to set on a job that somebody holds under the hold gate; its begin time may be moved.
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 
@@ -37,12 +38,21 @@ def actions_for(
     at the next look: an array that has a task to open in every tick would else never have its gate renewed.
     """
     revoking = _revocations(leases, snapshot, terms, now)
-    closing = [a for a in _closings(leases, snapshot, terms, now) if a.key not in unsettled]
+    closing = _closings(leases, snapshot, terms, now)
+    if not closing:
+        actions = revoking + _openings(leases, snapshot, set())
+        return _settled(actions, unsettled)
+    closing = [a for a in closing if a.key not in unsettled]
     arrays = [a for a in closing if a.whole_record]
     opening = _openings(leases, snapshot, {a.record for a in arrays})
     opened = {action.key for action in opening}
     single = [a for a in closing if not a.whole_record and a.key not in opened]
-    return tuple(a for a in (*revoking, *arrays, *opening, *single) if a.key not in unsettled)
+    return _settled([*revoking, *arrays, *opening, *single], unsettled)
+
+
+def _settled(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
+    """Those on jobs whose last act has a known outcome."""
+    return tuple([a for a in actions if a.key not in unsettled] if unsettled else actions)
 
 
 def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
@@ -60,13 +70,13 @@ def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Ask; requeue on the answer or when the grace is over; ask again when we were away for longer."""
     revoking = (leases.phase == _REVOKING).nonzero()[0]
-    if not len(revoking):
+    if not revoking.size:
         return []
     row = find(snapshot.jobs.key, leases.key)
     actions = []
     for at in revoking.tolist():
         job = int(row[at])
-        if job < 0 or snapshot.jobs.state[job] != JobState.RUNNING:
+        if job < 0 or snapshot.jobs.state[job] != _RUNNING:
             continue
         answered = snapshot.jobs.acknowledged[job] != _NO_ANSWER
         grace = terms.grace_of(snapshot.graces.get(int(leases.key[at]), 0.0))
@@ -88,36 +98,37 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
 
     `closing` = records of arrays that are closed whole in this tick.
     """
-    jobs, nodes = snapshot.jobs, snapshot.nodes
     granted = (leases.phase == _GRANTED).nonzero()[0]
     is_open = leases.opened[granted] > 0
-    waits, under_way = granted[~is_open], granted[is_open]
-    if not len(waits):
+    waits = granted[~is_open]
+    if not waits.size:
         return []
-    free = nodes.capacity - snapshot.held.per_node(len(nodes))
-    if len(under_way):
-        free -= leases.places.only(under_way).per_node(len(nodes))
+    jobs, nodes, places = snapshot.jobs, snapshot.nodes, leases.places
+    free = nodes.capacity - snapshot.held.per_node(len(nodes.names))
+    if len(waits) < len(granted):
+        free -= places.only(granted[is_open]).per_node(len(nodes.names))
     waits = waits[leases.granted[waits].argsort(kind="stable")]
-    bounds = leases.places.row.searchsorted(np.stack([waits, waits + 1]))
+    rows = find(jobs.key, leases.key[waits]).tolist()
+    first, last = places.row.searchsorted(waits), places.row.searchsorted(waits, side="right")
     actions = []
-    for row, first, last in zip(find(jobs.key, leases.key[waits]).tolist(), *bounds.tolist(), strict=True):
-        where, count = leases.places.node[first:last], leases.places.gpus[first:last]
-        if row < 0 or first == last or (free[where] < count).any():
+    for row, begin, end in zip(rows, first.tolist(), last.tolist(), strict=True):
+        where, count = places.node[begin:end], places.gpus[begin:end]
+        if row < 0 or begin == end or (free[where] < count).any():
             continue
-        if int(jobs.record[row]) in closing:
+        if closing and int(jobs.record[row]) in closing:
             continue
         free[where] -= count
-        names = tuple(nodes.names[node] for node in where.tolist())
+        names = tuple([nodes.names[node] for node in where.tolist()])
         until = float(jobs.gate_until[row])
-        actions.append(_action(Verb.OPEN, row, snapshot, nodes=names, until=until, why="granted"))
+        actions.append(_action(_OPEN, row, snapshot, nodes=names, until=until, why="granted"))
     return actions
 
 
 def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Set, renew and tidy gates of waiting jobs; one act for a whole unsplit array."""
     jobs = snapshot.jobs
-    rows = _due(leases, snapshot, terms, now).nonzero()[0]
-    if not len(rows):
+    rows = _due(leases, snapshot, terms, now)
+    if not rows.size:
         return []
     opened = leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)]
     starting = set((opened >> TASK_BITS).tolist())
@@ -150,19 +161,16 @@ def _with_key(action: Action, key: int) -> Action:
     )  # fmt: skip
 
 
-def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Bools:
+def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
     """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
     jobs = snapshot.jobs
-    due = np.zeros(len(jobs), dtype=bool)
     well_gated = jobs.gated & (jobs.gate_until - now >= terms.term) & ~jobs.pinned
-    looked_at = (jobs.state == _WAITING) & ~(well_gated & (jobs.blocked == _NOT_BLOCKED))
-    rows = looked_at.nonzero()[0]
-    if not len(rows):
-        return due
-    due[rows] = _gate_due(jobs.take(rows), jobs, terms, now)
-    opened = find(jobs.key, leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)])
-    due[opened[opened >= 0]] = False
-    return due
+    rows: Ints = ((jobs.state == _WAITING) & ~(well_gated & (jobs.blocked == _NOT_BLOCKED))).nonzero()[0]
+    if not rows.size:
+        return rows
+    due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]
+    opened = leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)]
+    return due[~among(jobs.key[due], opened)] if opened.size else due
 
 
 def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float) -> Bools:

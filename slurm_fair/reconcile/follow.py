@@ -2,111 +2,155 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
-from slurm_fair.model import Blocked, Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot
-from slurm_fair.model.columns import Bools, Ints, find
-
-_WAITING, _RUNNING, _ENDING, _SUSPENDED = (
-    int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED)
+from slurm_fair.model import (
+    Blocked,
+    Event,
+    JobState,
+    JobTable,
+    LeasePhase,
+    Leases,
+    LeaseTerms,
+    Placement,
+    Snapshot,
 )
-_GRANTED = int(LeasePhase.GRANTED)
+from slurm_fair.model.columns import Bools, Ints, among, find
+
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(int, JobState)
+_GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _FREE_TO_START = int(Blocked.NOT_BLOCKED)
 
 
-def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases, tuple[Event, ...]]:
+class Followed(NamedTuple):
+    """What became of the leases."""
+
+    leases: Leases
+    events: tuple[Event, ...]
+    job: Ints  # row of each lease's job in the snapshot
+
+
+def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     """The leases after what was seen, and what happened to them."""
     row = find(snapshot.jobs.key, leases.key)
-    alive = _alive(leases, row, snapshot)
-    late = _late(leases, row, snapshot, terms) & alive
-    stays = alive & ~late
-    events: list[Event] = []
-    if not stays.all():
-        events += [_ended(leases, at, int(row[at]), snapshot) for at in (~alive).nonzero()[0].tolist()]
-        events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.nonzero()[0].tolist()]
-        leases, row = leases.take(stays), row[stays]
-    kept = _placed(_started(leases, row, snapshot, terms), row, snapshot)
-    adopted = _adopt(kept, row, snapshot, terms)
+    gone = _gone(leases, row, snapshot.jobs)
+    promised = (leases.phase == _GRANTED).nonzero()[0]
+    late = _late(leases, row, promised, snapshot, terms)
+    if late.size:
+        late = late[~among(late, gone)]
+    events = [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
+    if late.size:
+        events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
+    if events:
+        stays = np.ones(len(row), dtype=bool)
+        stays[gone] = stays[late] = False
+        kept = stays.nonzero()[0]
+        leases, row = leases.take(kept), row[kept]
+        promised = (leases.phase == _GRANTED).nonzero()[0]
+    leases = _as_seen(leases, row, promised, snapshot, terms)
+    adopted, new = _adopt(row, snapshot, terms)
     if adopted is None:
-        return kept, tuple(events)
+        return Followed(leases, tuple(events), row)
     events += [_adoption(adopted, at, snapshot) for at in range(len(adopted))]
-    return merge(kept, adopted), tuple(events)
+    return Followed(merge(leases, adopted), tuple(events), np.sort(np.concatenate((row, new))))
 
 
-def _alive(leases: Leases, row: Ints, snapshot: Snapshot) -> Bools:
-    """A lease lives while its own run holds GPUs, or waits to start with them promised."""
-    jobs = snapshot.jobs
-    if not len(jobs):
-        return np.zeros(len(leases), dtype=bool)
-    restarts, state = jobs.restarts.take(row), jobs.state.take(row)
-    holding = (state >= _RUNNING) & (state <= _SUSPENDED)
-    same_run = restarts == leases.restarts
-    if not same_run.all():
-        # Slurm counts the restart while the old run is still completing.
-        same_run |= (state == _ENDING) & (restarts == leases.restarts + 1)
-    if not holding.all():
-        waiting = (leases.phase == _GRANTED) & (state == _WAITING)
-        holding |= waiting & (jobs.blocked.take(row) == _FREE_TO_START)
-    alive: Bools = (row >= 0) & same_run & holding
-    return alive
+def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
+    """Leases that are over: one lives while its own run holds GPUs, or waits to start with them promised."""
+    if not len(jobs.key):
+        return np.arange(len(row))
+    state = jobs.state[row]
+    held = (state >= _RUNNING) & (state <= _SUSPENDED) & (row >= 0)
+    doubtful: Ints = (~(held & (jobs.restarts[row] == leases.restarts))).nonzero()[0]
+    if not doubtful.size:
+        return doubtful
+    job, state, was = row[doubtful], state[doubtful], leases.restarts[doubtful]
+    waits = (leases.phase[doubtful] == _GRANTED) & (state == _WAITING) & (jobs.blocked[job] == _FREE_TO_START)
+    # Slurm counts the restart while the old run is still completing.
+    same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
+    gone: Ints = doubtful[~((held[doubtful] | (waits & (job >= 0))) & same_run)]
+    return gone
 
 
-def _late(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Bools:
+def _late(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Ints:
     """Promised, the gate open, and yet not started in time; or promised in vain, for a whole term or on nodes
     that take no work any more."""
-    granted = leases.phase == _GRANTED
-    if not len(snapshot.jobs) or not granted.any():
-        return np.zeros(len(leases), dtype=bool)
-    waits = granted & (snapshot.jobs.state[row] == _WAITING)
-    opened = leases.opened > 0
+    if promised.size and len(snapshot.jobs.key):
+        promised = promised[snapshot.jobs.state[row[promised]] == _WAITING]
+    if not promised.size:
+        return promised
+    opened, granted = leases.opened[promised], leases.granted[promised]
+    shut = opened <= 0
     in_vain = np.where(
-        opened,
-        snapshot.time - leases.opened > terms.start_timeout,
-        snapshot.time - leases.granted > max(terms.term, terms.grace + terms.start_timeout),
+        shut,
+        snapshot.time - granted > max(terms.term, terms.grace + terms.start_timeout),
+        snapshot.time - opened > terms.start_timeout,
     )
-    late: Bools = waits & (in_vain | (~opened & _out_of_service(leases, snapshot)))
+    if shut.any():
+        in_vain |= shut & _out_of_service(leases, snapshot)[promised]
+    late: Ints = promised[in_vain]
     return late
 
 
 def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
     """Leases on a node that takes no new work any more, or is gone."""
-    usable = {
-        name for name, ok in zip(snapshot.nodes.names, snapshot.nodes.usable.tolist(), strict=True) if ok
-    }
-    out = np.array([name not in usable for name in leases.node_names], dtype=bool)
+    nodes = snapshot.nodes
+    if leases.node_names == nodes.names:
+        out = ~nodes.usable
+    else:
+        usable = {name for name, ok in zip(nodes.names, nodes.usable.tolist(), strict=True) if ok}
+        out = np.array([name not in usable for name in leases.node_names], dtype=bool)
     stuck = np.zeros(len(leases), dtype=bool)
-    if len(leases.places):
+    if len(leases.places.row):
         stuck[leases.places.row[out[leases.places.node]]] = True
     return stuck
 
 
-def _started(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
-    """What was promised and runs now."""
-    jobs = snapshot.jobs
-    promised = (leases.phase == _GRANTED).nonzero()[0]
-    seen = promised[jobs.state[row[promised]] != _WAITING]
-    if not len(seen):
-        return leases
+def _as_seen(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
+    """What was promised and runs now has begun, and all leases lie where the snapshot says."""
+    if not promised.size:
+        return leases.with_columns(
+            places=_places(leases, row, promised, snapshot), node_names=snapshot.nodes.names
+        )
+    waits = snapshot.jobs.state[row[promised]] == _WAITING
+    return leases.with_columns(
+        places=_places(leases, row, promised[waits], snapshot),
+        node_names=snapshot.nodes.names,
+        **_begun(leases, row, promised[~waits], snapshot, terms),
+    )
+
+
+def _begun(
+    leases: Leases, row: Ints, seen: Ints, snapshot: Snapshot, terms: LeaseTerms
+) -> dict[str, NDArray[Any]]:
+    """The columns that change where a promised job was seen on its GPUs."""
+    if not seen.size:
+        return {}
     phase, start, end = leases.phase.copy(), leases.start.copy(), leases.end.copy()
-    phase[seen], start[seen] = LeasePhase.RUNNING, jobs.start[row[seen]]
+    begins = snapshot.jobs.start[row[seen]]
+    phase[seen], start[seen] = _LEASED, begins
     # An aligned lease keeps the common end that it was granted for, however long its GPUs took to come free.
-    late = seen[(end[seen] <= snapshot.time) | (not terms.aligned)]
-    end[late] = [terms.end_for(begin) for begin in np.maximum(start[late], leases.granted[late]).tolist()]
-    return leases.with_columns(phase=phase, start=start, end=end)
+    late = (end[seen] <= snapshot.time) | (not terms.aligned)
+    if late.any():
+        since = np.maximum(begins[late], leases.granted[seen[late]])
+        end[seen[late]] = [terms.end_for(begin) for begin in since.tolist()]
+    return {"phase": phase, "start": start, "end": end}
 
 
-def _placed(leases: Leases, row: Ints, snapshot: Snapshot) -> Leases:
+def _places(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> Placement:
     """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
-    granted = leases.phase == _GRANTED
-    lease_of_job = np.full(len(snapshot.jobs), -1, dtype=np.int64)
-    lease_of_job[row] = np.where(granted, -1, np.arange(len(leases)))
-    places = snapshot.held.renumber(lease_of_job)
-    if granted.any():
-        promised = leases.places.only(granted.nonzero()[0])
-        if leases.node_names != snapshot.nodes.names:
-            promised = _renamed(promised, leases.node_names, snapshot.nodes.names)
-        places = places.plus(promised)
-    return leases.with_columns(places=places, node_names=snapshot.nodes.names)
+    lease_of_job = np.zeros(len(snapshot.jobs.key), dtype=np.int64) - 1
+    lease_of_job[row] = np.arange(len(row))
+    if not promised.size:
+        return snapshot.held.renumber(lease_of_job)
+    lease_of_job[row[promised]] = -1
+    to_come = leases.places.only(promised)
+    if leases.node_names != snapshot.nodes.names:
+        to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
+    return snapshot.held.renumber(lease_of_job).plus(to_come)
 
 
 def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> Placement:
@@ -117,22 +161,22 @@ def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> P
     return kept.with_columns(node=number[kept.node])
 
 
-def _adopt(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Leases | None:
-    """A lease for each job that runs without one: started before us, or by somebody else's hand."""
+def _adopt(row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases | None, Ints]:
+    """A lease for each job that runs without one, started before us or by somebody else's hand; and their rows."""
     jobs = snapshot.jobs
     without = (jobs.state == _RUNNING) | (jobs.state == _SUSPENDED)
     without[row] = False
     new = without.nonzero()[0]
-    if not len(new):
-        return None
+    if not new.size:
+        return None, new
     fresh = snapshot.time - jobs.start[new] < max(3 * terms.interval, 5.0)
     since = np.where(fresh, jobs.start[new], snapshot.time)
     number = np.full(len(jobs), -1, dtype=np.int64)
     number[new] = np.arange(len(new))
     zeros = np.zeros(len(new))
-    return Leases(
+    adopted = Leases(
         key=jobs.key[new],
-        phase=np.full(len(new), LeasePhase.RUNNING, dtype=np.int8),
+        phase=np.full(len(new), _LEASED, dtype=np.int8),
         restarts=jobs.restarts[new],
         gpus=jobs.gpus[new],
         granted=since,
@@ -145,23 +189,17 @@ def _adopt(leases: Leases, row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> 
         places=snapshot.held.renumber(number),
         node_names=snapshot.nodes.names,
     )
+    return adopted, new
 
 
 def merge(first: Leases, second: Leases) -> Leases:
     """Two sets of leases of different jobs as one, sorted by key."""
-    if len(first) and len(second) and first.key[-1] < second.key[0]:  # new jobs have the greater ids
-        behind = second.places.with_columns(row=second.places.row + len(first))
-        both = first.joined(second)
-        return both.with_columns(places=first.places.joined(behind), node_names=second.node_names)
-    columns = {
-        name: np.concatenate([column, getattr(second, name)]) for name, column in first._arrays().items()
-    }
-    order = np.argsort(columns["key"], kind="stable")
-    at = np.empty(len(order), dtype=np.int64)
-    at[order] = np.arange(len(order))
-    places = first.places.renumber(at[: len(first)]).plus(second.places.renumber(at[len(first) :]))
-    sorted_columns = {name: column[order] for name, column in columns.items()}
-    return first.with_columns(**sorted_columns, places=places, node_names=second.node_names)
+    more = second.places
+    behind = Placement(more.row + len(first.key), more.node, more.gpus)
+    both = first.joined(second).with_columns(places=first.places.joined(behind), node_names=second.node_names)
+    if not len(first.key) or not len(second.key) or first.key[-1] < second.key[0]:
+        return both  # new jobs have the greater ids
+    return both.take(both.key.argsort(kind="stable"))
 
 
 # -- events ---------------------------------------------------------------------------------------------------
@@ -172,11 +210,10 @@ def _tenant(row: int, snapshot: Snapshot) -> str:
 
 
 def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
-    revoked = leases.phase[at] == LeasePhase.REVOKING
-    why = "its job ended"
-    if row >= 0 and snapshot.jobs.state[row] == JobState.WAITING:
-        why = "revoked" if revoked else "requeued by somebody else, or its node failed"
-        if leases.phase[at] == LeasePhase.GRANTED:
+    phase, why = leases.phase[at], "its job ended"
+    if row >= 0 and snapshot.jobs.state[row] == _WAITING:
+        why = "revoked" if phase == _REVOKING else "requeued by somebody else, or its node failed"
+        if phase == _GRANTED:
             why = "held, or blocked otherwise, before it started"
     detail = {
         "why": why,
@@ -191,7 +228,7 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
 def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> float:
     """How long its run held GPUs; one that ended before this look held them until it ended."""
     start, until = float(leases.start[at]), snapshot.time
-    if row >= 0 and snapshot.jobs.state[row] == JobState.DONE:
+    if row >= 0 and snapshot.jobs.state[row] == _DONE:
         start, end = start or float(snapshot.jobs.start[row]), float(snapshot.jobs.end[row])
         until = end if end > start else until
     return max(until - start, 0.0) if start else 0.0

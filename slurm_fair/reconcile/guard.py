@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from slurm_fair.model import Action, JobState, Snapshot, Verb
 
+_DONE = int(JobState.DONE)
 _FEW_JOBS = 20  # below this a queue may empty at once without being odd
 
 
@@ -20,18 +23,24 @@ class Limits:
     shrink_alarm: float = 0.3
 
 
-def oddity(snapshot: Snapshot, last_jobs: int, limits: Limits) -> str:
+def living(snapshot: Snapshot) -> int:
+    """How many jobs are not over."""
+    return int(np.count_nonzero(snapshot.jobs.state != _DONE))
+
+
+def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> str:
     """Why this look must be confirmed by another before anything is done; empty when it is plain."""
-    alive = int((snapshot.jobs.state != JobState.DONE).sum())
     if last_jobs >= _FEW_JOBS and alive < last_jobs * (1 - limits.shrink_alarm):
         return f"the queue shrank from {last_jobs} to {alive} jobs between two looks: looking again first"
-    if not len(snapshot.nodes):
+    if not len(snapshot.nodes.names):
         return "no node of the managed partitions was listed: looking again first"
     return ""
 
 
 def hold_back(actions: Sequence[Action], limits: Limits) -> tuple[tuple[Action, ...], str]:
     """The acts within the limits, and what was left for the next tick."""
+    if len(actions) <= min(limits.revokes, limits.opens, limits.closes):
+        return tuple(actions), ""
     room = {
         Verb.ASK: limits.revokes,
         Verb.REQUEUE: limits.revokes,

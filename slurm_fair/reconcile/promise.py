@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.model import (
     Event,
@@ -23,29 +25,41 @@ from slurm_fair.model.columns import Ints, find
 from slurm_fair.reconcile.follow import merge
 
 _GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
-_OF_LEASES = (Verb.ASK, Verb.REQUEUE, Verb.OPEN)
+_GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
+_ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
+_OF_LEASES = (_ASK, _REQUEUE, _OPEN)
+_DONE, _REFUSED = Result.DONE, Result.REFUSED
 
 
 def promise(
     leases: Leases, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
 ) -> tuple[Leases, Events]:
     """Renewals renewed, losers to be asked, the chosen promised their GPUs."""
-    row = find(snapshot.jobs.key, leases.key)
-    verdict = plan.verdict.take(row) if len(plan) else np.zeros(len(leases), dtype=np.int8)
-    renew, revoke = (verdict == _RENEW).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
-    granted = (plan.verdict == _GRANT).nonzero()[0]
-    after, parts = leases, list[Sequence[Event] | Callable[[], Sequence[Event]]]()
-    if len(renew):
-        after = renewed = _renewed(after, renew, terms, now)
-        parts.append(lambda: _renewals(renewed, renew, row, snapshot, now))
-    if len(revoke):
-        after = _revoked(after, revoke)
-        parts.append(_revocations(leases, revoke, row, plan, snapshot, now))
-    if len(granted):
+    verdict = plan.verdict
+    renewed, revoked = (verdict == _RENEW).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
+    granted = (verdict == _GRANT).nonzero()[0]
+    after = leases
+    parts: list[Sequence[Event] | Callable[[], Sequence[Event]]] = []
+    if renewed.size:
+        at, renewed = _with_lease(leases, renewed, snapshot)
+        after = extended = _renewed(after, at, terms, now)
+        parts.append(lambda: _renewals(extended, at, renewed, snapshot, now))
+    if revoked.size:
+        losers, revoked = _with_lease(leases, revoked, snapshot)
+        after = _revoked(after, losers)
+        parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
+    if granted.size:
         new = _granted(granted, plan, snapshot, terms, now)
         parts.append([_grant_event(at, row, new, snapshot, now) for at, row in enumerate(granted.tolist())])
         after = merge(after, new)
     return after, Events(*parts)
+
+
+def _with_lease(leases: Leases, rows: Ints, snapshot: Snapshot) -> tuple[Ints, Ints]:
+    """The leases of these jobs, and the rows of those that have one."""
+    at = find(leases.key, snapshot.jobs.key[rows])
+    has = at >= 0
+    return at[has], rows[has]
 
 
 def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
@@ -59,13 +73,13 @@ def _renewals(leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, now: fl
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
         _event(now, "renewed", row, snapshot, until=end, number=number)
-        for row, end, number in zip(job[rows].tolist(), until, numbers, strict=True)
+        for row, end, number in zip(job.tolist(), until, numbers, strict=True)
     ]
 
 
 def _revoked(leases: Leases, rows: Ints) -> Leases:
     phase = leases.phase.copy()
-    phase[rows] = LeasePhase.REVOKING
+    phase[rows] = _REVOKING
     return leases.with_columns(phase=phase)
 
 
@@ -75,24 +89,24 @@ def _revocations(
     numbers = (leases.renewals[rows] + 1).tolist()
     return [
         _event(now, "revoked", row, snapshot, why=plan.reasons[plan.reason[row]], number=number)
-        for row, number in zip(job[rows].tolist(), numbers, strict=True)
+        for row, number in zip(job.tolist(), numbers, strict=True)
     ]
 
 
 def _granted(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Leases:
     jobs, count = snapshot.jobs, len(rows)
-    number = np.full(len(jobs), -1, dtype=np.int64)
+    number = np.zeros(len(jobs.key), dtype=np.int64) - 1
     number[rows] = np.arange(count)
-    zeros = np.zeros(count)
+    zeros, ints = np.zeros(count), np.zeros(count, dtype=np.int64)
     return Leases(
         key=jobs.key[rows],
-        phase=np.full(count, LeasePhase.GRANTED, dtype=np.int8),
+        phase=np.zeros(count, dtype=np.int8) + np.int8(_GRANTED),
         restarts=jobs.restarts[rows],
         gpus=jobs.gpus[rows],
-        granted=np.full(count, now),
+        granted=zeros + now,
         start=zeros,
-        end=np.full(count, terms.end_for(now)),
-        renewals=np.zeros(count, dtype=np.int64),
+        end=zeros + terms.end_for(now),
+        renewals=ints,
         asked=zeros,
         opened=zeros,
         adopted=np.zeros(count, dtype=bool),
@@ -106,25 +120,54 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
     outcomes = [o for o in outcomes if o.action.verb in _OF_LEASES and not o.action.whole_record]
     if not outcomes:
         return leases
-    opened, asked = leases.opened.copy(), leases.asked.copy()
-    phase, end = leases.phase.copy(), leases.end.copy()
-    keep = np.ones(len(leases), dtype=bool)
+    opened: list[int] = []
+    asked: list[int] = []
+    stays: list[int] = []
+    dropped: list[int] = []
     at = find(leases.key, np.array([o.action.key for o in outcomes], dtype=np.int64))
     for outcome, row in zip(outcomes, at.tolist(), strict=True):
+        verb, refused = outcome.action.verb, outcome.result is _REFUSED and not outcome.later
         if row < 0:
             continue
-        if outcome.action.verb is Verb.ASK and outcome.result is Result.DONE:
-            asked[row] = now
-        refused = outcome.result is Result.REFUSED and not outcome.later
-        if outcome.action.verb in (Verb.ASK, Verb.REQUEUE) and refused:
-            # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
-            phase[row], end[row], asked[row] = LeasePhase.RUNNING, terms.end_for(now), 0.0
-        if outcome.action.verb is Verb.OPEN and not outcome.later:
+        if verb is _OPEN and refused:
+            dropped.append(row)
+        elif verb is _OPEN and not outcome.later:
             # An unknown end counts as opened: the job may start, so its GPUs stay promised.
-            opened[row] = now
-            keep[row] = not refused
-    settled = leases.with_columns(opened=opened, asked=asked, phase=phase, end=end)
-    return settled if keep.all() else settled.take(keep)
+            opened.append(row)
+        elif verb is _ASK and outcome.result is _DONE:
+            asked.append(row)
+        elif refused:
+            # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
+            stays.append(row)
+    return _settled(leases, opened, asked, stays, dropped, terms.end_for(now), now)
+
+
+def _settled(
+    leases: Leases,
+    opened: list[int],
+    asked: list[int],
+    stays: list[int],
+    dropped: list[int],
+    end_anew: float,
+    now: float,
+) -> Leases:
+    """These gates opened, these jobs asked, these leases running again, these gone."""
+    changed: dict[str, NDArray[Any]] = {}
+    if opened:
+        changed["opened"] = leases.opened.copy()
+        changed["opened"][opened] = now
+    if asked or stays:
+        changed["asked"] = leases.asked.copy()
+        changed["asked"][asked], changed["asked"][stays] = now, 0.0
+    if stays:
+        changed["phase"], changed["end"] = leases.phase.copy(), leases.end.copy()
+        changed["phase"][stays], changed["end"][stays] = _LEASED, end_anew
+    settled = leases.with_columns(**changed) if changed else leases
+    if not dropped:
+        return settled
+    keep = np.ones(len(leases.key), dtype=bool)
+    keep[dropped] = False
+    return settled.take(keep)
 
 
 def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object) -> Event:

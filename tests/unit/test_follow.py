@@ -90,7 +90,7 @@ CASES: dict[str, tuple[LeaseSpec, list[JobSpec], LeasePhase | None, str, str]] =
 def test_a_lease_follows(
     before: LeaseSpec, jobs: list[JobSpec], phase: LeasePhase | None, kind: str, why: str
 ) -> None:
-    after, events = follow(leases(before), seen(*jobs), TERMS)
+    after, events, _ = follow(leases(before), seen(*jobs), TERMS)
     assert after.phase.tolist() == ([] if phase is None else [phase])
     assert [event.kind for event in events] == ([kind] if kind else [])
     assert all(why in event.detail["why"] for event in events)
@@ -98,20 +98,20 @@ def test_a_lease_follows(
 
 def test_a_lease_that_starts_ends_with_the_others() -> None:
     """Aligned leases end at multiples of the term, counted from the start that Slurm reports."""
-    after, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), TERMS)
+    after, _, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), TERMS)
     assert (after.start.tolist(), after.end.tolist()) == ([4992.0], [5400.0])
 
 
 def test_a_rolling_lease_lasts_a_term_from_its_start() -> None:
     terms = LeaseTerms(term=900.0, aligned=False)
-    after, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), terms)
+    after, _, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), terms)
     assert after.end.tolist() == [4992.0 + 900.0]
 
 
 def test_a_lease_keeps_the_common_end_that_it_was_granted_for() -> None:
     """However long its GPUs took to come free: past the end it would keep whole gangs waiting."""
     boundary = 5400.0
-    after, _ = follow(
+    after, _, _ = follow(
         leases(promised(granted=boundary - 600)), seen(run(start=boundary - 5), time=5396.0), TERMS
     )
     assert after.end.tolist() == [boundary]
@@ -119,7 +119,7 @@ def test_a_lease_keeps_the_common_end_that_it_was_granted_for() -> None:
 
 def test_a_lease_that_starts_after_its_common_end_gets_the_next_one() -> None:
     boundary = 5400.0
-    after, _ = follow(
+    after, _, _ = follow(
         leases(promised(granted=boundary - 600)), seen(run(start=boundary + 2), time=5404.0), TERMS
     )
     assert after.end.tolist() == [boundary + 900.0]
@@ -134,7 +134,7 @@ def test_nothing_is_granted_shortly_before_a_common_end(seconds_before_the_end: 
 
 
 def test_a_job_that_runs_without_a_lease_is_adopted() -> None:
-    after, events = follow(Leases.none(), seen(run(start=4995.0)), TERMS)
+    after, events, _ = follow(Leases.none(), seen(run(start=4995.0)), TERMS)
     assert after.adopted.tolist() == [True]
     assert after.phase.tolist() == [LeasePhase.RUNNING]
     assert (after.granted.tolist(), after.end.tolist()) == ([4995.0], [5400.0])
@@ -142,7 +142,7 @@ def test_a_job_that_runs_without_a_lease_is_adopted() -> None:
 
 
 def test_a_job_that_ran_long_before_us_has_a_whole_lease_from_now_on() -> None:
-    after, _ = follow(Leases.none(), seen(run(start=1000.0)), TERMS)
+    after, _, _ = follow(Leases.none(), seen(run(start=1000.0)), TERMS)
     assert (after.start.tolist(), after.granted.tolist()) == ([1000.0], [NOW])
     assert after.end.tolist() == [5400.0]
 
@@ -150,31 +150,31 @@ def test_a_job_that_ran_long_before_us_has_a_whole_lease_from_now_on() -> None:
 @pytest.mark.parametrize("state", [WAITING, ENDING, DONE])
 def test_a_job_that_does_not_run_is_not_adopted(state: JobState) -> None:
     shown = run(ENDING) if state == ENDING else job(1, gpus=4, state=state)
-    after, events = follow(Leases.none(), seen(shown), TERMS)
+    after, events, _ = follow(Leases.none(), seen(shown), TERMS)
     assert (len(after), events) == (0, ())
 
 
 def test_a_suspended_job_is_adopted_because_it_keeps_its_gpus() -> None:
-    after, _ = follow(Leases.none(), seen(run(SUSPENDED)), TERMS)
+    after, _, _ = follow(Leases.none(), seen(run(SUSPENDED)), TERMS)
     assert after.adopted.tolist() == [True]
 
 
 def test_where_a_job_runs_is_what_slurm_says_and_not_what_was_promised() -> None:
     started = job(1, gpus=4, state=RUNNING, start=4990.0, on={"n2": 4})
-    after, _ = follow(leases(promised(opened=NOW - 5)), seen(started), TERMS)
+    after, _, _ = follow(leases(promised(opened=NOW - 5)), seen(started), TERMS)
     assert after.places.node.tolist() == [1]
 
 
 def test_a_promise_keeps_its_nodes_when_the_snapshot_numbers_them_anew() -> None:
     before = leases(promised())
     shown = snapshot(time=NOW, nodes={"n0": 8, "n1": 8}, jobs=[wait()])
-    after, _ = follow(before, shown, TERMS)
+    after, _, _ = follow(before, shown, TERMS)
     assert after.node_names == ("n0", "n1")
     assert after.places.node.tolist() == [1]
 
 
 def test_a_promise_on_a_node_that_is_gone_has_no_places_left() -> None:
-    after, _ = follow(leases(promised()), snapshot(time=NOW, nodes={"n9": 8}, jobs=[wait()]), TERMS)
+    after, _, _ = follow(leases(promised()), snapshot(time=NOW, nodes={"n9": 8}, jobs=[wait()]), TERMS)
     assert after.places.node.tolist() == []
 
 
@@ -186,7 +186,7 @@ def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:
         job(5, gpus=2, state=RUNNING, on={"n1": 2}, start=4000.0),
         job(9, gpus=3, state=RUNNING, on={"n2": 3}, start=4990.0),
     ]
-    after, _ = follow(before, seen(*jobs), TERMS)
+    after, _, _ = follow(before, seen(*jobs), TERMS)
     assert [key >> 23 for key in after.key.tolist()] == [1, 5, 9]
     assert list(zip(after.places.row.tolist(), after.places.gpus.tolist(), strict=True)) == [
         (0, 1),
@@ -197,8 +197,8 @@ def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:
 
 def test_following_twice_is_following_once() -> None:
     shown = seen(run(start=4995.0), job(2, gpus=2, state=RUNNING, on={"n2": 2}, start=4000.0))
-    once, _ = follow(leases(promised(opened=NOW - 5)), shown, TERMS)
-    twice, events = follow(once, shown, TERMS)
+    once, _, _ = follow(leases(promised(opened=NOW - 5)), shown, TERMS)
+    twice, events, _ = follow(once, shown, TERMS)
     assert events == ()
     assert all(
         (getattr(once, n) == getattr(twice, n)).all() for n in ("key", "phase", "start", "end", "granted")
@@ -206,13 +206,13 @@ def test_following_twice_is_following_once() -> None:
 
 
 def test_without_any_job_all_leases_are_over() -> None:
-    after, events = follow(leases(promised(), lease(2, {"n1": 1})), seen(), TERMS)
+    after, events, _ = follow(leases(promised(), lease(2, {"n1": 1})), seen(), TERMS)
     assert len(after) == 0
     assert [event.kind for event in events] == ["returned", "returned"]
 
 
 def test_a_returned_lease_says_how_long_it_was_held_and_which_it_was() -> None:
-    _, (event,) = follow(leases(running(renewals=2)), seen(job(1, state=DONE)), TERMS)
+    _, (event,), _ = follow(leases(running(renewals=2)), seen(job(1, state=DONE)), TERMS)
     assert event.detail == {"why": "its job ended", "number": 3, "held_seconds": 500.0}
 
 
@@ -221,6 +221,6 @@ def test_a_promise_on_a_node_that_takes_no_work_is_given_back_unless_the_gate_is
     opened: float, kept: int
 ) -> None:
     out = snapshot(time=NOW, nodes={"n1": node(8, usable=False), "n2": 8}, jobs=[wait()])
-    after, events = follow(leases(promised(opened=opened)), out, TERMS)
+    after, events, _ = follow(leases(promised(opened=opened)), out, TERMS)
     assert len(after) == kept
     assert [(e.kind, e.detail["opened"]) for e in events] == ([] if kept else [("takenback", False)])

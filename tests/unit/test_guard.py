@@ -10,7 +10,7 @@ import pytest
 from slurm_fair.model import Action, JobState, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import Limits, hold_back
-from slurm_fair.reconcile.guard import oddity
+from slurm_fair.reconcile.guard import living, oddity
 from tests.builders import job, snapshot
 
 
@@ -34,21 +34,21 @@ SIGHTS = {
 @pytest.mark.parametrize(("before", "now", "said"), SIGHTS.values(), ids=SIGHTS)
 def test_an_odd_sight_is_confirmed_first(before: int, now: int, said: str) -> None:
     shown = snapshot(nodes={"n1": 8}, jobs=[job(base) for base in range(1, now + 1)])
-    odd = oddity(shown, before, Limits(shrink_alarm=0.3))
+    odd = oddity(shown, living(shown), before, Limits(shrink_alarm=0.3))
     assert said in odd
     assert bool(said) == bool(odd)
 
 
 def test_jobs_that_ended_count_as_gone() -> None:
     shown = snapshot(nodes={"n1": 8}, jobs=[job(base, state=JobState.DONE) for base in range(1, 101)])
-    assert oddity(shown, 100, Limits())
+    assert oddity(shown, living(shown), 100, Limits())
 
 
 def test_a_cluster_without_nodes_is_odd() -> None:
     empty = snapshot(nodes={"n1": 8})
     none = empty.nodes.take(np.zeros(0, dtype=np.int64)).with_columns(names=(), why=())
-    assert oddity(empty, 0, Limits()) == ""
-    assert "no node" in oddity(replace(empty, nodes=none), 0, Limits())
+    assert oddity(empty, 0, 0, Limits()) == ""
+    assert "no node" in oddity(replace(empty, nodes=none), 0, 0, Limits())
 
 
 @pytest.mark.parametrize(
