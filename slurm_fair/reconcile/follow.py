@@ -7,10 +7,8 @@ import numpy as np
 from slurm_fair.model import Blocked, Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot
 from slurm_fair.model.columns import Bools, Ints, find
 
-_WAITING, _RUNNING, _ENDING, _SUSPENDED = (
-    int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED)
-)
-_GRANTED = int(LeasePhase.GRANTED)
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(int, JobState)
+_GRANTED, _REVOKING = int(LeasePhase.GRANTED), int(LeasePhase.REVOKING)
 _FREE_TO_START = int(Blocked.NOT_BLOCKED)
 
 
@@ -172,11 +170,11 @@ def _tenant(row: int, snapshot: Snapshot) -> str:
 
 
 def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
-    revoked = leases.phase[at] == LeasePhase.REVOKING
+    revoked = leases.phase[at] == _REVOKING
     why = "its job ended"
-    if row >= 0 and snapshot.jobs.state[row] == JobState.WAITING:
+    if row >= 0 and snapshot.jobs.state[row] == _WAITING:
         why = "revoked" if revoked else "requeued by somebody else, or its node failed"
-        if leases.phase[at] == LeasePhase.GRANTED:
+        if leases.phase[at] == _GRANTED:
             why = "held, or blocked otherwise, before it started"
     detail = {
         "why": why,
@@ -191,7 +189,7 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
 def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> float:
     """How long its run held GPUs; one that ended before this look held them until it ended."""
     start, until = float(leases.start[at]), snapshot.time
-    if row >= 0 and snapshot.jobs.state[row] == JobState.DONE:
+    if row >= 0 and snapshot.jobs.state[row] == _DONE:
         start, end = start or float(snapshot.jobs.start[row]), float(snapshot.jobs.end[row])
         until = end if end > start else until
     return max(until - start, 0.0) if start else 0.0

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from slurm_fair.model import Action, JobState, Snapshot, Verb
 
+_DONE = int(JobState.DONE)
 _FEW_JOBS = 20  # below this a queue may empty at once without being odd
 
 
@@ -22,7 +25,7 @@ class Limits:
 
 def oddity(snapshot: Snapshot, last_jobs: int, limits: Limits) -> str:
     """Why this look must be confirmed by another before anything is done; empty when it is plain."""
-    alive = int((snapshot.jobs.state != JobState.DONE).sum())
+    alive = int(np.count_nonzero(snapshot.jobs.state != _DONE))
     if last_jobs >= _FEW_JOBS and alive < last_jobs * (1 - limits.shrink_alarm):
         return f"the queue shrank from {last_jobs} to {alive} jobs between two looks: looking again first"
     if not len(snapshot.nodes):
