@@ -32,7 +32,7 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
@@ -42,7 +42,7 @@ from slurm_fair.reconcile.guard import living, oddity
 
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
-_DONE = int(JobState.DONE)
+_DONE, _REVOKING = int(JobState.DONE), int(LeasePhase.REVOKING)
 _WITH_USER = ("submitted", "finished")  # events that name the user
 
 
@@ -130,8 +130,8 @@ def tick(
 def owed_answers(standing: Standing) -> dict[int, float]:
     """Jobs asked to checkpoint that have not answered, and when they were asked."""
     leases = standing.leases
-    asked = (leases.phase == LeasePhase.REVOKING) & (leases.asked > 0)
-    if not asked.any():
+    asked = (leases.phase == _REVOKING) & (leases.asked > 0)
+    if not any_of(asked):
         return {}
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 

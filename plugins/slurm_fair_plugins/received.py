@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.once import once
 from slurm_fair.policy.view import View
 from slurm_fair.solve import Table
 
@@ -25,23 +25,23 @@ class Crowd:
     rows: Ints
     kept: Mapping[str, Any] = field(default_factory=dict)  # what the policy itself remembers
 
-    @cached_property
+    @once
     def kinds(self) -> Ints:
         """GPU types that have GPUs; columns of all tables here."""
         return np.flatnonzero(self._gpus > 0)
 
-    @cached_property
+    @once
     def capacity(self) -> Floats:
         """GPUs of each of them."""
         gpus: Floats = self._gpus[self.kinds]
         return gpus
 
-    @cached_property
+    @once
     def gang(self) -> Floats:
         """GPUs of each job."""
         return self.view.snapshot.jobs.gpus[self.rows].astype(np.float64)
 
-    @cached_property
+    @once
     def rate(self) -> Table:
         """Speed of each job on each type, 0 where its user does not want it or its gang has no room."""
         wants = self.view.snapshot.jobs.gpu_type[self.rows]
@@ -51,7 +51,7 @@ class Crowd:
         rate = 1.0 if said is None else said.rate[self.rows[:, None], self.kinds]
         return np.where(may & fits, rate, 0.0)
 
-    @cached_property
+    @once
     def left(self) -> Floats:
         """Seconds still to do on the reference type; where nobody knows, as much as the median of the others."""
         left = self.view.told.left_seconds[self.rows]
@@ -59,7 +59,7 @@ class Crowd:
         median = float(np.median(left[known])) if known.any() else UNKNOWN_SECONDS
         return np.maximum(np.where(known, left, median), _LEAST_SECONDS)
 
-    @cached_property
+    @once
     def age(self) -> Floats:
         """Seconds since each was submitted."""
         return np.maximum(self.view.now - self.view.first_submit[self.rows], 0.0)
@@ -79,7 +79,7 @@ class Crowd:
         at = find(np.array(self.kept["key"], dtype=np.int64), self.view.snapshot.jobs.key[self.rows])
         return _taken(np.array(self.kept[name], dtype=np.float64), at, default)
 
-    @cached_property
+    @once
     def _gpus(self) -> Floats:
         nodes = self.view.snapshot.nodes
         types = len(self.view.snapshot.gpu_types)
@@ -172,7 +172,7 @@ class Received:
             "on": self._lies_on().tolist(),
         }
 
-    @cached_property
+    @once
     def priority(self) -> Table:
         """Share over time received, which begins at half a round; 0 without a share."""
         half = self._crowd.view.terms.term / 2.0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+from inspect import get_annotations
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,116 +13,118 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
+Texts: TypeAlias = NDArray[np.object_]
 
-
-class _Fields(NamedTuple):
-    """Of one kind of table: its columns, its other fields, and how to read either at once."""
-
-    columns: tuple[str, ...]
-    others: tuple[str, ...]
-    of_columns: Callable[[Columns], tuple[NDArray[Any], ...]]
-    of_all: Callable[[Columns], tuple[Any, ...]]
-    first: Callable[[Columns], NDArray[Any]]
-
-
-# Looked up at every copy, so worked out only once for each kind of table.
-_FIELDS: dict[type, _Fields] = {}
+# How a field is annotated that is a column; every other field is one value for the whole table.
+_KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
 _new, _set = object.__new__, object.__setattr__
 
 
-def _unchecked() -> None:
-    """Tables without a rule of their own."""
-
-
 class Columns:
-    """A frozen dataclass whose array fields all have one entry per row."""
+    """A frozen dataclass whose array fields all have one entry per row.
+
+    Copies are made at every look, and so without the constructor, whose checks are about what comes from outside;
+    which fields are columns is known of each kind of table.
+    """
 
     __slots__ = ()
 
+    if TYPE_CHECKING:  # of each kind of table, and no fields of it
+        _columns: ClassVar[tuple[str, ...]]
+        _others: ClassVar[tuple[str, ...]]
+        _names: ClassVar[tuple[str, ...]]  # both
+        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
+        _first: ClassVar[attrgetter[NDArray[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        kinds = {
+            name: str(kind) for base in reversed(cls.__mro__) for name, kind in get_annotations(base).items()
+        }
+        cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
+        cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
+        cls._names = cls._columns + cls._others
+        cls._values = attrgetter(
+            *cls._names, cls._names[0]
+        )  # one more: of a single name it would be no tuple
+        cls._first = attrgetter(cls._names[0])
+
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        fields = _fields(self)
-        return dict(zip(fields.columns, fields.of_columns(self), strict=True))
+        return dict(zip(self._columns, self._values(self), strict=False))
 
     def __len__(self) -> int:
-        return len(_fields(self).first(self))
+        return len(self._first(self))
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, by index or mask; fields that are no arrays stay as they are."""
-        fields = _fields(self)
-        if rows.dtype == np.bool_:
+        return self._picked(rows)
+
+    def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
+        """The rows asked for, and new values of other fields."""
+        if rows.dtype.kind == "b":
             rows = rows.nonzero()[0]
-        picked = {
-            name: column.take(rows, axis=0)
-            for name, column in zip(fields.columns, fields.of_columns(self), strict=True)
-        }
-        return self._made(picked | {name: getattr(self, name) for name in fields.others})
+        values = self._values(self)
+        table = _new(type(self))
+        for name, column in zip(self._columns, values, strict=False):
+            _set(table, name, column.take(rows, axis=0))
+        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+            _set(table, name, value)
+        for name, value in others.items():
+            _set(table, name, value)
+        return table
 
     def with_columns(self, **columns: Any) -> Self:
-        """The same rows with some columns replaced."""
-        fields = _fields(self)
-        names = fields.columns + fields.others
-        changed = self._made(dict(zip(names, fields.of_all(self), strict=True)) | columns)
-        getattr(changed, "__post_init__", _unchecked)()
-        return changed
+        """The same rows with some columns, or other fields, replaced."""
+        table = _new(type(self))
+        for name, value in zip(self._names, self._values(self), strict=False):
+            _set(table, name, value)
+        rows, longer = len(self), False
+        for name, value in columns.items():
+            _set(table, name, value)
+            longer |= name in self._columns and len(value) != rows
+        if longer:
+            check_lengths(table)
+        return table
 
     def joined(self, other: Self) -> Self:
         """These rows and then those of another table; fields that are no arrays stay as they are."""
-        fields = _fields(self)
-        pairs = zip(fields.columns, fields.of_columns(self), fields.of_columns(other), strict=True)
-        both = {name: np.concatenate((first, second)) for name, first, second in pairs}
-        return self._made(both | {name: getattr(self, name) for name in fields.others})
-
-    def _made(self, values: dict[str, Any]) -> Self:
-        """A table of the same kind without its constructor: the checks there are about what comes from outside."""
+        if not len(other):
+            return self
+        values, behind = self._values(self), other._values(other)
         table = _new(type(self))
-        for name, value in values.items():
+        for name, first, second in zip(self._columns, values, behind, strict=False):
+            _set(table, name, np.concatenate((first, second)))
+        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
             _set(table, name, value)
         return table
 
 
-def _fields(table: Columns) -> _Fields:
-    kind = type(table)
-    known = _FIELDS.get(kind)
-    if known is None:
-        names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
-        columns = tuple(name for name in names if isinstance(getattr(table, name), np.ndarray))
-        others = tuple(name for name in names if name not in columns)
-        known = _FIELDS[kind] = _Fields(
-            columns, others, _reader(columns), _reader(columns + others), attrgetter(columns[0])
-        )
-    return known
-
-
-def _reader(names: tuple[str, ...]) -> Callable[[Columns], tuple[Any, ...]]:
-    """Reads several fields at once, always as a tuple."""
-    return attrgetter(*names) if len(names) > 1 else lambda table: (getattr(table, names[0]),)
-
-
 def check_lengths(table: Columns) -> None:
     """Refuse a table whose columns differ in length: every later join would be silently wrong."""
-    if len(set(map(len, _fields(table).of_columns(table)))) > 1:
-        lengths = {name: len(column) for name, column in table._arrays().items()}
+    columns = table._values(table)[: len(table._columns)]
+    if len(set(map(len, columns))) > 1:
+        lengths = dict(zip(table._columns, map(len, columns), strict=True))
         raise ValueError(f"{type(table).__name__}: columns differ in length: {lengths}")
 
 
 def find(sorted_keys: Ints, wanted: Ints) -> Ints:
-    """Row of each wanted key in a sorted key column, -1 where it is absent."""
-    if len(sorted_keys) == 0:
+    """Row of each wanted key in a column of sorted keys, each of which is there once; -1 where it is absent."""
+    if wanted is sorted_keys:
+        return np.arange(len(wanted))
+    if not len(sorted_keys):
         return np.full(len(wanted), -1, dtype=np.int64)
     at = sorted_keys.searchsorted(wanted)
-    np.minimum(at, len(sorted_keys) - 1, out=at)
-    at[sorted_keys[at] != wanted] = -1
+    at[sorted_keys.take(at, mode="clip") != wanted] = -1
     return at
 
 
 def any_of(flags: Bools) -> bool:
-    """Whether one is set; counting is the quickest way to know."""
-    return bool(np.count_nonzero(flags))
+    """Whether one is set; looking for the first is the quickest way to know."""
+    return flags.size > 0 and flags.item(flags.argmax())
 
 
 def all_of(flags: Bools) -> bool:
     """Whether each is set."""
-    return int(np.count_nonzero(flags)) == len(flags)
+    return flags.size == 0 or flags.item(flags.argmin())
 
 
 def begins_with(column: Ints, first: Ints) -> bool:

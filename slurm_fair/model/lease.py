@@ -85,8 +85,7 @@ class Leases(Columns):
         kept = rows.nonzero()[0] if rows.dtype == np.bool_ else rows
         new_row = np.full(len(self), -1, dtype=np.int64)
         new_row[kept] = np.arange(len(kept))
-        taken = super(Leases, self).take(kept)
-        return taken.with_columns(places=self.places.renumber(new_row))
+        return self._picked(kept, places=self.places.renumber(new_row))
 
     @classmethod
     def none(cls) -> Self:

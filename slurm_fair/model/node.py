@@ -8,11 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Bools, Columns, Ints, check_lengths
+from slurm_fair.model.once import once
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeTable(Columns):
-    """One row per node of a managed partition, in Slurm's order."""
+    """One row per node of a managed partition, in Slurm's order.
+
+    Nodes seldom change between two looks, so what follows from them is kept with them: no slots.
+    """
 
     names: tuple[str, ...]
     gpus: Ints  # configured
@@ -28,16 +32,22 @@ class NodeTable(Columns):
     def __post_init__(self) -> None:
         check_lengths(self)
 
-    @property
+    @once
     def capacity(self) -> Ints:
         """GPUs that managed jobs can have on each node now."""
         free: Ints = np.maximum(self.gpus - self.gpus_others, 0) * self.usable
+        free.setflags(write=False)
         return free
 
+    @once
+    def total_gpus(self) -> int:
+        """GPUs that managed jobs can have now."""
+        return int(self.capacity.sum())
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class PartitionTable:
-    """The partitions that jobs of the snapshot name."""
+    """The partitions that jobs of the snapshot name; as with nodes, what follows from them is kept with them."""
 
     names: tuple[str, ...]
     up: Bools

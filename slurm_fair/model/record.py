@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import Any, Self, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
 from slurm_fair.model.lease import Leases, LeaseTerms
+from slurm_fair.model.once import once
 from slurm_fair.model.plan import Plan
 from slurm_fair.model.snapshot import Snapshot
 
@@ -36,7 +36,7 @@ class Events(Sequence[Event]):
     def __add__(self, more: Events) -> Events:
         return Events(*self._parts, *more._parts)
 
-    @cached_property
+    @once
     def _all(self) -> tuple[Event, ...]:
         return tuple(chain.from_iterable(part() if callable(part) else part for part in self._parts))
 

@@ -48,7 +48,7 @@ class Snapshot:
     @property
     def total_gpus(self) -> int:
         """M of the metrics: GPUs that managed jobs can have now."""
-        return int(self.nodes.capacity.sum())
+        return self.nodes.total_gpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from slurm_fair.model.columns import Columns, Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TenantTable(Columns):
-    """One row per account that has a job in the snapshot or a share in Slurm, sorted by name."""
+    """One row per account that has a job in the snapshot or a share in Slurm, sorted by name.
+
+    Seldom another one than at the last look, so what follows from it may be kept with it: no slots.
+    """
 
     names: tuple[str, ...]
     weight: Floats

@@ -6,13 +6,13 @@ it is evicted only when its GPUs are taken, so nobody stops for nothing.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.once import once
 from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer
 from slurm_fair.policy.room import Amounts, Loss, Room
@@ -44,7 +44,7 @@ class Contest:
         self.evicted: list[int] = []
         self.free = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
 
-    @cached_property
+    @once
     def _rooms(self) -> list[Room]:
         """Made before the first GPUs change hands; in many rounds none do."""
         rooms = [self.free]
@@ -64,7 +64,7 @@ class Contest:
         gpus, cpus, memory_mb = (have + more for have, more in zip(free, held, strict=True))
         return Room(self._pools, gpus, cpus, memory_mb, loss)
 
-    @cached_property
+    @once
     def likely(self) -> Room:
         """Free ones and those of likely losers."""
         return self._rooms[1 if True in self._loser else 0]
@@ -176,7 +176,7 @@ class _Stakes:
         self._view, self._region = view, pools.region
         self._rows, self._order = rows, order
 
-    @cached_property
+    @once
     def _held(self) -> tuple[Placement, tuple[Ints, Ints, Ints]]:
         """By contested job and usable node, and the GPUs, CPUs and memory there."""
         jobs, rows = self._view.snapshot.jobs, self._rows
@@ -189,18 +189,18 @@ class _Stakes:
         memory_mb = -(-jobs.memory_mb[rows[held.row]] // parts[held.row])
         return held, (held.gpus, cpus, memory_mb)
 
-    @cached_property
+    @once
     def _amounts(self) -> list[Amounts]:
         return list(zip(*(column.tolist() for column in self._held[1]), strict=True))
 
-    @cached_property
+    @once
     def _of_job(self) -> tuple[list[Stake], list[int]]:
         """All stakes in the order of the jobs, and where those of each job begin."""
         held = self._held[0]
         stakes = list(zip(held.node.tolist(), self._amounts, strict=True))
         return stakes, _first(held.row, len(self._rows))
 
-    @cached_property
+    @once
     def _on_node(self) -> tuple[list[Stake], list[int]]:
         """All stakes in the order of the nodes, and where those of each node begin."""
         held, amounts = self._held[0], self._amounts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from slurm_fair.model import (
     Told,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.model.once import once
 
 NO_LEASE = -1
 
@@ -45,17 +45,17 @@ class View:
     deadline: float = float("inf")
     memory: Mapping[str, Any] = field(default_factory=dict)
 
-    @cached_property
+    @once
     def lease_row(self) -> Ints:
         """Row of each job's lease, -1 without one."""
         return find(self.leases.key, self.snapshot.jobs.key)
 
-    @cached_property
+    @once
     def account_row(self) -> Ints:
         """Row of each job in the ledger's jobs, -1 when the ledger has not met it."""
         return find(self.ledger.jobs.key, self.snapshot.jobs.key)
 
-    @cached_property
+    @once
     def tenant_account(self) -> Ints:
         """Row of each of the snapshot's tenants in the ledger's tenants, -1 when it has not met it."""
         seen, met = self.snapshot.tenants.names, self.ledger.tenants.names
@@ -64,19 +64,19 @@ class View:
         known = {name: row for row, name in enumerate(met)}
         return np.array([known.get(name, -1) for name in seen], dtype=np.int64)
 
-    @cached_property
+    @once
     def tenant_row(self) -> Ints:
         """Row of each job's tenant in the ledger's tenants."""
         rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
         return rows
 
-    @cached_property
+    @once
     def leased(self) -> Bools:
         """Jobs that have a lease."""
         leased: Bools = self.lease_row >= 0
         return leased
 
-    @cached_property
+    @once
     def told(self) -> Told:
         """What is known of the work; where nobody said how long a job runs, its time limit stands for that."""
         snapshot = self.snapshot
@@ -88,36 +88,36 @@ class View:
         left = np.where(np.isnan(told.left_seconds), np.maximum(declared - done, 1.0), told.left_seconds)
         return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
 
-    @cached_property
+    @once
     def ran_seconds(self) -> Floats:
         """How long each job has run in all, as the ledger has it."""
         return self._of_account(self.ledger.jobs.ran)
 
-    @cached_property
+    @once
     def waited_seconds(self) -> Floats:
         """How long each job has waited in all, as the ledger has it."""
         return self._of_account(self.ledger.jobs.waited)
 
-    @cached_property
+    @once
     def had_gpu_seconds(self) -> Floats:
         """What each job has had in all, as the ledger has it."""
         return self._of_account(self.ledger.jobs.had)
 
-    @cached_property
+    @once
     def first_submit(self) -> Floats:
         """When each job was first submitted: a requeue does not move it."""
         known = self.account_row >= 0
         submit: Floats = np.where(known, self._of_account(self.ledger.jobs.submit), self.snapshot.jobs.submit)
         return submit
 
-    @cached_property
+    @once
     def waiting(self) -> Bools:
         """Jobs that could be granted a lease now."""
         jobs = self.snapshot.jobs
         waiting: Bools = (jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED) & ~self.leased
         return waiting
 
-    @cached_property
+    @once
     def expired(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
         leases = self.leases
@@ -127,7 +127,7 @@ class View:
         expired: Bools = over[self.lease_row] & self.leased & (self.snapshot.jobs.state == _RUNNING)
         return expired
 
-    @cached_property
+    @once
     def pinned_down(self) -> Bools:
         """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
         if not np.count_nonzero(self.expired):
@@ -136,64 +136,64 @@ class View:
         pinned: Bools = self.expired & ~(jobs.checkpoints & jobs.requeueable)
         return pinned
 
-    @cached_property
+    @once
     def free_gpus(self) -> Ints:
         """GPUs of each node that no lease holds and nobody uses; expired leases still count as held."""
         return np.maximum(self.spare_gpus, 0)
 
-    @cached_property
+    @once
     def spare_gpus(self) -> Ints:
         """As `free_gpus`, but below zero where more was promised than has come free yet."""
         spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes))
         return spare
 
-    @cached_property
+    @once
     def spare_cpus(self) -> Ints:
         """CPUs of each node that nobody has or was promised; may be below zero."""
         nodes = self.snapshot.nodes
         return self._spare(nodes.cpus - nodes.cpus_others, self.snapshot.jobs.cpus)
 
-    @cached_property
+    @once
     def spare_memory_mb(self) -> Ints:
         """Memory of each node that nobody has or was promised; may be below zero."""
         nodes = self.snapshot.nodes
         return self._spare(nodes.memory_mb - nodes.memory_others_mb, self.snapshot.jobs.memory_mb)
 
-    @cached_property
+    @once
     def holdings(self) -> Placement:
         """All that managed jobs have or were promised, by row of `snapshot.jobs`."""
         if self.lease_places is self.snapshot.held:
             return self.lease_places
         return self.lease_places.plus(self._held_by(~self.leased & self.snapshot.jobs.holds_gpus))
 
-    @cached_property
+    @once
     def lease_places(self) -> Placement:
         """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
         return self._held_by(self._running_lease | self.revoking).plus(self._promised_places)
 
-    @cached_property
+    @once
     def renewals(self) -> Ints:
         """How often each job's lease was renewed, 0 without one."""
         return self._of_lease(self.leases.renewals, 0)
 
-    @cached_property
+    @once
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
         granted: Bools = self.lease_phase == _GRANTED
         return granted
 
-    @cached_property
+    @once
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
         revoking: Bools = self.lease_phase == _REVOKING
         return revoking
 
-    @cached_property
+    @once
     def lease_phase(self) -> Ints:
         """Phase of each job's lease, -1 without one."""
         return self._of_lease(self.leases.phase, NO_LEASE)
 
-    @cached_property
+    @once
     def _promised_places(self) -> Placement:
         granted = self.leases.phase == _GRANTED
         if not np.count_nonzero(granted):
@@ -206,7 +206,7 @@ class View:
         placed = Placement(by_lease.row, node, by_lease.gpus).take(node >= 0)
         return placed.renumber(np.where(granted, job_of_lease, -1))
 
-    @cached_property
+    @once
     def _running_lease(self) -> Bools:
         running: Bools = self.lease_phase == _LEASED
         return running
@@ -236,7 +236,7 @@ class View:
         spare: Ints = total - taken.astype(np.int64)
         return spare
 
-    @cached_property
+    @once
     def _parts(self) -> Ints:
         """Over how many nodes each of the holdings' jobs lies."""
         holders = self.holdings.row

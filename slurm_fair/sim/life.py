@@ -21,6 +21,7 @@ REQUEUE_GATE_SECONDS = 121.0  # the begin time that Slurm itself gives a requeue
 WAITING, RUNNING, ENDING, DONE = (
     int(s) for s in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.DONE)
 )
+_NOT_BLOCKED = int(Blocked.NOT_BLOCKED)
 Sites = list[tuple[int, int]]
 
 
@@ -139,7 +140,7 @@ class Life:
     def _start_plain(self, now: float) -> None:
         jobs = self.jobs
         for job in sorted(self.plain, key=lambda job: (jobs.submit[job], job)):
-            if jobs.blocked[job] != Blocked.NOT_BLOCKED or self._too_late(job, now):
+            if jobs.blocked[job] != _NOT_BLOCKED or self._too_late(job, now):
                 continue
             sites = self.floor.anywhere(
                 int(jobs.gpus[job]),
@@ -155,7 +156,7 @@ class Life:
         """Start an opened job if its nodes have room, else let it wait for them."""
         jobs = self.jobs
         sites = None
-        if jobs.blocked[job] == Blocked.NOT_BLOCKED:
+        if jobs.blocked[job] == _NOT_BLOCKED:
             if self._too_late(job, now):
                 return
             sites = self.floor.sites(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
-
-Texts: TypeAlias = NDArray[np.object_]
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, Texts, check_lengths
 
 REQUIRED = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
 OPTIONAL = (
@@ -64,9 +62,18 @@ class Trace(Columns):
 
     def __post_init__(self) -> None:
         check_lengths(self)
+        self._check_further()
+
+    def _check_further(self) -> None:
         wrong = [name for name, column in self.further.items() if len(column) != len(self)]
         if wrong:
             raise ValueError(f"Trace: further columns differ in length: {', '.join(wrong)}")
+
+    def with_columns(self, **columns: Any) -> Self:
+        """The same rows with some columns, or other fields, replaced."""
+        changed = super(Trace, self).with_columns(**columns)
+        changed._check_further()
+        return changed
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, further columns too."""
