@@ -148,9 +148,9 @@ def _tenants_note(case: Case) -> str:
 def _tenants(case: Case, result: Result) -> str:
     outcomes = result.outcomes
     first, last = _first(result), max(_last(result), _first(result) + 1.0)
-    weight = np.array([case.scenario.weights.get(name, 1.0) for name in outcomes.tenants])
+    weight, weight_sum = case.scenario.weights_of(outcomes.tenants), case.scenario.weight_sum
     edges = np.linspace(first, last, _POINTS + 1)
-    windows = exact_windows(outcomes, result.runs, weight, result.capacity, edges)
+    windows = exact_windows(outcomes, result.runs, weight, result.capacity, edges, weight_sum)
     x, unit = plot.over_time(last - first)
     curves = _Curves(_named(case, outcomes.tenants), first, unit, x, result.policy)
     whole = curves.chart("since the beginning", windows.edges[1:], _rhos(windows, sums=True))

@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.lives import JobLives, JobRuns, at, join
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
+from slurm_fair.ledger.shares import Changes, Claims, Cluster, integrate, integrate_over_changes, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, begins_with
 
@@ -34,14 +34,22 @@ class _Shared:
 
 
 def charge(
-    ledger: Ledger, lives: JobLives, runs: JobRuns, until: float, settings: LedgerSettings
+    ledger: Ledger,
+    lives: JobLives,
+    runs: JobRuns,
+    until: float,
+    settings: LedgerSettings,
+    changes: Changes = (),
 ) -> tuple[Ledger, Totals]:
-    """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before."""
+    """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before.
+
+    `changes` are those of the size since then, as far as their instants are known.
+    """
     whole, (runs, closed) = runs, runs.less_already_charged(lives.key, ledger.closed)
     before, active = _before(ledger.jobs, lives.account)
     used = gpu_seconds(runs, ledger.began)
     had = totals(runs.life, used - runs.charged, len(lives))
-    owed = _owed(ledger, lives, active, until, settings)
+    owed = _owed(ledger, lives, active, until, settings, changes)
     result = _totals(before, lives, runs if runs is whole else _all_theirs(lives, runs), used, owed.lives)
     tenants = _tenants_after(ledger.tenants, lives, had, owed, ledger.began)
     jobs = _accounts_after(lives, runs, used, result)
@@ -89,7 +97,14 @@ def gpu_seconds(runs: JobRuns, began: float) -> Floats:
     return seconds * runs.gpus
 
 
-def _owed(ledger: Ledger, lives: JobLives, known: Bools, until: float, settings: LedgerSettings) -> _Shared:
+def _owed(
+    ledger: Ledger,
+    lives: JobLives,
+    known: Bools,
+    until: float,
+    settings: LedgerSettings,
+    changes: Changes,
+) -> _Shared:
     """`known` are the lives that were active as last seen."""
     since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))
     claims, submit = Claims(lives.tenant, lives.gpus, lives.weight, since, lives.active_to), lives.submit
@@ -98,8 +113,11 @@ def _owed(ledger: Ledger, lives: JobLives, known: Bools, until: float, settings:
     if some:
         rows = real.nonzero()[0]
         claims, submit, known = claims.take(rows), submit[rows], known[rows]
-    cluster = Cluster(ledger.total_gpus, ledger.tenants.weight, ledger.tenants.last_job)
-    window = integrate(claims, cluster, ledger.time, until, settings)
+    cluster = Cluster(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)
+    if changes:
+        window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
+    else:
+        window = integrate(claims, cluster, ledger.time, until, settings)
     owed, quota, demand = window.claims, window.quota, window.demand
     late = np.where(known, claims.until, claims.since) < ledger.time
     if any_of(late):
@@ -132,8 +150,9 @@ def _late(
     news = claims.take(np.flatnonzero(late))
     from_time = np.where(known[late], news.until, news.since)
     earliest = max(ledger.began, ledger.time - settings.late_seconds, float(from_time.min()))
-    joined = cluster.last_job + settings.tenant_memory_seconds <= ledger.time
-    concerned = np.full(len(cluster.weight), bool(joined[news.tenant].any()))  # it changes everybody's quota
+    joined = cluster.last_job[news.tenant] + settings.tenant_memory_seconds <= ledger.time
+    widened = bool(joined.any()) and not settings.everyone_counts  # it changes everybody's quota
+    concerned = np.full(len(cluster.weight), widened)
     concerned[news.tenant] = True
     rows = np.flatnonzero(concerned[claims.tenant])
     is_known = np.flatnonzero(known[rows])

@@ -22,14 +22,18 @@ def advance(
 ) -> tuple[Ledger, tuple[Event, ...]]:
     """The ledger at the snapshot's instant; a snapshot older than the ledger changes nothing.
 
-    Arrivals, starts and ends count from the instants that Slurm gives. Holds, nodes, weights, gangs and a job's
-    account have no such instants: their changes count from the snapshot that shows them.
+    Arrivals, starts and ends count from the instants that Slurm gives. Holds, weights, gangs and a job's account
+    have no such instants: their changes count from the snapshot that shows them. So does M where the snapshot does
+    not tell when it changed: then what is owed is exact to one interval. What the first look shows was there
+    before it.
     """
     if snapshot.time < ledger.time:
         return ledger, ()
+    if ledger.total_gpus < 0:
+        ledger = replace(ledger, total_gpus=float(snapshot.total_gpus))
     known, tenant_row = with_tenants(ledger, snapshot.tenants.names, snapshot.tenants.weight)
     lives, runs = lives_seen(known, snapshot, tenant_row, settings)
-    charged, result = charge(known, lives, runs, snapshot.time, settings)
+    charged, result = charge(known, lives, runs, snapshot.time, settings, snapshot.resized)
     events = happened(known, snapshot, lives, runs, result)
     weight = charged.tenants.weight.copy()
     weight[tenant_row] = snapshot.tenants.weight

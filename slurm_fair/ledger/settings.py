@@ -12,6 +12,9 @@ class LedgerSettings:
     """How the ledger counts."""
 
     tenant_memory_seconds: float = 30 * DAY  # a tenant without jobs counts in everybody's quota for so long
+    everyone_counts: bool = (
+        False  # every tenant does, from the first look that shows it: who will come is known
+    )
     late_seconds: float = 5.0  # how far behind the last snapshot news may change what siblings were owed
     closed_memory_seconds: float = DAY / 4  # how long a closed run can still be settled with accounting
     water_filled: bool = False  # share among a tenant's jobs: the paper's eq. 13, or max-min

@@ -7,8 +7,9 @@ tenant's share per unit of weight. So one timeline of levels per tenant serves a
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from slurm_fair.ledger import metrics
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, all_of, any_of, check_lengths
 
+# M from each instant on, in order of time.
+Changes: TypeAlias = Sequence[tuple[float, int]]
 Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
 
 
@@ -75,7 +78,7 @@ class _Timeline:
 
 def integrate(claims: Claims, cluster: Cluster, since: float, until: float, settings: LedgerSettings) -> Owed:
     """What each claim and each tenant is owed between two instants."""
-    steps = _presence(claims, cluster, since, until, settings.tenant_memory_seconds)
+    steps = _presence(claims, cluster, since, until, settings)
     line = _timeline(claims, cluster, steps, since, until)
     share = metrics.tenant_share(line.demand, line.quota)
     if settings.water_filled:
@@ -88,6 +91,27 @@ def integrate(claims: Claims, cluster: Cluster, since: float, until: float, sett
         quota=totals(line.tenant, line.seconds * line.quota, tenants),
         demand=totals(line.tenant, line.seconds * share, tenants),
         first_level=level.take(line.first[:-1]),
+    )
+
+
+def integrate_over_changes(
+    claims: Claims, cluster: Cluster, changes: Changes, since: float, until: float, settings: LedgerSettings
+) -> Owed:
+    """The same where M changed in between."""
+    before = [gpus for instant, gpus in changes if instant <= since]
+    within = [(instant, gpus) for instant, gpus in changes if since < instant < until]
+    cluster = replace(cluster, total_gpus=float(before[-1])) if before else cluster
+    begins, ends = [since, *(at for at, _ in within)], [*(at for at, _ in within), until]
+    levels = [cluster.total_gpus, *(float(gpus) for _, gpus in within)]
+    parts = [
+        integrate(claims, replace(cluster, total_gpus=gpus), begin, end, settings)
+        for gpus, begin, end in zip(levels, begins, ends, strict=True)
+    ]
+    return Owed(
+        claims=np.sum([part.claims for part in parts], axis=0),
+        quota=np.sum([part.quota for part in parts], axis=0),
+        demand=np.sum([part.demand for part in parts], axis=0),
+        first_level=parts[0].first_level,
     )
 
 
@@ -104,8 +128,13 @@ class _Steps:
 _NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
-def _presence(claims: Claims, cluster: Cluster, since: float, until: float, memory_seconds: float) -> _Steps:
+def _presence(
+    claims: Claims, cluster: Cluster, since: float, until: float, settings: LedgerSettings
+) -> _Steps:
     """A tenant counts while it has an active job and for the memory after it."""
+    if settings.everyone_counts:
+        return _Steps(np.ones(len(cluster.weight), dtype=bool), _NOBODY, _NEVER, _NOBODY)
+    memory_seconds = settings.tenant_memory_seconds
     remembered = cluster.last_job + memory_seconds
     always = remembered >= until
     if all_of(always):

@@ -109,15 +109,23 @@ def edges_of(since: float, until: float, seconds: float = WINDOW_SECONDS) -> Flo
 
 
 def exact_windows(
-    outcomes: Outcomes, runs: Runs, weight: Floats, total_gpus: float | Steps, edges: Floats
+    outcomes: Outcomes,
+    runs: Runs,
+    weight: Floats,
+    total_gpus: float | Steps,
+    edges: Floats,
+    weight_sum: float | None = None,
 ) -> TenantWindows:
     """From the jobs and runs themselves, exact at every arrival, start, stop and end.
 
-    The quota is that of a simulation: every tenant of the table counts in it all the time, with a weight that
-    does not change; M may change (Steps). A job is active from its submission to its end: holds are not known.
+    The quota is that of a simulation: every tenant counts in it all the time, with a weight that does not change;
+    `weight_sum` is that of all of them, if some are not in the table. M may change (Steps). A job is active from
+    its submission to its end: holds are not known.
     """
     capacity = total_gpus if isinstance(total_gpus, Steps) else Steps.steady(total_gpus, float(edges[0]))
-    quota = metrics.quota(1.0, weight, np.full(len(weight), weight.sum()))
+    quota = metrics.quota(
+        1.0, weight, np.full(len(weight), weight.sum() if weight_sum is None else weight_sum)
+    )
     shape = (len(outcomes.tenants), len(edges) - 1)
     had, owed, busy = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     jobs_of = _by_group(outcomes.tenant, shape[0])

@@ -92,7 +92,7 @@ class Ledger:
 
     time: float
     began: float
-    total_gpus: float  # M, as last seen
+    total_gpus: float  # M, as last seen; -1 before the first look
     tenants: TenantAccounts
     jobs: JobAccounts
     closed: ClosedRuns = field(default_factory=ClosedRuns.none)
@@ -100,4 +100,4 @@ class Ledger:
     @classmethod
     def new(cls, time: float) -> Self:
         """A ledger that has seen nothing yet."""
-        return cls(time, time, 0.0, TenantAccounts.none(), JobAccounts.none(), ClosedRuns.none(time))
+        return cls(time, time, -1.0, TenantAccounts.none(), JobAccounts.none(), ClosedRuns.none(time))

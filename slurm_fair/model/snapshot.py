@@ -44,6 +44,9 @@ class Snapshot:
     qos: tuple[str, ...] = ()  # QOS per row of `jobs`, where the cluster knows such a thing
     told: Told | None = None  # what users and jobs say of the work, where anything is said
     racks: Ints | None = None  # rack number of each node, where racks are known
+    resized: tuple[
+        tuple[float, int], ...
+    ] = ()  # M from each instant on that it changed at since the last look
 
     @property
     def total_gpus(self) -> int:

@@ -40,6 +40,11 @@ class Floor:
         return self._nodes
 
     @property
+    def total_gpus(self) -> int:
+        """M."""
+        return int(self._nodes.capacity.sum())
+
+    @property
     def partitions(self) -> PartitionTable:
         """One, with every node."""
         return self._partitions

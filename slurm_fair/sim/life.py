@@ -62,6 +62,7 @@ class Life:
         self.answered: dict[int, float] = {}  # when jobs said that they have saved
         self.pinned: dict[int, tuple[int, ...]] = {}  # opened and waiting for their nodes
         self.plain: set[int] = set()  # waiting without any gate: first come, first served
+        self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
         self._began, self._round = began, round_seconds
         self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
         self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
@@ -97,10 +98,20 @@ class Life:
         """Something happens to a node, and to what runs there."""
         node = self.floor.names[node_name]
         self.floor.set_state(node, event is NodeEvent.UP, "" if event is NodeEvent.UP else event.name)
+        self.note_size(instant)
         if event is NodeEvent.DOWN:
             for job in self.floor.on(node):
                 self._lose(job, instant)
         self.start_waiting(instant)
+
+    def note_size(self, now: float) -> None:
+        """M may have changed."""
+        since, before = self.resized[-1]
+        total = self.floor.total_gpus
+        if since == now:
+            self.resized.pop()
+        if since == now or total != before:
+            self.resized.append((now, total))
 
     def _lose(self, job: int, now: float) -> None:
         """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""

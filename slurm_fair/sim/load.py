@@ -89,10 +89,13 @@ def population(scenario: Scenario, epoch: float) -> Population:
     _fill(jobs, trace, types, epoch)
     jobs.spread_rate[:] = _spread_rates(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
-    weights = np.array([scenario.weights.get(name, 1.0) for name in trace.tenants])
+    here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
+    tenants = tuple(
+        trace.tenants[tenant] for tenant in here.tolist()
+    )  # those whose jobs were left out do not count
     rates = _rates(trace, machines, types, scenario.throughputs)
     return Population(
-        jobs, regimes, rates, types, trace.tenants, weights, trace.users, trace.models,
+        jobs, regimes, rates, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
         _speeds(machines, types), scenario.weights,
     )  # fmt: skip
 
@@ -140,7 +143,7 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     number = np.arange(1, count + 1)
     jobs.key[:] = pack_keys(number, np.full(count, -1))
     jobs.record[:] = number
-    jobs.tenant[:], jobs.user[:], jobs.model[:] = trace.tenant, trace.user, trace.model
+    jobs.user[:], jobs.model[:] = trace.user, trace.model
     jobs.gpus[:] = trace.whole_gpus
     jobs.nodes[:] = np.maximum(trace.node_count, 1)
     even = (trace.node_count > 1) & (jobs.gpus % jobs.nodes == 0)

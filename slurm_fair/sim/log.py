@@ -30,7 +30,6 @@ class Log:
         self.events: list[Event] = []
         self.rounds = 0  # looks with a decision to make: somebody waited
         self.idle_gpus = 0  # summed over them: GPUs that the plan left idle
-        self.capacity: list[tuple[float, int]] = []  # M and since when
         self._listen = listen
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
@@ -49,12 +48,9 @@ class Log:
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
-        total = snapshot.total_gpus
-        if not self.capacity or self.capacity[-1][1] != total:
-            self.capacity.append((snapshot.time, total))
         if (plan.verdict == _WAIT).any() and not (leases.phase == _REVOKING).any():
             self.rounds += 1
-            self.idle_gpus += max(total - int(leases.places.gpus.sum()), 0)
+            self.idle_gpus += max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)
 
     def latest(self) -> Standing | None:
         """A simulation begins with nothing."""

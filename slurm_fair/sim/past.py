@@ -151,7 +151,7 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
     row = np.array([jobs.row_of[str(job)] for job in scenario.trace.job_id], dtype=np.int64)
     order = np.argsort(row)
     outcomes, runs = _only(jobs, row[order])
-    weight = np.array([scenario.weights.get(name, 1.0) for name in outcomes.tenants])
+    weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
     outcomes, owed = _with_owed(outcomes, weight, total)
     outcomes = _with_truth(outcomes, scenario.trace.take(order), total)
@@ -189,7 +189,7 @@ def _with_owed(outcomes: Outcomes, weight: Floats, total_gpus: float) -> tuple[O
     )
     cluster = Cluster(total_gpus, weight, np.full(len(weight), -np.inf))
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
-    owed = integrate(claims, cluster, first, last, LedgerSettings())
+    owed = integrate(claims, cluster, first, last, LedgerSettings(everyone_counts=True))
     rho = metrics.rho_for_reports(outcomes.had, owed.claims)
     return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand
 

@@ -153,6 +153,7 @@ class People:
         """Jobs that are nobody's here take free GPUs of a node; negative = give some back."""
         now = self._now()
         self._life.floor.lend(self._node(node), gpus)
+        self._life.note_size(now)
         self._life.start_waiting(now)
 
     def _befall(self, node: str, event: NodeEvent) -> None:

@@ -70,13 +70,11 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     outcomes, runs = told(log.events, until)
     trace_row = find(cluster.jobs.key[: cluster.jobs.count], outcomes.key)
     outcomes = _with_truth(outcomes, trace_row, cluster)
-    times = np.array([time for time, _ in log.capacity])
-    times[:1] = simulation.epoch  # what the first look showed was there before it
-    capacity = Steps(times, np.array([float(gpus) for _, gpus in log.capacity]))
+    scenario, resized = simulation.scenario, np.array(cluster.life.resized, dtype=np.float64)
+    capacity = Steps(resized[:, 0], resized[:, 1])
     last = float(outcomes.ended_or_now.max(initial=simulation.epoch))
-    weight = np.array([simulation.scenario.weights.get(name, 1.0) for name in outcomes.tenants])
-    edges = edges_of(simulation.epoch, last)
-    windows = exact_windows(outcomes, runs, weight, capacity, edges)
+    weight, edges = scenario.weights_of(outcomes.tenants), edges_of(simulation.epoch, last)
+    windows = exact_windows(outcomes, runs, weight, capacity, edges, scenario.weight_sum)
     ledger = simulation.standing.ledger.tenants
     facts = Facts(
         total_gpus=_mean(capacity, *span(outcomes)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.reconcile import Limits
@@ -41,7 +42,16 @@ def rules_for(
         max_grace=max(600.0, 2 * checkpoint_cost),
         aligned=aligned or gavel_rounds,
     )
-    return Rules(policy, made, settings, terms, limits=_NO_LIMITS, seed=seed, plan_limit_seconds=float("inf"))
+    return Rules(
+        policy,
+        made,
+        settings,
+        terms,
+        LedgerSettings(everyone_counts=True),
+        _NO_LIMITS,
+        seed,
+        plan_limit_seconds=float("inf"),
+    )
 
 
 def simulate(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+import numpy as np
+
+from slurm_fair.model.columns import Floats
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 
@@ -66,3 +69,13 @@ class Scenario:
     # round before loses the restart cost, also one that never ran.
     rounds: Literal["conserving", "gavel"] = "conserving"
     until_s: float = float("inf")  # seconds since the trace's beginning
+
+    def weights_of(self, tenants: Iterable[str]) -> Floats:
+        """Of these tenants."""
+        return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)
+
+    @property
+    def weight_sum(self) -> float:
+        """Of those who count in quotas: all with a job in the trace, from the beginning to the end."""
+        trace = self.trace
+        return float(self.weights_of(trace.tenants[row] for row in np.unique(trace.tenant).tolist()).sum())

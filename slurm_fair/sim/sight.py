@@ -24,7 +24,7 @@ class Sight:
 
     def __init__(self, life: Life, roster: Roster, term: float) -> None:
         self._life, self._roster, self._people, self._jobs = life, roster, life.people, life.jobs
-        self._term = term
+        self._term, self._looked = term, -np.inf
         self._tenants = TenantTable(self._people.tenants, self._people.weights)
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
@@ -40,6 +40,7 @@ class Sight:
                 reasons[row] = how
             self._forget(shown, states, now)
         job, node, gpus = floor.holders()
+        resized, self._looked = [size for size in self._life.resized if size[0] >= self._looked], now
         return Snapshot(
             time=now,
             cluster=CLUSTER,
@@ -55,6 +56,7 @@ class Sight:
             reasons=tuple(reasons),
             told=self._told(shown, now),
             racks=floor.racks,
+            resized=tuple(resized),
         )
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> dict[str, NDArray[Any]]:
