@@ -22,6 +22,7 @@ from slurm_fair.model import (
     Events,
     JobState,
     LeasePhase,
+    Leases,
     LeaseTerms,
     Outcome,
     Placement,
@@ -32,7 +33,7 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import Ints, any_of, find
+from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
@@ -43,6 +44,10 @@ from slurm_fair.reconcile.guard import living, oddity
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
 _DONE, _REVOKING = int(JobState.DONE), int(LeasePhase.REVOKING)
+# Looked up at every look: a name of an enum costs as much as the comparison that it is for.
+_OPEN, _ASK, _CLOSE, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.CLOSE, Verb.REQUEUE
+_TOLD = (_OPEN, _ASK, _REQUEUE)
+_WAS_DONE, _REFUSED, _UNKNOWN = Result.DONE, Result.REFUSED, Result.UNKNOWN
 _WITH_USER = ("submitted", "finished")  # events that name the user
 
 
@@ -116,11 +121,11 @@ def tick(
     watch.lap("advance")
     plan = decide(ready.view, rules, clock)
     watch.lap("plan")
-    after, actions, granted = reconcile(ready, plan, rules)
+    leases, actions, granted = reconcile(ready, plan, rules)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
     watch.lap("act")
-    after = conclude(after, ready, outcomes, plan, rules)
+    after = conclude(ready, leases, outcomes, plan, rules)
     record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
     record = replace(record, amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
@@ -130,8 +135,8 @@ def tick(
 def owed_answers(standing: Standing) -> dict[int, float]:
     """Jobs asked to checkpoint that have not answered, and when they were asked."""
     leases = standing.leases
-    asked = (leases.phase == _REVOKING) & (leases.asked > 0)
-    if not any_of(asked):
+    asked = ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0]
+    if not asked.size:
         return {}
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 
@@ -142,17 +147,17 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     seen, standing = snapshot, _still_resting(standing, now)
     snapshot = _overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
-    leases, followed, _ = follow(standing.leases, snapshot, rules.terms)
+    leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
     failed = [event for event in followed if event.kind == "takenback" and event.detail["opened"]]
-    standing = replace(
-        standing,
+    standing = Standing(
         ledger=ledger,
         leases=leases,
-        backoff=_backoff(standing.backoff, failed, now),
-        shunned=_shunned(standing.shunned, failed, snapshot),
         tick=standing.tick + 1,
+        memory=standing.memory,
+        unsettled=standing.unsettled,
+        backoff=_backoff(standing.backoff, failed, now) if failed else standing.backoff,
+        shunned=_shunned(standing.shunned, failed, snapshot),
         last_jobs=living(snapshot),
-        amended=False,
     )
     view = View(
         _overlaid(seen, standing),  # anew: a start that failed just now rests from now on
@@ -163,6 +168,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         rules.seed,
         now + rules.plan_limit_seconds,
         standing.memory,
+        job_of_lease,
     )
     return Prepared(standing, snapshot, view, Events(_with_users(happened, snapshot), followed))
 
@@ -281,29 +287,38 @@ def decide(view: View, rules: Rules, clock: Clock) -> Plan:
     return plan if view.terms.grants_at(view.now) else postponed(plan)
 
 
-def reconcile(ready: Prepared, plan: Plan, rules: Rules) -> tuple[Standing, tuple[Action, ...], Events]:
-    """The standing with the plan's promises in it, and the acts that would make them true."""
+def reconcile(ready: Prepared, plan: Plan, rules: Rules) -> tuple[Leases, tuple[Action, ...], Events]:
+    """The leases with the plan's promises in them, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
     leases, events = promise(standing.leases, plan, snapshot, rules.terms, snapshot.time)
-    actions = actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time)
-    memory = standing.memory if plan.note else plan.memory
-    return replace(standing, leases=leases, memory=memory), actions, events
+    return leases, actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time), events
 
 
 def conclude(
-    standing: Standing, ready: Prepared, outcomes: tuple[Outcome, ...], plan: Plan, rules: Rules
+    ready: Prepared, leases: Leases, outcomes: tuple[Outcome, ...], plan: Plan, rules: Rules
 ) -> Standing:
-    """The standing after the acts."""
-    now = ready.snapshot.time
-    if not outcomes and not rules.dry_run:
-        return standing
-    leases = standing.leases if not rules.dry_run else _without_promises(standing)
-    leases = settle(leases, outcomes, rules.terms, now)
-    unknown = {o.action.key: now for o in outcomes if o.result is Result.UNKNOWN}
-    backoff = dict(standing.backoff)
-    for outcome in outcomes:
-        backoff |= _rest_after(outcome, ready, backoff, now)
-    return replace(standing, leases=leases, unsettled={**standing.unsettled, **unknown}, backoff=backoff)
+    """The standing after the acts on these leases; a plan that is not the policy's own leaves it its memory."""
+    now, before = ready.snapshot.time, ready.standing
+    unsettled, backoff = before.unsettled, before.backoff
+    if rules.dry_run:
+        leases = _without_promises(leases)
+    if outcomes:
+        leases = settle(leases, outcomes, rules.terms, now)
+        unknown = {o.action.key: now for o in outcomes if o.result is _UNKNOWN}
+        unsettled = {**unsettled, **unknown} if unknown else unsettled
+        for outcome in outcomes:
+            rest = _rest_after(outcome, ready, backoff, now)
+            backoff = {**backoff, **rest} if rest else backoff
+    return Standing(
+        ledger=before.ledger,
+        leases=leases,
+        tick=before.tick,
+        memory=before.memory if plan.note else plan.memory,
+        unsettled=unsettled,
+        backoff=backoff,
+        shunned=before.shunned,
+        last_jobs=before.last_jobs,
+    )
 
 
 def _rest_after(
@@ -311,9 +326,9 @@ def _rest_after(
 ) -> dict[int, tuple[float, int]]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
     action = outcome.action
-    if action.verb is Verb.OPEN and outcome.result is Result.REFUSED and not outcome.later:
+    if action.verb is _OPEN and outcome.result is _REFUSED and not outcome.later:
         return {action.key: (now + ready.view.terms.interval, backoff.get(action.key, (0.0, 0))[1])}
-    if action.verb is Verb.CLOSE and outcome.result is Result.DONE:
+    if action.verb is _CLOSE and outcome.result is _WAS_DONE:
         jobs = ready.snapshot.jobs
         same = (
             jobs.key >> TASK_BITS == action.key >> TASK_BITS
@@ -327,9 +342,8 @@ def _rest_after(
     return {}
 
 
-def _without_promises(standing: Standing) -> Any:
+def _without_promises(leases: Leases) -> Leases:
     """A shadow run promises nothing, since nothing will start."""
-    leases = standing.leases
     revoking = leases.phase == LeasePhase.REVOKING
     phase = np.where(revoking, np.int8(LeasePhase.RUNNING), leases.phase).astype(np.int8)
     return leases.with_columns(phase=phase).take(leases.phase != LeasePhase.GRANTED)
@@ -355,25 +369,23 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + _asked(outcomes, ready),
+        events=ready.events + granted + Events(_asked(outcomes, ready)),
         seconds=dict(watch.seconds),
         dry_run=rules.dry_run,
         guard=guard,
     )
 
 
-def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> Events:
-    """An event for each job asked to checkpoint and each requeued one."""
-    kinds = {Verb.ASK: "asked", Verb.REQUEUE: "requeued", Verb.OPEN: "opened"}
-    jobs, events = ready.snapshot.jobs, []
-    for outcome in outcomes:
-        kind = kinds.get(outcome.action.verb)
-        if kind is None or outcome.result is not Result.DONE:
-            continue
-        row = int(find(jobs.key, np.array([outcome.action.key]))[0])
-        tenant = ready.snapshot.tenants.names[jobs.tenant[row]]
-        detail = {"why": outcome.action.why, "nodes": list(outcome.action.nodes)}
-        events.append(
-            Event(ready.snapshot.time, kind, outcome.action.key, tenant, int(jobs.gpus[row]), detail)
-        )
-    return Events(events)
+def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
+    """An event for each gate that was opened, each job asked to checkpoint and each requeued one."""
+    done = [o.action for o in outcomes if o.result is _WAS_DONE and o.action.verb in _TOLD]
+    if not done:
+        return []
+    snapshot, jobs, events = ready.snapshot, ready.snapshot.jobs, []
+    rows = find(jobs.key, np.array([action.key for action in done], dtype=np.int64))
+    for action, row in zip(done, rows.tolist(), strict=True):
+        kind = "opened" if action.verb is _OPEN else "asked" if action.verb is _ASK else "requeued"
+        tenant = snapshot.tenants.names[jobs.tenant[row]]
+        detail = {"why": action.why, "nodes": list(action.nodes)}
+        events.append(Event(snapshot.time, kind, action.key, tenant, int(jobs.gpus[row]), detail))
+    return events

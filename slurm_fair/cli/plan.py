@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -44,7 +45,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")
     ready = prepare(standing, snapshot, rules)
     chosen = decide(ready.view, rules, clock)
-    after, actions, _ = reconcile(ready, chosen, rules)
+    leases, actions, _ = reconcile(ready, chosen, rules)
+    after = replace(ready.standing, leases=leases)
     record = TickRecord(
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
         chosen, (), Events(), {}, dry_run=True,

@@ -62,8 +62,8 @@ def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Pl
         ready = prepare(standing, record.snapshot, rules)
         if record.number == number:
             return decide(ready.view, rules, WallClock()), record
-        after, _, _ = reconcile(ready, record.plan, rules)
-        standing = conclude(after, ready, record.outcomes, record.plan, rules)
+        leases, _, _ = reconcile(ready, record.plan, rules)
+        standing = conclude(ready, leases, record.outcomes, record.plan, rules)
     raise InputError(f"tick {number} cannot be computed again: what led up to it was pruned")
 
 

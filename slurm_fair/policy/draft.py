@@ -76,8 +76,9 @@ class Draft:
         """What no policy decides: blocked, ending and leased jobs."""
         jobs = view.snapshot.jobs
         lease = view.lease_phase
-        if np.count_nonzero(view.expired):
-            lease = np.where(view.expired, _OVER, lease)
+        over = view.expired
+        if over.nonzero()[0].size:
+            lease = np.where(over, _OVER, lease)
         case = ((lease + 1) * _STATES + jobs.state) * _BLOCKS + jobs.blocked
         self._texts = _TEXTS.copy()
         self._verdict, self._reason = _VERDICT[case], _REASON[case]
@@ -115,6 +116,8 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
         return Placement.none()
     count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())
-    row = np.repeat(rows, count)
-    order = np.argsort(row, kind="stable")
+    row = rows.repeat(count)
+    if len(rows) == 1:
+        return Placement(row, flat[0::2], flat[1::2])
+    order = row.argsort(kind="stable")
     return Placement(row[order], flat[0::2][order], flat[1::2][order])

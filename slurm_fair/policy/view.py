@@ -44,16 +44,25 @@ class View:
     seed: int = 0
     deadline: float = float("inf")
     memory: Mapping[str, Any] = field(default_factory=dict)
+    joined: Ints | None = None  # `job_of_lease`, where it was worked out before
+
+    @once
+    def job_of_lease(self) -> Ints:
+        """Row of each lease's job, -1 when it is not listed."""
+        return find(self.snapshot.jobs.key, self.leases.key) if self.joined is None else self.joined
 
     @once
     def lease_row(self) -> Ints:
         """Row of each job's lease, -1 without one."""
-        return find(self.leases.key, self.snapshot.jobs.key)
+        return self._of_lease(np.arange(len(self.leases.key)), NO_LEASE)
 
     @once
     def account_row(self) -> Ints:
         """Row of each job in the ledger's jobs, -1 when the ledger has not met it."""
-        return find(self.ledger.jobs.key, self.snapshot.jobs.key)
+        met, seen = self.ledger.jobs.key, self.snapshot.jobs.key
+        if len(met) == len(seen) and not (met != seen).nonzero()[0].size:
+            return np.arange(len(seen))
+        return find(met, seen)
 
     @once
     def tenant_account(self) -> Ints:
@@ -73,7 +82,7 @@ class View:
     @once
     def leased(self) -> Bools:
         """Jobs that have a lease."""
-        leased: Bools = self.lease_row >= 0
+        leased: Bools = self.lease_phase >= 0
         return leased
 
     @once
@@ -114,23 +123,25 @@ class View:
     def waiting(self) -> Bools:
         """Jobs that could be granted a lease now."""
         jobs = self.snapshot.jobs
-        waiting: Bools = (jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED) & ~self.leased
+        waiting: Bools = (jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED) & (self.lease_phase < 0)
         return waiting
 
     @once
     def expired(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
-        leases = self.leases
-        over = (leases.phase == _LEASED) & (leases.end <= self.now)
-        if not np.count_nonzero(over):
-            return np.zeros(len(self.snapshot.jobs), dtype=bool)
-        expired: Bools = over[self.lease_row] & self.leased & (self.snapshot.jobs.state == _RUNNING)
+        leases, jobs = self.leases, self.snapshot.jobs
+        expired = np.zeros(len(jobs.key), dtype=bool)
+        over = ((leases.phase == _LEASED) & (leases.end <= self.now)).nonzero()[0]
+        if over.size:
+            job = self.job_of_lease[over]
+            expired[job[job >= 0]] = True
+            expired &= jobs.state == _RUNNING
         return expired
 
     @once
     def pinned_down(self) -> Bools:
         """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
-        if not np.count_nonzero(self.expired):
+        if not self.expired.nonzero()[0].size:
             return self.expired
         jobs = self.snapshot.jobs
         pinned: Bools = self.expired & ~(jobs.checkpoints & jobs.requeueable)
@@ -144,7 +155,7 @@ class View:
     @once
     def spare_gpus(self) -> Ints:
         """As `free_gpus`, but below zero where more was promised than has come free yet."""
-        spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes))
+        spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
         return spare
 
     @once
@@ -169,7 +180,9 @@ class View:
     @once
     def lease_places(self) -> Placement:
         """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
-        return self._held_by(self._running_lease | self.revoking).plus(self._promised_places)
+        seen = self._held_by(self.lease_phase > _GRANTED)
+        promised = self.leases.phase == _GRANTED
+        return seen.plus(self._promised_places(promised)) if promised.nonzero()[0].size else seen
 
     @once
     def renewals(self) -> Ints:
@@ -193,37 +206,25 @@ class View:
         """Phase of each job's lease, -1 without one."""
         return self._of_lease(self.leases.phase, NO_LEASE)
 
-    @once
-    def _promised_places(self) -> Placement:
-        granted = self.leases.phase == _GRANTED
-        if not np.count_nonzero(granted):
-            return Placement.none()
-        job_of_lease = find(self.snapshot.jobs.key, self.leases.key)
-        by_lease = self.leases.places
-        index = {name: node for node, name in enumerate(self.snapshot.nodes.names)}
-        here = np.array([index.get(name, -1) for name in self.leases.node_names], dtype=np.int64)
-        node = here[by_lease.node] if len(by_lease) else by_lease.node
-        placed = Placement(by_lease.row, node, by_lease.gpus).take(node >= 0)
-        return placed.renumber(np.where(granted, job_of_lease, -1))
-
-    @once
-    def _running_lease(self) -> Bools:
-        running: Bools = self.lease_phase == _LEASED
-        return running
+    def _promised_places(self, promised: Bools) -> Placement:
+        placed, names = self.leases.places, self.leases.node_names
+        if names != self.snapshot.nodes.names:
+            index = {name: node for node, name in enumerate(self.snapshot.nodes.names)}
+            here = np.array([index.get(name, -1) for name in names] or [-1], dtype=np.int64)
+            placed = Placement(placed.row, here[placed.node], placed.gpus)
+            placed = placed.take(placed.node >= 0)
+        return placed.renumber(np.where(promised, self.job_of_lease, -1))
 
     def _held_by(self, jobs: Bools) -> Placement:
         """What these jobs hold as Slurm says it."""
         held = self.snapshot.held
         theirs = jobs[held.row]
-        return held if theirs.all() else held.take(theirs)
+        return held.take(theirs) if (~theirs).nonzero()[0].size else held
 
     def _of_lease(self, column: Ints | Codes, default: int) -> Ints:
-        row = self.lease_row
-        if len(self.leases) == 0:
-            return np.full(len(row), default, dtype=np.int64)
-        values = column[row].astype(np.int64)
-        values[row < 0] = default
-        return values
+        values = np.zeros(len(self.snapshot.jobs.key) + 1, dtype=np.int64) + default
+        values[self.job_of_lease] = column  # a lease whose job is not listed goes behind the last row
+        return values[:-1]
 
     def _of_account(self, column: Floats) -> Floats:
         return at(column, self.account_row, 0.0)
