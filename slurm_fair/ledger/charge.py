@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from slurm_fair.ledger import metrics
-from slurm_fair.ledger.lives import JobLives, JobRuns, at, join
+from slurm_fair.ledger.lives import JobLives, JobRuns, Window, join
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.shares import Changes, Claims, Cluster, integrate, integrate_over_changes, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, begins_with
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+
+# Closed runs are forgotten many at a time: when their memory has become so much (a part) too long.
+_FORGET_PART = 1 / 8
 
 
-class Totals(NamedTuple):
-    """What each life has come to, at one end of the window."""
+class Charged(NamedTuple):
+    """What each life has come to at the window's end, and what each of its runs has had since the beginning."""
 
     had: Floats
     owed: Floats
     waited: Floats
     ran: Floats
+    used: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,60 +38,42 @@ class _Shared:
 
 
 def charge(
-    ledger: Ledger,
-    lives: JobLives,
-    runs: JobRuns,
-    until: float,
-    settings: LedgerSettings,
-    changes: Changes = (),
-) -> tuple[Ledger, Totals]:
+    ledger: Ledger, window: Window, until: float, settings: LedgerSettings, changes: Changes = ()
+) -> tuple[Ledger, Charged]:
     """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before.
 
     `changes` are those of the size since then, as far as their instants are known.
     """
-    whole, (runs, closed) = runs, runs.less_already_charged(lives.key, ledger.closed)
-    before, active = _before(ledger.jobs, lives.account)
-    used = gpu_seconds(runs, ledger.began)
-    had = totals(runs.life, used - runs.charged, len(lives))
-    owed = _owed(ledger, lives, active, until, settings, changes)
-    result = _totals(before, lives, runs if runs is whole else _all_theirs(lives, runs), used, owed.lives)
-    tenants = _tenants_after(ledger.tenants, lives, had, owed, ledger.began)
-    jobs = _accounts_after(lives, runs, used, result)
-    closed = _closed_after(closed, lives, runs, used, until - settings.closed_memory_seconds)
+    accounts, lives, runs = window.accounts, window.lives, window.runs
+    charged, closed = runs.less_already_charged(window.fresh, accounts.key, ledger.closed)
+    count, used = lives.ended.size, gpu_seconds(charged, ledger.began)
+    had = totals(runs.life, used - charged.charged, count)
+    owed = _owed(ledger, accounts, lives, until, settings, changes)
+    tenants = _tenants_after(ledger.tenants, accounts.tenant, lives, had, owed, ledger.began)
+    if charged is not runs:
+        charged = _all_theirs(lives, charged)
+        had = totals(runs.life, used - charged.charged, count)
+    ran = totals(runs.life, runs.end - runs.start - charged.charged_seconds, count)
+    # A life's seconds are negative when it had ended before the last look was taken.
+    waited = accounts.waited + (lives.active_to - lives.active_from) - ran
+    result = Charged(
+        had=accounts.had + had,
+        owed=accounts.owed + owed.lives,
+        waited=np.maximum(waited, 0.0),
+        ran=accounts.ran + ran,
+        used=used,
+    )
+    jobs = _accounts_after(window, result)
+    closed = _closed_after(closed, window, used, until, settings.closed_memory_seconds)
     return Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed), result
-
-
-def _before(jobs: JobAccounts, account: Ints) -> tuple[Totals, Bools]:
-    """What each life had come to, and whether it was active as last seen; nothing for one without an account."""
-    columns = (jobs.had, jobs.owed, jobs.waited, jobs.ran)
-    fresh = len(account) - len(jobs)
-    if not begins_with(account, np.arange(len(jobs))):
-        return Totals(*(at(column, account, 0.0) for column in columns)), at(jobs.active, account, False)
-    if not fresh:  # a life for each account, in their order
-        return Totals(*columns), jobs.active
-    nothing = np.zeros(fresh)
-    active = np.concatenate([jobs.active, np.zeros(fresh, dtype=bool)])
-    return Totals(*(np.concatenate([column, nothing]) for column in columns)), active
 
 
 def _all_theirs(lives: JobLives, runs: JobRuns) -> JobRuns:
     """A job without an account has what its runs had, also the part that its tenant was charged earlier."""
-    known = lives.account[runs.life] >= 0
+    met = lives.met[runs.life]
     return runs.with_columns(
-        charged=np.where(known, runs.charged, 0.0),
-        charged_seconds=np.where(known, runs.charged_seconds, 0.0),
-    )
-
-
-def _totals(before: Totals, lives: JobLives, runs: JobRuns, used: Floats, owed: Floats) -> Totals:
-    ran = totals(runs.life, runs.end - runs.start - runs.charged_seconds, len(lives))
-    # A life's seconds are negative when it had ended before the last look was taken.
-    waited = before.waited + (lives.active_to - lives.active_from) - ran
-    return Totals(
-        had=before.had + totals(runs.life, used - runs.charged, len(lives)),
-        owed=before.owed + owed,
-        waited=np.maximum(waited, 0.0),
-        ran=before.ran + ran,
+        charged=np.where(met, runs.charged, 0.0),
+        charged_seconds=np.where(met, runs.charged_seconds, 0.0),
     )
 
 
@@ -99,15 +85,15 @@ def gpu_seconds(runs: JobRuns, began: float) -> Floats:
 
 def _owed(
     ledger: Ledger,
+    accounts: JobAccounts,
     lives: JobLives,
-    known: Bools,
     until: float,
     settings: LedgerSettings,
     changes: Changes,
 ) -> _Shared:
-    """`known` are the lives that were active as last seen."""
+    known, submit = accounts.active, accounts.submit  # known: active as last seen
     since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))
-    claims, submit = Claims(lives.tenant, lives.gpus, lives.weight, since, lives.active_to), lives.submit
+    claims = Claims(accounts.tenant, accounts.gpus, accounts.weight, since, lives.active_to)
     real = (lives.active_to > lives.active_from) | known
     some = not all_of(real)
     if some:
@@ -125,7 +111,7 @@ def _owed(
         missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
         owed, quota, demand = owed + missed.lives, quota + missed.quota, demand + missed.demand
     if some:
-        owed, per_claim = np.zeros(len(lives)), owed
+        owed, per_claim = np.zeros(real.size), owed
         owed[rows] = per_claim
     return _Shared(owed, quota, demand)
 
@@ -172,29 +158,36 @@ def _late(
 
 
 def _tenants_after(
-    tenants: TenantAccounts, lives: JobLives, had: Floats, owed: _Shared, began: float
+    tenants: TenantAccounts, tenant: Ints, lives: JobLives, had: Floats, owed: _Shared, began: float
 ) -> TenantAccounts:
-    last_job, tenant, until = tenants.last_job.copy(), lives.tenant, lives.active_to
-    real = until > np.maximum(lives.active_from, began)
-    if not all_of(real):
-        tenant, until = tenant[real], until[real]
-    np.maximum.at(last_job, tenant, until)
-    return tenants.with_columns(
-        had=tenants.had + totals(lives.tenant, had, len(tenants)),
+    last_job, count = tenants.last_job.copy(), tenants.last_job.size
+    real = lives.active_to > np.maximum(lives.active_from, began)
+    if all_of(real):
+        np.maximum.at(last_job, tenant, lives.active_to)
+    else:
+        np.maximum.at(last_job, tenant[real], lives.active_to[real])
+    return TenantAccounts(
+        names=tenants.names,
+        weight=tenants.weight,
+        had=tenants.had + totals(tenant, had, count),
         owed_quota=tenants.owed_quota + owed.quota,
         owed_demand=tenants.owed_demand + owed.demand,
         last_job=last_job,
     )
 
 
-def _accounts_after(lives: JobLives, runs: JobRuns, used: Floats, result: Totals) -> JobAccounts:
-    run_start, run_had = np.zeros(len(lives)), np.zeros(len(lives))
-    rows = runs.open.nonzero()[0]
-    life = runs.life.take(rows)
-    run_start[life], run_had[life] = runs.start.take(rows), used.take(rows)
-    accounts = JobAccounts(
-        key=lives.key,
-        submit=lives.submit,
+def _accounts_after(window: Window, result: Charged) -> JobAccounts:
+    """Of those who live on, sorted by key."""
+    accounts, lives, runs = window.accounts, window.lives, window.runs
+    run_start, run_had = np.zeros(lives.ended.size), np.zeros(lives.ended.size)
+    life, start, used = runs.life, runs.start, result.used
+    if window.over.size:
+        rows = runs.open.nonzero()[0]
+        life, start, used = life.take(rows), start.take(rows), used.take(rows)
+    run_start[life], run_had[life] = start, used
+    after = JobAccounts(
+        key=accounts.key,
+        submit=accounts.submit,
         incarnation=lives.incarnation,
         restarts=lives.restarts,
         tenant=lives.tenant,
@@ -206,43 +199,56 @@ def _accounts_after(lives: JobLives, runs: JobRuns, used: Floats, result: Totals
         ran=result.ran,
         run_start=run_start,
         run_had=run_had,
-        active=(lives.account < 0) | (lives.active_to > lives.active_from),
+        active=lives.active,
     )
-    if any_of(lives.ended):
-        accounts = accounts.take(~lives.ended)
-    if any_of(accounts.key[1:] < accounts.key[:-1]):
-        accounts = accounts.take(accounts.key.argsort(kind="stable"))
-    return accounts
+    if window.ended.size:
+        after = after.take((~lives.ended).nonzero()[0])
+    if any_of(after.key[1:] < after.key[:-1]):
+        after = after.take(after.key.argsort(kind="stable"))
+    return after
 
 
 def _closed_after(
-    closed: ClosedRuns, lives: JobLives, runs: JobRuns, used: Floats, forget_before: float
+    closed: ClosedRuns, window: Window, used: Floats, until: float, memory_seconds: float
 ) -> ClosedRuns:
     """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
-    if not all_of(runs.open) or any_of(lives.ended):
-        closed = join(closed, _closed_now(lives, runs, used, closed.since))
-    if forget_before <= closed.since:
+    if window.over.size or window.ended.size:
+        closed = join(closed, _closed_now(window, used, closed.since))
+    forget_before = until - memory_seconds
+    if forget_before - closed.since < _FORGET_PART * memory_seconds:
         return closed
-    old = closed.end < forget_before
-    if any_of(old):
-        closed = closed.take(~old)
-    return closed.with_columns(since=forget_before)
+    kept = (closed.end >= forget_before).nonzero()[0]
+    return replace(closed.take(kept), since=forget_before)
 
 
-def _closed_now(lives: JobLives, runs: JobRuns, used: Floats, since: float) -> ClosedRuns:
-    over = (~runs.open).nonzero()[0]
+def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:
+    accounts, lives, runs, over = window.accounts, window.lives, window.runs, window.over
     life, incarnation = runs.life[over], runs.incarnation[over]
     without_run = lives.ended.copy()
     without_run[life[incarnation == lives.incarnation[life]]] = False
     ends = without_run.nonzero()[0]
-    nothing, both = np.zeros(len(ends)), np.concatenate([life, ends])
-    return ClosedRuns(
-        key=lives.key[both],
-        submit=np.concatenate([incarnation, lives.incarnation[ends]]),
-        start=np.concatenate([runs.start[over], nothing]),
-        end=np.concatenate([runs.end[over], lives.active_to[ends]]),
-        gpus=np.concatenate([runs.gpus[over], lives.gpus[ends]]),
-        tenant=lives.tenant[both],
-        charged=np.concatenate([used[over], nothing]),
+    with_run = ClosedRuns(
+        key=accounts.key[life],
+        submit=incarnation,
+        start=runs.start[over],
+        end=runs.end[over],
+        gpus=runs.gpus[over],
+        tenant=accounts.tenant[life],
+        charged=used[over],
         since=since,
+    )
+    if not ends.size:
+        return with_run
+    nothing = np.zeros(ends.size)
+    return with_run.joined(
+        ClosedRuns(
+            key=accounts.key[ends],
+            submit=lives.incarnation[ends],
+            start=nothing,
+            end=lives.active_to[ends],
+            gpus=accounts.gpus[ends],
+            tenant=accounts.tenant[ends],
+            charged=nothing,
+            since=since,
+        )
     )

@@ -8,13 +8,12 @@ import numpy as np
 
 from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.happened import happened
-from slurm_fair.ledger.observed import lives_seen
+from slurm_fair.ledger.observed import window_seen
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import Event, JobAccounts, JobState, Ledger, Snapshot, TenantAccounts
+from slurm_fair.model import Event, Ledger, Snapshot, TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, all_of
 
 DEFAULTS = LedgerSettings()
-_DONE = np.int8(JobState.DONE)
 
 
 def advance(
@@ -32,15 +31,21 @@ def advance(
     if ledger.total_gpus < 0:
         ledger = replace(ledger, total_gpus=float(snapshot.total_gpus))
     known, tenant_row = with_tenants(ledger, snapshot.tenants.names, snapshot.tenants.weight)
-    lives, runs = lives_seen(known, snapshot, tenant_row, settings)
-    charged, result = charge(known, lives, runs, snapshot.time, settings, snapshot.resized)
-    events = happened(known, snapshot, lives, runs, result)
-    weight = charged.tenants.weight.copy()
-    weight[tenant_row] = snapshot.tenants.weight
-    tenants = charged.tenants.with_columns(weight=weight)
-    jobs = _as_seen(charged.jobs, snapshot, tenant_row)
+    window, seen = window_seen(known, snapshot, tenant_row, settings)
+    charged, result = charge(known, window, snapshot.time, settings, snapshot.resized)
+    events = happened(known, snapshot, window, seen, result)
+    tenants = _with_weights(charged.tenants, tenant_row, snapshot.tenants.weight)
     total_gpus = float(snapshot.total_gpus)
-    return Ledger(charged.time, charged.began, total_gpus, tenants, jobs, charged.closed), events
+    return Ledger(charged.time, charged.began, total_gpus, tenants, charged.jobs, charged.closed), events
+
+
+def _with_weights(tenants: TenantAccounts, row: Ints, weight: Floats) -> TenantAccounts:
+    """From here on tenants count with the weights that the snapshot shows."""
+    if all_of(tenants.weight[row] == weight):
+        return tenants
+    weights = tenants.weight.copy()
+    weights[row] = weight
+    return replace(tenants, weight=weights)
 
 
 def with_tenants(ledger: Ledger, names: tuple[str, ...], weight: Floats) -> tuple[Ledger, Ints]:
@@ -83,15 +88,3 @@ def _widened(old: TenantAccounts, names: tuple[str, ...], from_old: Ints) -> Ten
         owed_demand=column(old.owed_demand, 0.0),
         last_job=column(old.last_job, -np.inf),
     )
-
-
-def _as_seen(accounts: JobAccounts, snapshot: Snapshot, tenant_row: Ints) -> JobAccounts:
-    """From here on jobs count with the gang, weight, tenant and holds that the snapshot shows."""
-    jobs = snapshot.jobs
-    gpus, weight, tenant, active = jobs.gpus, jobs.weight, jobs.tenant, jobs.active
-    lives = jobs.state != _DONE  # each of them has an account now, in the same order
-    if not all_of(lives):
-        row = lives.nonzero()[0]
-        gpus, weight, tenant, active = gpus[row], weight[row], tenant[row], active[row]
-    tenant = tenant_row[tenant] if len(tenant) else accounts.tenant
-    return accounts.with_columns(gpus=gpus, weight=weight, tenant=tenant, active=active)

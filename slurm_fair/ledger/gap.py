@@ -8,9 +8,9 @@ import numpy as np
 
 from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.fold import DEFAULTS, with_tenants
-from slurm_fair.ledger.lives import JobLives, JobRuns, at, join, known_ends, seconds_charged
+from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, seconds_charged
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import Ledger, RunTable
+from slurm_fair.model import JobAccounts, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 
 
@@ -35,22 +35,26 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
         return ledger
     known, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))
     chains = _chains(known, runs)
-    mentioned = _lives(known, chains, tenant_row, until)
-    kept = _of_this_gap(known, mentioned, until)
-    others = _unmentioned(known, chains, until)
+    accounts = _accounts(known, chains, tenant_row)
+    lives = _lives(known, chains, accounts, until)
+    kept = _of_this_gap(known, accounts, lives, until)
+    rows = _unmentioned(known, chains)
+    others = known.jobs.take(rows)
+    silent = _unmentioned_lives(known, chains, others, until)
     count = int(kept.sum())
     stretches = join(
         _runs(known, chains, np.where(kept, np.cumsum(kept) - 1, -1), until),
-        _unmentioned_runs(known, others, count),
+        _unmentioned_runs(known, rows, silent, count),
     )
-    return charge(known, join(mentioned.take(kept), others), stretches, until, settings)[0]
+    window = Window.of(join(accounts.take(kept), others), join(lives.take(kept), silent), stretches)
+    return charge(known, window, until, settings)[0]
 
 
-def _of_this_gap(ledger: Ledger, lives: JobLives, until: float) -> Bools:
+def _of_this_gap(ledger: Ledger, accounts: JobAccounts, lives: JobLives, until: float) -> Bools:
     """Not those that were over before it, which the ledger has charged and closed."""
-    kept = (lives.account >= 0) | ((lives.submit <= until) & (lives.active_to > ledger.time))
-    ended = np.flatnonzero(kept & lives.ended & (lives.account < 0))
-    kept[ended[known_ends(ledger.closed, lives.key[ended], lives.incarnation[ended])]] = False
+    kept = lives.met | ((accounts.submit <= until) & (lives.active_to > ledger.time))
+    ended = np.flatnonzero(kept & lives.ended & ~lives.met)
+    kept[ended[known_ends(ledger.closed, accounts.key[ended], lives.incarnation[ended])]] = False
     return kept
 
 
@@ -69,32 +73,50 @@ def _chains(ledger: Ledger, runs: RunTable) -> _Chains:
     return _Chains(runs, life, first, last, account)
 
 
-def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> JobLives:
+def _accounts(ledger: Ledger, chains: _Chains, tenant_row: Ints) -> JobAccounts:
+    """What each life had come to when the gap began; its gang and its tenant are those that accounting tells."""
     first, last = chains.runs.take(chains.first), chains.runs.take(chains.last)
     account, jobs = chains.account, ledger.jobs
-    # A requeued run without a successor in the table: its job waits.
-    ended = (last.end > 0) & (last.end <= until) & (last.requeued == 0)
-    active_to = np.where(ended, last.end, until)
-    submit = np.where(account >= 0, at(jobs.submit, account, 0.0), first.submit)
-    later = chains.runs.submit > at(jobs.incarnation, account, np.inf)[chains.life]
-    known_restarts = at(jobs.restarts, account, 0) + np.bincount(chains.life[later], minlength=len(first))
-    asleep = (account >= 0) & ~at(jobs.active, account, True)
-    woke = np.where(last.start > 0, np.clip(last.start, ledger.time, active_to), active_to)
-    known_from = np.where(asleep, woke, ledger.time)
-    return JobLives(
+    return JobAccounts(
         key=last.key,
-        account=account,
-        seen=np.full(len(first), -1),
-        submit=submit,
-        incarnation=last.submit,
-        restarts=np.where(account >= 0, known_restarts, chains.last - chains.first),
+        submit=np.where(account >= 0, at(jobs.submit, account, 0.0), first.submit),
+        incarnation=np.where(account >= 0, at(jobs.incarnation, account, 0.0), first.submit),
+        restarts=at(jobs.restarts, account, 0),
         tenant=tenant_row[last.tenant] if len(last) else last.tenant,
         gpus=last.gpus,
         weight=at(jobs.weight, account, 1.0),
-        active_from=np.where(account >= 0, known_from, np.minimum(submit, active_to)),
+        had=at(jobs.had, account, 0.0),
+        owed=at(jobs.owed, account, 0.0),
+        waited=at(jobs.waited, account, 0.0),
+        ran=at(jobs.ran, account, 0.0),
+        run_start=at(jobs.run_start, account, 0.0),
+        run_had=at(jobs.run_had, account, 0.0),
+        active=at(jobs.active, account, False),
+    )
+
+
+def _lives(ledger: Ledger, chains: _Chains, accounts: JobAccounts, until: float) -> JobLives:
+    last, account, jobs = chains.runs.take(chains.last), chains.account, ledger.jobs
+    # A requeued run without a successor in the table: its job waits.
+    ended = (last.end > 0) & (last.end <= until) & (last.requeued == 0)
+    active_to = np.where(ended, last.end, until)
+    later = chains.runs.submit > at(jobs.incarnation, account, np.inf)[chains.life]
+    known_restarts = accounts.restarts + np.bincount(chains.life[later], minlength=len(last))
+    met = account >= 0
+    woke = np.where(last.start > 0, np.clip(last.start, ledger.time, active_to), active_to)
+    known_from = np.where(met & ~accounts.active, woke, ledger.time)
+    active_from = np.where(met, known_from, np.minimum(accounts.submit, active_to))
+    return JobLives(
+        incarnation=last.submit,
+        restarts=np.where(met, known_restarts, chains.last - chains.first),
+        tenant=accounts.tenant,
+        gpus=accounts.gpus,
+        weight=accounts.weight,
+        active=~met | (active_to > active_from),
+        active_from=active_from,
         active_to=active_to,
         ended=ended,
-        news=np.zeros(len(first), dtype=bool),
+        met=met,
     )
 
 
@@ -123,28 +145,28 @@ def _runs(ledger: Ledger, chains: _Chains, new_row: Ints, until: float) -> JobRu
     )
 
 
-def _unmentioned(ledger: Ledger, chains: _Chains, until: float) -> JobLives:
-    """Accounts that accounting does not know; one whose id another job bears now has ended."""
-    jobs = ledger.jobs
-    rows = np.flatnonzero(~np.isin(np.arange(len(jobs)), chains.account))
-    some = jobs.take(rows)
+def _unmentioned(ledger: Ledger, chains: _Chains) -> Ints:
+    """Rows of the accounts that accounting does not know."""
+    return np.flatnonzero(~np.isin(np.arange(len(ledger.jobs)), chains.account))
+
+
+def _unmentioned_lives(ledger: Ledger, chains: _Chains, some: JobAccounts, until: float) -> JobLives:
+    """They went on; one whose id another job bears now has ended."""
     reused = _first_submit(chains, some.key)
     ended = np.isfinite(reused)
     active_to = np.where(ended, np.clip(reused, ledger.time, until), until)
+    active_from = np.where(some.active, ledger.time, active_to)
     return JobLives(
-        key=some.key,
-        account=rows,
-        seen=np.full(len(rows), -1),
-        submit=some.submit,
         incarnation=some.incarnation,
         restarts=some.restarts,
         tenant=some.tenant,
         gpus=some.gpus,
         weight=some.weight,
-        active_from=np.where(some.active, ledger.time, active_to),
+        active=active_to > active_from,
+        active_from=active_from,
         active_to=active_to,
         ended=ended,
-        news=np.zeros(len(rows), dtype=bool),
+        met=np.ones(len(some), dtype=bool),
     )
 
 
@@ -156,9 +178,9 @@ def _first_submit(chains: _Chains, keys: Ints) -> Floats:
     return np.where(there, at(first.submit, np.where(there, earliest, -1), np.inf), np.inf)
 
 
-def _unmentioned_runs(ledger: Ledger, lives: JobLives, first_life: int) -> JobRuns:
+def _unmentioned_runs(ledger: Ledger, accounts: Ints, lives: JobLives, first_life: int) -> JobRuns:
     """Their open runs went on for as long as they lived; `lives` begin at row `first_life` of all."""
-    some = ledger.jobs.take(lives.account)
+    some = ledger.jobs.take(accounts)
     rows = np.flatnonzero(some.run_start > 0)
     return JobRuns(
         life=first_life + rows,
@@ -169,6 +191,6 @@ def _unmentioned_runs(ledger: Ledger, lives: JobLives, first_life: int) -> JobRu
         end=np.maximum(lives.active_to[rows], some.run_start[rows]),
         open=~lives.ended[rows],
         charged=some.run_had[rows],
-        charged_seconds=seconds_charged(ledger.jobs, lives.account[rows], ledger.time),
+        charged_seconds=seconds_charged(ledger.jobs, accounts[rows], ledger.time),
         news=np.zeros(len(rows), dtype=bool),
     )

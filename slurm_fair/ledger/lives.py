@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,18 @@ Table = TypeVar("Table", bound=Columns)
 
 @dataclass(frozen=True, slots=True)
 class JobLives(Columns):
-    """One row per job that lived at some time of the window, in any order."""
+    """One row per job that lived at some time of the window: when, and what is known of it at the window's end."""
 
-    key: Ints
-    account: Ints  # row of the ledger's jobs, -1 = opened in this window
-    seen: Ints  # row of the snapshot's jobs, -1 = not in it
-    submit: Floats  # of the job
-    incarnation: Floats  # SubmitTime and restarts as known at the window's end
+    incarnation: Floats  # SubmitTime and restarts: what tells a requeue from a reused id
     restarts: Ints
     tenant: Ints  # row of the ledger's tenants
-    gpus: Ints  # as they were in the window
+    gpus: Ints
     weight: Floats
+    active: Bools
     active_from: Floats  # may lie before the window for a job that was not known yet
     active_to: Floats  # may lie before the window for a job whose end was not known yet
     ended: Bools
-    news: Bools  # nobody has been told of this job
+    met: Bools  # known to the ledger when the window began
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -55,13 +52,15 @@ class JobRuns(Columns):
     def __post_init__(self) -> None:
         check_lengths(self)
 
-    def less_already_charged(self, keys: Ints, closed: ClosedRuns) -> tuple[Self, ClosedRuns]:
-        """Runs that were closed (or settled) earlier are opened again, so that nothing is charged twice."""
-        fresh = self.news.nonzero()[0]
-        if not len(fresh) or not len(closed):
+    def less_already_charged(self, fresh: Ints, keys: Ints, closed: ClosedRuns) -> tuple[Self, ClosedRuns]:
+        """Runs that were closed (or settled) earlier are opened again, so that nothing is charged twice.
+
+        `fresh` are the runs that are news, `keys` those of the lives.
+        """
+        if not fresh.size or not closed.key.size:
             return self, closed
         known = (among(closed.key, keys[self.life[fresh]]) & (closed.start > 0)).nonzero()[0]
-        if not len(known):
+        if not known.size:
             return self, closed
         row_of = {run: row for row, run in zip(known, _pairs(closed.key, closed.start, known), strict=True)}
         ours = _pairs(keys[self.life], self.start, fresh)
@@ -73,6 +72,23 @@ class JobRuns(Columns):
         news[runs] = False
         left = np.delete(np.arange(len(closed)), rows)
         return replace(self, charged=charged, charged_seconds=seconds, news=news), closed.take(left)
+
+
+class Window(NamedTuple):
+    """Everyone who lived between two instants, the runs of that time, and which rows of theirs want more work."""
+
+    accounts: JobAccounts  # one row per life, as they stood when the window began; opened for who came in it
+    lives: JobLives
+    runs: JobRuns
+    ended: Ints  # rows of the lives
+    over: Ints  # rows of the runs: those that are not open
+    fresh: Ints  # rows of the runs that are news
+
+    @classmethod
+    def of(cls, accounts: JobAccounts, lives: JobLives, runs: JobRuns) -> Self:
+        """With the rows worked out."""
+        ended, over, fresh = lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0]
+        return cls(accounts, lives, runs, ended, over, fresh)
 
 
 def at(column: Column, rows: Ints, absent: Any) -> Column:
