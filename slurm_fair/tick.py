@@ -369,7 +369,9 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + Events(_asked(outcomes, ready)),
+        events=ready.events + granted + Events(_asked(outcomes, ready))
+        if outcomes
+        else ready.events + granted,
         seconds=dict(watch.seconds),
         dry_run=rules.dry_run,
         guard=guard,

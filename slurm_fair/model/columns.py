@@ -54,9 +54,9 @@ class Columns:
     def __len__(self) -> int:
         return len(self._first(self))
 
-    def take(self, rows: NDArray[Any]) -> Self:
-        """The rows asked for, by index or mask; fields that are no arrays stay as they are."""
-        return self._picked(rows)
+    def take(self, rows: NDArray[Any], **others: Any) -> Self:
+        """The rows asked for, by index or mask; fields that are no arrays are given, or stay as they are."""
+        return self._picked(rows, **others)
 
     def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
         """The rows asked for, and new values of other fields."""
@@ -85,15 +85,17 @@ class Columns:
             check_lengths(table)
         return table
 
-    def joined(self, other: Self) -> Self:
-        """These rows and then those of another table; fields that are no arrays stay as they are."""
+    def joined(self, other: Self, **others: Any) -> Self:
+        """These rows and then those of another table; fields that are no arrays are given, or stay as they are."""
         if not len(other):
-            return self
+            return self.with_columns(**others) if others else self
         values, behind = self._values(self), other._values(other)
         table = _new(type(self))
         for name, first, second in zip(self._columns, values, behind, strict=False):
             _set(table, name, np.concatenate((first, second)))
         for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+            _set(table, name, value)
+        for name, value in others.items():
             _set(table, name, value)
         return table
 

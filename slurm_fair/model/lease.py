@@ -80,12 +80,14 @@ class Leases(Columns):
     def __post_init__(self) -> None:
         check_lengths(self)
 
-    def take(self, rows: NDArray[Any]) -> Self:
-        """The rows asked for, in ascending order, with their places."""
+    def take(self, rows: NDArray[Any], **others: Any) -> Self:
+        """The rows asked for, in ascending order, with their places where no others are given."""
         kept = rows.nonzero()[0] if rows.dtype == np.bool_ else rows
+        if "places" in others:
+            return self._picked(kept, **others)
         new_row = np.full(len(self), -1, dtype=np.int64)
         new_row[kept] = np.arange(len(kept))
-        return self._picked(kept, places=self.places.renumber(new_row))
+        return self._picked(kept, places=self.places.renumber(new_row), **others)
 
     @classmethod
     def none(cls) -> Self:

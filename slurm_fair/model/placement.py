@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Columns, Ints
+from slurm_fair.model.columns import Columns, Ints, any_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Placement(Columns):
 
     def nodes_of(self, row: int) -> Ints:
         """Node indices of one row."""
-        first, last = np.searchsorted(self.row, [row, row + 1])
+        first, last = self.row.searchsorted(row), self.row.searchsorted(row, side="right")
         return self.node[first:last]
 
     def only(self, rows: Ints) -> Self:
@@ -48,10 +48,10 @@ class Placement(Columns):
     def renumber(self, new_row: Ints) -> Self:
         """Rows renumbered by `new_row[old]`; rows that map to -1 are dropped."""
         rows, node, gpus = new_row[self.row], self.node, self.gpus
-        if len(rows) and rows.min() < 0:
+        if len(rows) and rows[rows.argmin()] < 0:
             kept = (rows >= 0).nonzero()[0]
             rows, node, gpus = rows[kept], node[kept], gpus[kept]
-        if len(rows) > 1 and (rows[1:] < rows[:-1]).any():
+        if len(rows) > 1 and any_of(rows[1:] < rows[:-1]):
             order = rows.argsort(kind="stable")
             rows, node, gpus = rows[order], node[order], gpus[order]
         return type(self)(rows, node, gpus)

@@ -34,7 +34,9 @@ class Events(Sequence[Event]):
         self._parts = [part for part in parts if callable(part) or len(part)]
 
     def __add__(self, more: Events) -> Events:
-        return Events(*self._parts, *more._parts)
+        both = Events()
+        both._parts = self._parts + more._parts
+        return both
 
     @once
     def _all(self) -> tuple[Event, ...]:

@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Bools, Ints, among, find
+from slurm_fair.model.columns import Bools, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
 
 _NO_ANSWER = 0
@@ -107,13 +107,14 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     free = nodes.capacity - snapshot.held.per_node(len(nodes.names))
     if len(waits) < len(granted):
         free -= places.only(granted[is_open]).per_node(len(nodes.names))
-    waits = waits[leases.granted[waits].argsort(kind="stable")]
+    if len(waits) > 1:
+        waits = waits[leases.granted[waits].argsort(kind="stable")]
     rows = find(jobs.key, leases.key[waits]).tolist()
     first, last = places.row.searchsorted(waits), places.row.searchsorted(waits, side="right")
     actions = []
     for row, begin, end in zip(rows, first.tolist(), last.tolist(), strict=True):
         where, count = places.node[begin:end], places.gpus[begin:end]
-        if row < 0 or begin == end or (free[where] < count).any():
+        if row < 0 or begin == end or any_of(free[where] < count):
             continue
         if closing and int(jobs.record[row]) in closing:
             continue
@@ -164,8 +165,11 @@ def _with_key(action: Action, key: int) -> Action:
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
     """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
     jobs = snapshot.jobs
+    rows: Ints = (jobs.state == _WAITING).nonzero()[0]
+    if not rows.size:
+        return rows
     well_gated = jobs.gated & (jobs.gate_until - now >= terms.term) & ~jobs.pinned
-    rows: Ints = ((jobs.state == _WAITING) & ~(well_gated & (jobs.blocked == _NOT_BLOCKED))).nonzero()[0]
+    rows = rows[~(well_gated & (jobs.blocked == _NOT_BLOCKED))[rows]]
     if not rows.size:
         return rows
     due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]

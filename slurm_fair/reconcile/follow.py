@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, among, find
+from slurm_fair.model.columns import Bools, Ints, find
 
 _WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(int, JobState)
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
@@ -39,18 +39,16 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     gone = _gone(leases, row, snapshot.jobs)
     promised = (leases.phase == _GRANTED).nonzero()[0]
     late = _late(leases, row, promised, snapshot, terms)
-    if late.size:
-        late = late[~among(late, gone)]
+    stays = np.ones(len(row), dtype=bool)
+    stays[gone] = False
+    late = late[stays[late]]
+    stays[late] = False
     events = [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
     if late.size:
         events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
-    if events:
-        stays = np.ones(len(row), dtype=bool)
-        stays[gone] = stays[late] = False
-        kept = stays.nonzero()[0]
-        leases, row = leases.take(kept), row[kept]
-        promised = (leases.phase == _GRANTED).nonzero()[0]
-    leases = _as_seen(leases, row, promised, snapshot, terms)
+    kept = stays.nonzero()[0]
+    leases = _as_seen(leases, row, promised[stays[promised]], kept, snapshot, terms)
+    row = row[kept]
     adopted, new = _adopt(row, snapshot, terms)
     if adopted is None:
         return Followed(leases, tuple(events), row)
@@ -109,18 +107,18 @@ def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
     return stuck
 
 
-def _as_seen(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Leases:
-    """What was promised and runs now has begun, and all leases lie where the snapshot says."""
-    if not promised.size:
-        return leases.with_columns(
-            places=_places(leases, row, promised, snapshot), node_names=snapshot.nodes.names
-        )
-    waits = snapshot.jobs.state[row[promised]] == _WAITING
-    return leases.with_columns(
-        places=_places(leases, row, promised[waits], snapshot),
-        node_names=snapshot.nodes.names,
-        **_begun(leases, row, promised[~waits], snapshot, terms),
-    )
+def _as_seen(
+    leases: Leases, row: Ints, promised: Ints, kept: Ints, snapshot: Snapshot, terms: LeaseTerms
+) -> Leases:
+    """Those that are kept; what was promised and runs now has begun, and all lie where the snapshot says."""
+    waits, begun = promised, {}
+    if promised.size:
+        not_yet = snapshot.jobs.state[row[promised]] == _WAITING
+        waits, begun = promised[not_yet], _begun(leases, row, promised[~not_yet], snapshot, terms)
+    places, names = _places(leases, row, waits, kept, snapshot), snapshot.nodes.names
+    if len(kept) == len(row):
+        return leases.with_columns(places=places, node_names=names, **begun)
+    return (leases.with_columns(**begun) if begun else leases).take(kept, places=places, node_names=names)
 
 
 def _begun(
@@ -140,14 +138,16 @@ def _begun(
     return {"phase": phase, "start": start, "end": end}
 
 
-def _places(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> Placement:
+def _places(leases: Leases, row: Ints, promised: Ints, kept: Ints, snapshot: Snapshot) -> Placement:
     """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
-    lease_of_job = np.zeros(len(snapshot.jobs.key), dtype=np.int64) - 1
-    lease_of_job[row] = np.arange(len(row))
+    lease_of_job = np.full(len(snapshot.jobs.key), -1, dtype=np.int64)
+    lease_of_job[row[kept]] = np.arange(len(kept))
     if not promised.size:
         return snapshot.held.renumber(lease_of_job)
+    number = np.full(len(row), -1, dtype=np.int64)
+    number[promised] = lease_of_job[row[promised]]
     lease_of_job[row[promised]] = -1
-    to_come = leases.places.only(promised)
+    to_come = leases.places.renumber(number)
     if leases.node_names != snapshot.nodes.names:
         to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
     return snapshot.held.renumber(lease_of_job).plus(to_come)
@@ -196,7 +196,7 @@ def merge(first: Leases, second: Leases) -> Leases:
     """Two sets of leases of different jobs as one, sorted by key."""
     more = second.places
     behind = Placement(more.row + len(first.key), more.node, more.gpus)
-    both = first.joined(second).with_columns(places=first.places.joined(behind), node_names=second.node_names)
+    both = first.joined(second, places=first.places.joined(behind), node_names=second.node_names)
     if not len(first.key) or not len(second.key) or first.key[-1] < second.key[0]:
         return both  # new jobs have the greater ids
     return both.take(both.key.argsort(kind="stable"))

@@ -28,6 +28,7 @@ _GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.RE
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
+_NOTHING = Events()
 _DONE, _REFUSED = Result.DONE, Result.REFUSED
 
 
@@ -38,6 +39,8 @@ def promise(
     verdict = plan.verdict
     renewed, revoked = (verdict == _RENEW).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
     granted = (verdict == _GRANT).nonzero()[0]
+    if not (renewed.size or revoked.size or granted.size):
+        return leases, _NOTHING
     after = leases
     parts: list[Sequence[Event] | Callable[[], Sequence[Event]]] = []
     if renewed.size:
@@ -139,19 +142,6 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
         elif refused:
             # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
             stays.append(row)
-    return _settled(leases, opened, asked, stays, dropped, terms.end_for(now), now)
-
-
-def _settled(
-    leases: Leases,
-    opened: list[int],
-    asked: list[int],
-    stays: list[int],
-    dropped: list[int],
-    end_anew: float,
-    now: float,
-) -> Leases:
-    """These gates opened, these jobs asked, these leases running again, these gone."""
     changed: dict[str, NDArray[Any]] = {}
     if opened:
         changed["opened"] = leases.opened.copy()
@@ -161,7 +151,7 @@ def _settled(
         changed["asked"][asked], changed["asked"][stays] = now, 0.0
     if stays:
         changed["phase"], changed["end"] = leases.phase.copy(), leases.end.copy()
-        changed["phase"][stays], changed["end"][stays] = _LEASED, end_anew
+        changed["phase"][stays], changed["end"][stays] = _LEASED, terms.end_for(now)
     settled = leases.with_columns(**changed) if changed else leases
     if not dropped:
         return settled
