@@ -54,9 +54,9 @@ class Columns:
     def __len__(self) -> int:
         return len(self._first(self))
 
-    def take(self, rows: NDArray[Any], **others: Any) -> Self:
-        """The rows asked for, by index or mask; fields that are no arrays are given, or stay as they are."""
-        return self._picked(rows, **others)
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The rows asked for, by index or mask; fields that are no arrays stay as they are."""
+        return self._picked(rows)
 
     def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
         """The rows asked for, and new values of other fields."""

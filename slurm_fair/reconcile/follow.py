@@ -39,15 +39,17 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     gone = _gone(leases, row, snapshot.jobs)
     promised = (leases.phase == _GRANTED).nonzero()[0]
     late = _late(leases, row, promised, snapshot, terms)
-    stays = np.ones(len(row), dtype=bool)
-    stays[gone] = False
-    late = late[stays[late]]
-    stays[late] = False
-    events = [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
-    if late.size:
+    kept = np.arange(len(row))
+    events: list[Event] = []
+    if gone.size or late.size:
+        stays = np.ones(len(row), dtype=bool)
+        stays[gone] = False
+        late = late[stays[late]]
+        stays[late] = False
+        events += [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
         events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
-    kept = stays.nonzero()[0]
-    leases = _as_seen(leases, row, promised[stays[promised]], kept, snapshot, terms)
+        kept, promised = stays.nonzero()[0], promised[stays[promised]]
+    leases = _as_seen(leases, row, promised, kept, snapshot, terms)
     row = row[kept]
     adopted, new = _adopt(row, snapshot, terms)
     if adopted is None:
