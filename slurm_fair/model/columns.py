@@ -27,7 +27,7 @@ class Columns:
     which fields are columns is known of each kind of table.
     """
 
-    __slots__ = ()
+    __slots__ = ("_source",)
 
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
         _columns: ClassVar[tuple[str, ...]]
@@ -35,6 +35,16 @@ class Columns:
         _names: ClassVar[tuple[str, ...]]  # both
         _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
         _first: ClassVar[attrgetter[NDArray[Any]]]
+        _source: object
+    else:
+
+        def __getattr__(self, name: str) -> Any:
+            """A column that was left to be read later."""
+            if name not in self._names:
+                raise AttributeError(f"{type(self).__name__} has no {name}")
+            value = getattr(self._source, name)
+            _set(self, name, value)
+            return value
 
     def __init_subclass__(cls) -> None:
         kinds = {
@@ -47,6 +57,18 @@ class Columns:
             *cls._names, cls._names[0]
         )  # one more: of a single name it would be no tuple
         cls._first = attrgetter(cls._names[0])
+
+    @classmethod
+    def later(cls, source: object, **at_hand: Any) -> Self:
+        """A table of which some fields are at hand; the others are read from a source when somebody asks for them.
+
+        Nobody asks for most columns of most looks. The source answers at any time with what was so at this look.
+        """
+        table = _new(cls)
+        for name, value in at_hand.items():
+            _set(table, name, value)
+        _set(table, "_source", source)
+        return table
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return dict(zip(self._columns, self._values(self), strict=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 
+# What a look shows of a job.
 INTS = (
     "key", "record", "restarts", "tenant", "user", "partition", "gpus", "nodes", "gpus_per_node", "gpu_type",
     "cpus", "memory_mb", "array_limit",
@@ -16,39 +18,54 @@ INTS = (
 FLOATS = ("submit", "gate_until", "gate_set", "start", "end", "time_limit_seconds", "weight")
 BOOLS = ("gated", "pinned", "checkpoints", "requeueable")
 CODES = ("state", "blocked", "acknowledged")
-# What only the virtual cluster knows, and the jobs' reports may tell in part.
-HIDDEN_FLOATS = (
-    "work",  # seconds of the whole job at rate 1
-    "done",  # of them done when its last run ended, or when it saved
-    "saved",  # of them safe in a checkpoint
+# How far it is: only the virtual cluster knows, and the jobs' reports may tell.
+PROGRESS = (
+    "done",  # seconds of work that were done when its last run ended, or when it saved
     "rate",  # of the present run
     "progress_from",  # instant from which the present run makes progress
-    "stopped_at",  # instant at which the last run ended; -inf = never ran
-    "eligible_at",  # Slurm does not start it before
+)
+# The same from its submission on: what its user declared, and what nobody knows yet.
+GIVEN_FLOATS = (
+    "work",  # seconds of the whole job at rate 1
     "deadline",
     "declared",
     "spread_rate",
 )
-HIDDEN_INTS = ("first_regime", "last_regime", "model", "runs", "preemptions")
+GIVEN_INTS = ("first_regime", "last_regime", "model")
+HIDDEN_FLOATS = (
+    "saved",  # seconds of work that are safe in a checkpoint
+    "stopped_at",  # instant at which the last run ended; -inf = never ran
+    "eligible_at",  # Slurm does not start it before
+)
+HIDDEN_INTS = ("runs", "preemptions")
 
 
 class Matrix:
-    """Rows with names over a growing number of columns."""
+    """Rows with names over a growing number of columns; its kinds of numbers take equally many bytes."""
 
-    def __init__(self, names: tuple[str, ...], dtype: type[np.generic]) -> None:
-        self.names, self._dtype = names, dtype
-        self.all: NDArray[Any] = np.zeros((len(names), 0), dtype=dtype)
+    def __init__(self, **kinds: tuple[str, ...]) -> None:
+        self.names = tuple(chain.from_iterable(kinds.values()))
+        self._parts: list[tuple[slice, np.dtype[Any]]] = []
+        first = 0
+        for kind, names in kinds.items():
+            self._parts.append((slice(first, first + len(names)), np.dtype(kind)))
+            first += len(names)
+        self.all: NDArray[Any] = np.zeros((first, 0), dtype=self._parts[0][1])
 
     def grow(self, capacity: int) -> None:
         """Room for so many."""
-        wider = np.zeros((len(self.names), capacity), dtype=self._dtype)
+        wider = np.zeros((len(self.all), capacity), dtype=self.all.dtype)
         wider[:, : self.all.shape[1]] = self.all
         self.all = wider
 
     def of(self, rows: Ints) -> dict[str, NDArray[Any]]:
         """The columns at these rows, by name."""
-        picked = self.all.take(rows, axis=1)
-        return dict(zip(self.names, picked, strict=True))
+        return self.named(self.all.take(rows, axis=1))
+
+    def named(self, table: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """The rows of such a matrix by name, each as its kind."""
+        parts = [table[part].view(kind) for part, kind in self._parts]
+        return dict(zip(self.names, chain.from_iterable(parts), strict=True))
 
 
 class JobColumns:
@@ -99,26 +116,26 @@ class JobColumns:
 
     def __init__(self, capacity: int = 0) -> None:
         self.count = 0
-        self.ints, self.floats = Matrix(INTS, np.int64), Matrix(FLOATS, np.float64)
-        self.bools, self.codes = Matrix(BOOLS, np.bool_), Matrix(CODES, np.int8)
-        self.hidden, self.hidden_ints = Matrix(HIDDEN_FLOATS, np.float64), Matrix(HIDDEN_INTS, np.int64)
-        self._matrices = (self.ints, self.floats, self.bools, self.codes, self.hidden, self.hidden_ints)
+        self._seen = Matrix(int64=INTS, float64=FLOATS + PROGRESS)
+        self._seen_codes = Matrix(bool=BOOLS, int8=CODES)
+        others = Matrix(int64=GIVEN_INTS + HIDDEN_INTS, float64=GIVEN_FLOATS + HIDDEN_FLOATS)
+        self._matrices = (self._seen, self._seen_codes, others)
         self._grow(capacity)
 
     def _grow(self, capacity: int) -> None:
         for matrix in self._matrices:
             matrix.grow(capacity)
-            for name, row in zip(matrix.names, matrix.all, strict=True):
+            for name, row in matrix.named(matrix.all).items():
                 setattr(self, name, row)
 
     def add(self, count: int) -> slice:
         """Room for so many more jobs; returns their rows."""
         rows = slice(self.count, self.count + count)
-        if rows.stop > self.ints.all.shape[1]:
+        if rows.stop > len(self.key):
             self._grow(max(rows.stop, 2 * self.count))
         self.count = rows.stop
         return rows
 
     def seen(self, rows: Ints) -> dict[str, NDArray[Any]]:
-        """What a look shows of these jobs, by the names of the snapshot's job table."""
-        return self.ints.of(rows) | self.floats.of(rows) | self.bools.of(rows) | self.codes.of(rows)
+        """What a look shows of these jobs, by the names of the snapshot's job table, and how far they are."""
+        return self._seen.of(rows) | self._seen_codes.of(rows)

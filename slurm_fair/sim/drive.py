@@ -82,28 +82,30 @@ class Simulation:
     def _next_look(self, record: TickRecord) -> float:
         """When something could change: an arrival, a lease's end, or an end of a job while somebody waits."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
-        done = [o.action.verb for o in record.outcomes if o.result is _DONE]
+        cluster, outcomes = self.cluster, record.outcomes
+        done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
         if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
             return self._at_once(now)
         self._at_rest = 0
         soon = self._on_grid(now + _MOMENT)
         # An outage may put jobs back into the queue while nobody waits.
-        due = self._on_grid(min(self.cluster.next_arrival(), self.cluster.next_outage()))
+        arrival, outage = cluster.next_arrival(), cluster.next_outage()
+        due = self._on_grid(min(arrival, outage))
         revoking = leases.phase == _REVOKING
         some_revoking = any_of(revoking)
         # One just opened runs already, though it was not seen yet.
         ends = leases.end[~revoking] if some_revoking else leases.end
         if len(ends):
-            end = float(ends.min())
+            end: float = ends.item(ends.argmin())
             due = min(due, end if end > now else soon)
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
         if some_revoking:
-            due = min(due, max(self.cluster.next_change(), now), soon)
+            due = min(due, max(cluster.next_change(), now), soon)
         waits = _somebody_waits(record, done)
-        if waits or math.isinf(self.cluster.next_arrival()):
-            due = min(due, self._on_grid(self.cluster.next_change()))
-        if _OPEN in done and (waits or not math.isinf(self.cluster.next_outage())):
+        if waits or arrival == math.inf:
+            due = min(due, self._on_grid(cluster.next_change()))
+        if _OPEN in done and (waits or outage < math.inf):
             # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
             due = min(due, soon)
         if self.standing.backoff or self.standing.unsettled:

@@ -27,7 +27,8 @@ class Floor:
         self.names = {name: node for node, name in enumerate(machines.names)}
         self.type_of: list[int] = [gpu_types.index(machines.gpu_types[k]) for k in machines.gpu_type.tolist()]
         self._why = [""] * len(machines)
-        self._held = np.zeros((3, 0), dtype=np.int64)  # job, node, GPUs; sorted by job
+        self._held = np.zeros((3, 64), dtype=np.int64)  # job, node, GPUs; sorted by job, and room for more
+        self._count = 0  # of them
         self._sites: dict[int, list[tuple[int, int]]] = {}
         self._partitions = PartitionTable(
             (PARTITION,), np.ones(1, dtype=bool), np.ones((1, len(machines)), dtype=bool)
@@ -111,29 +112,38 @@ class Floor:
 
     def take(self, job: int, sites: list[tuple[int, int]]) -> None:
         """These GPUs are the job's from now on."""
-        at = int(self._held[0].searchsorted(job))
-        rows = np.array([(job, node, gpus) for node, gpus in sites], dtype=np.int64).T
-        self._held = np.concatenate([self._held[:, :at], rows, self._held[:, at:]], axis=1)
-        self._sites[job] = sites
-        for node, gpus in sites:
+        count, more = self._count, len(sites)
+        if count + more > self._held.shape[1]:
+            self._held = np.concatenate([self._held, np.zeros_like(self._held)], axis=1)
+            self.take(job, sites)
+            return
+        held, at = self._held, int(self._held[0, :count].searchsorted(job))
+        held[:, at + more : count + more] = held[:, at:count]
+        for row, (node, gpus) in enumerate(sites, at):
+            held[:, row] = job, node, gpus
             self.free[node] -= gpus
+        self._sites[job], self._count = sites, count + more
 
     def leave(self, job: int) -> None:
         """Its GPUs are free."""
         sites = self._sites.pop(job)
-        at = int(self._held[0].searchsorted(job))
-        self._held = np.concatenate([self._held[:, :at], self._held[:, at + len(sites) :]], axis=1)
+        held, count, less = self._held, self._count, len(sites)
+        at = int(held[0, :count].searchsorted(job))
+        held[:, at : count - less] = held[:, at + less : count]
+        self._count = count - less
         for node, gpus in sites:
             self.free[node] += gpus
 
     def holders(self) -> tuple[Ints, Ints, Ints]:
-        """(job, node, GPUs), sorted by job."""
-        return self._held[0], self._held[1], self._held[2]
+        """(job, node, GPUs), sorted by job: as they are now, whatever happens later."""
+        job, node, gpus = self._held[:, : self._count].copy()
+        return job, node, gpus
 
     def on(self, node: int) -> list[int]:
         """Jobs that hold GPUs of a node."""
-        job, where, _ = self._held
-        return [int(one) for one in job[where == node]]
+        job, where, _ = self.holders()
+        there: list[int] = job[where == node].tolist()
+        return there
 
     def sites_of(self, job: int) -> list[tuple[int, int]]:
         """Where a job lies."""

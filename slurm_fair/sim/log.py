@@ -16,6 +16,7 @@ from slurm_fair.model import (
     TickRecord,
     Verdict,
 )
+from slurm_fair.model.columns import any_of
 
 Listener = Callable[[TickRecord, Standing], None]
 _OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
@@ -48,7 +49,7 @@ class Log:
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
-        if (plan.verdict == _WAIT).any() and not (leases.phase == _REVOKING).any():
+        if any_of(plan.verdict == _WAIT) and not any_of(leases.phase == _REVOKING):
             self.rounds += 1
             self.idle_gpus += max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)
 

@@ -18,7 +18,7 @@ class Roster:
         self._jobs = jobs
         self._of_trace = jobs.count
         self._row = dict(zip(jobs.key[: jobs.count].tolist(), range(jobs.count), strict=True))
-        self._arrivals: list[float] = jobs.submit[: jobs.count].tolist()
+        self._arrivals: list[float] = [*jobs.submit[: jobs.count].tolist(), math.inf]
         self._next = 0  # first job of the trace that is not submitted yet
         self._tasks: dict[int, list[int]] = {}  # rows of the tasks that share an array's record
         self._number = jobs.count + 1
@@ -28,19 +28,19 @@ class Roster:
 
     def next_arrival(self) -> float:
         """When the next job of the trace is submitted."""
-        return self._arrivals[self._next] if self._next < len(self._arrivals) else math.inf
+        return self._arrivals[self._next]
 
     def arrive(self, instant: float) -> None:
         """Those of the trace that are submitted by then."""
         first = self._next
-        while self._next < len(self._arrivals) and self._arrivals[self._next] <= instant:
+        while self._arrivals[self._next] <= instant:
             self._next += 1
         self._add(np.arange(first, self._next))
 
     @property
     def exhausted(self) -> bool:
         """Nobody of the trace is still to come."""
-        return self._next == len(self._arrivals)
+        return self._next == self._of_trace
 
     # -- others -----------------------------------------------------------------------------------------------
 

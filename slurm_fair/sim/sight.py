@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import JobTable, Placement, Snapshot, TenantTable, Told
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.sim.columns import PROGRESS
 from slurm_fair.sim.life import DONE, NO_ANSWER, RUNNING, Life
+from slurm_fair.sim.reports import Reports
 from slurm_fair.sim.roster import Roster
-from slurm_fair.sim.work import progress
 
 CLUSTER = "virtual"
 _NOTHING = Placement.none()
@@ -25,6 +26,7 @@ class Sight:
     def __init__(self, life: Life, roster: Roster, term: float) -> None:
         self._life, self._roster, self._people, self._jobs = life, roster, life.people, life.jobs
         self._term, self._looked = term, -np.inf
+        self._row_of = np.zeros(0, dtype=np.int64)
         self._tenants = TenantTable(self._people.tenants, self._people.weights)
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
@@ -32,13 +34,10 @@ class Sight:
         shown, people, floor = self._roster.living, self._people, self._life.floor
         if self._tenants.names is not people.tenants:
             self._tenants = TenantTable(people.tenants, people.weights)
-        states = JobTable(**self._seen(shown, asked, now))
-        over = self._life.over
-        reasons = [""] * len(shown)
-        if over:
-            for row, how in zip(shown.searchsorted(list(over)).tolist(), over.values(), strict=True):
-                reasons[row] = how
-            self._forget(shown, states, now)
+        seen = self._seen(shown, asked, now)
+        noted = {name: seen.pop(name) for name in PROGRESS}
+        told = Told.later(Reports(people, shown, seen["state"], noted, now), models=people.models)
+        states = JobTable(**seen)
         job, node, gpus = floor.holders()
         resized, self._looked = [size for size in self._life.resized if size[0] >= self._looked], now
         return Snapshot(
@@ -50,14 +49,32 @@ class Sight:
             users=people.users,
             gpu_types=people.gpu_types,
             jobs=states,
-            held=Placement(shown.searchsorted(job), node, gpus),
+            held=Placement(self._rows_of(job, shown), node, gpus),
             wanted=_NOTHING,
             barred=_NOTHING,
-            reasons=tuple(reasons),
-            told=self._told(shown, now),
+            reasons=self._reasons(shown, states, now),
+            told=self._without_the_silent(told, shown) if self._life.odd.silent else told,
             racks=floor.racks,
             resized=tuple(resized),
         )
+
+    def _rows_of(self, jobs: Ints, shown: Ints) -> Ints:
+        """Where jobs stand among those that are shown; to look them up costs more than to note where all are."""
+        if len(self._row_of) < self._jobs.count:
+            self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
+        self._row_of[shown] = np.arange(len(shown))
+        return self._row_of.take(jobs)
+
+    def _reasons(self, shown: Ints, states: JobTable, now: float) -> tuple[str, ...]:
+        """How jobs ended that are over."""
+        over = self._life.over
+        if not over:
+            return ("",) * len(shown)
+        reasons = [""] * len(shown)
+        for row, how in zip(shown.searchsorted(list(over)).tolist(), over.values(), strict=True):
+            reasons[row] = how
+        self._forget(shown, states, now)
+        return tuple(reasons)
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> dict[str, NDArray[Any]]:
         seen = self._jobs.seen(shown)
@@ -90,35 +107,6 @@ class Sight:
             {job: life.over[job] for job in shown[~gone].tolist() if job in life.over} if listed else {}
         )
 
-    # -- what users declared and the jobs' own reports say ----------------------------------------------------
-
-    def _told(self, rows: Ints, now: float) -> Told | None:
-        hidden, ints = self._jobs.hidden.of(rows), self._jobs.hidden_ints.of(rows)
-        done = _done(hidden, self._jobs.state[rows] == RUNNING, now)
-        said = progress(
-            self._people.regimes,
-            ints["first_regime"],
-            ints["last_regime"],
-            done,
-            hidden["work"],
-            hidden["declared"],
-        )
-        told = Told(
-            declared_seconds=hidden["declared"],
-            left_seconds=said.left_seconds,
-            done_seconds=done,
-            epoch=said.epoch,
-            epochs=said.epochs,
-            deadline=hidden["deadline"],
-            steps_per_second=said.steps_per_second,
-            rate=self._people.rates[rows],
-            spread_rate=hidden["spread_rate"],
-            model=ints["model"],
-            batch_size=said.batch_size,
-            models=self._people.models,
-        )
-        return self._without_the_silent(told, rows) if self._life.odd.silent else told
-
     def _without_the_silent(self, told: Told, rows: Ints) -> Told | None:
         """As in Slurm's own records: nothing but a deadline, where one was given."""
         silent = np.isin(rows, list(self._life.odd.silent))
@@ -126,9 +114,3 @@ class Sight:
             return None
         hushed = {name: np.where(silent, np.nan, getattr(told, name)) for name in _SAID_BY_JOBS}
         return told.with_columns(**hushed)
-
-
-def _done(hidden: Mapping[str, Floats], runs: Bools, now: float) -> Floats:
-    more = np.maximum(now - hidden["progress_from"], 0.0) * hidden["rate"]
-    done: Floats = np.minimum(hidden["done"] + np.where(runs, more, 0.0), hidden["work"])
-    return done

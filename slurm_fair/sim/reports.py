@@ -1,0 +1,59 @@
+"""What users declared of their jobs, and what the jobs say of themselves at one look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model.columns import Codes, Floats, Ints
+from slurm_fair.model.once import once
+from slurm_fair.sim.life import RUNNING
+from slurm_fair.sim.load import Population
+from slurm_fair.sim.work import Progress, progress
+
+_REPORTED = frozenset(field.name for field in fields(Progress))
+
+
+class Reports:
+    """The columns of Told, each worked out when it is asked for; how far jobs are was noted at the look."""
+
+    def __init__(
+        self, people: Population, rows: Ints, state: Codes, noted: Mapping[str, Floats], now: float
+    ) -> None:
+        self._jobs, self._rows = people.jobs, rows
+        self._regimes, self._rates = people.regimes, people.rates
+        self._state, self._noted, self._now = state, noted, now
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        """What jobs say, or else what stays the same from their submission on."""
+        of: object = self._progress if name in _REPORTED else self._jobs
+        column: NDArray[Any] = getattr(of, name)
+        return column if name in _REPORTED else column.take(self._rows)
+
+    @once
+    def _progress(self) -> Progress:
+        first, last = self.first_regime, self.last_regime
+        return progress(self._regimes, first, last, self.done_seconds, self.work, self.declared_seconds)
+
+    @once
+    def done_seconds(self) -> Floats:
+        """A run makes progress at its rate from the instant at which its restart is over."""
+        noted, runs = self._noted, self._state == RUNNING
+        more = np.maximum(self._now - noted["progress_from"], 0.0) * noted["rate"]
+        done: Floats = np.minimum(noted["done"] + np.where(runs, more, 0.0), self.work)
+        return done
+
+    @once
+    def declared_seconds(self) -> Floats:
+        """Run times as users declared them."""
+        declared: Floats = self.declared
+        return declared
+
+    @once
+    def rate(self) -> NDArray[np.float64]:
+        """Speed of each job on each GPU type."""
+        return self._rates[self._rows]
