@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import Blocked, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import (
@@ -20,16 +20,16 @@ from slurm_fair.policy.draft import (
     Draft,
     placed,
 )
-from slurm_fair.policy.gang import Pools, Shapes
+from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.placement import Placer, placer
+from slurm_fair.policy.rivals import NoRivals
+from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import (
+    Accounts,
     Balances,
     by_tenant,
     expected_winners,
-    first_submit,
-    job_rho,
     merged,
-    never_ran,
 )
 from slurm_fair.policy.view import View
 from slurm_fair.policy.walk import Candidates, Walk
@@ -84,52 +84,84 @@ class Astraea:
         pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
         candidates = _candidates(view, pools, settled)
-        rho = job_rho(view, candidates.rows)
+        accounts = Accounts.of(view, candidates.rows)
+        rho = accounts.rho()
         deadlines = Deadlines.of(view, candidates.rows, self.urgent)
-        offers = self._offers(view, candidates, rho, deadlines, sheet)
-        balances = Balances.of(view, self.choose_share)
-        balances = balances.charged(*_charges(view, settled.nonzero()[0]))
-        order = _picks(view, balances, candidates, offers)
+        offers = self._offers(candidates, accounts, rho, deadlines, sheet)
+        order = self._picks(view, candidates, offers, settled)
         expected = _expected(view, pools, candidates, order)
         contest = _contest(view, pools, placer(self.placement), candidates, order, expected)
         walk = Walk(candidates, pools, contest)
         promised = contest.clear_debts()
         walk.strict(order)
-        filled = walk.fill(_left_over(view, balances, walk, offers))
+        filled = walk.fill(self._left_over(view, walk, offers, settled))
         _say(sheet, walk, order, expected, filled, promised)
         if deadlines is not None:
             deadlines.say(sheet, walk)
         return _finished(sheet, walk, order, _scores(view, candidates.rows, rho, settled))
 
     def _offers(
-        self, view: View, candidates: Candidates, rho: Floats, deadlines: Deadlines | None, sheet: Draft
+        self,
+        candidates: Candidates,
+        accounts: Accounts,
+        rho: Floats,
+        deadlines: Deadlines | None,
+        sheet: Draft,
     ) -> Ints:
         """Every tenant's jobs in its own order (algorithm 2), without those that cannot run."""
         rows = candidates.rows
         offers = np.arange(len(rows))
         if len(rows) > 1:
-            preference, need = self._preference(view, rows), rho
+            preference, need = self._preference(accounts), rho
             if deadlines is not None:
                 preference[deadlines.urgent] = URGENT
                 need = np.where(deadlines.urgent, deadlines.spare, rho)  # among these the least time to spare
-            offers = by_tenant(candidates.tenant, preference, need, first_submit(view, rows))
-        nowhere = (candidates.contested < 0) & ~candidates.shapes.possible()
-        if np.count_nonzero(nowhere):
+            offers = by_tenant(candidates.tenant, preference, need, accounts.first_submit())
+        possible = candidates.shapes.possible()
+        if not all_of(possible):
+            nowhere = np.zeros(len(rows), dtype=bool)
+            nowhere[candidates.asking >= 0] = ~possible
             sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
             offers = offers[~nowhere[offers]]
-        over = over_array_limit(view, rows[offers])
+        over = over_array_limit(accounts.view, rows[offers])
         if np.count_nonzero(over):
             sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
             offers = offers[~over]
         return offers
 
-    def _preference(self, view: View, rows: Ints) -> Ints:
-        preference = np.full(len(rows), OTHER, dtype=np.int64)
+    def _preference(self, accounts: Accounts) -> Ints:
+        preference = np.full(len(accounts.rows), OTHER, dtype=np.int64)
         if self.keep_long_renewed > 0:
-            preference[view.renewals[rows] >= self.keep_long_renewed] = KEPT
+            preference[accounts.view.renewals[accounts.rows] >= self.keep_long_renewed] = KEPT
         if self.new_jobs_first:
-            preference[never_ran(view, rows)] = NEW
+            preference[accounts.never_ran()] = NEW
         return preference
+
+    def _picks(self, view: View, candidates: Candidates, offers: Ints, *served: Ints) -> Ints:
+        """Phase 1: the tenants' offers in the order in which they are picked, after what these rows cost."""
+        if len(offers) < 2:
+            return offers
+        balances = Balances.of(view, self.choose_share)
+        for rows in served:
+            balances = balances.charged(*_charges(view, rows))
+        merge = merged(balances, candidates.tenant[offers], candidates.gpus[offers], view.terms.term)
+        picks: Ints = offers[merge]
+        return picks
+
+    def _left_over(self, view: View, walk: Walk, offers: Ints, settled: Ints) -> Ints:
+        """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
+        if len(walk.granted) == len(offers):
+            return offers[:0]
+        candidates = walk.candidates
+        served = candidates.contested >= 0
+        served[list(walk.granted)] = True
+        left = offers[~served[offers]]
+        if len(left):
+            left = left[walk.fitting()[left]]
+        if len(left) < 2:
+            return left
+        served[(candidates.contested >= 0).nonzero()[0][walk.contest.evicted]] = False
+        return self._picks(view, candidates, left, settled, candidates.rows[served])
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,39 +216,42 @@ def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
     return left, again
 
 
-def _settled(view: View, pools: Pools, sheet: Draft) -> Bools:
-    """Expired leases that are renewed whatever the others are owed."""
+def _settled(view: View, pools: Pools, sheet: Draft) -> Ints:
+    """Rows whose lease is over and renewed whatever the others are owed."""
     if not np.count_nonzero(view.expired):
-        return view.expired
+        return np.zeros(0, dtype=np.int64)
     places = view.lease_places
-    of_use = np.zeros(len(view.snapshot.jobs), dtype=bool)
-    of_use[places.row[pools.region[places.node] >= 0]] = True
+    of_use = np.zeros(len(view.expired), dtype=bool)
+    of_use[places.row[pools.usable[places.node]]] = True
     stranded = view.expired & ~of_use
     sheet.say(stranded, Verdict.RENEW, UNUSABLE_NODES)
     sheet.say(view.pinned_down, Verdict.RENEW, LOSES_WORK)
-    settled: Bools = view.pinned_down | stranded
+    settled: Ints = (view.pinned_down | stranded).nonzero()[0]
     return settled
 
 
-def _candidates(view: View, pools: Pools, settled: Bools) -> Candidates:
-    jobs, contested = view.snapshot.jobs, view.expired & ~settled
-    rows = (view.waiting | contested).nonzero()[0]
-    runs = contested[rows]
-    place = np.where(runs, runs.cumsum() - 1, -1)
-    return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], place, Shapes.of(pools, view.snapshot, rows))
+def _candidates(view: View, pools: Pools, settled: Ints) -> Candidates:
+    jobs, expired = view.snapshot.jobs, view.expired
+    if len(settled):
+        expired = expired.copy()
+        expired[settled] = False
+    rows = (view.waiting | expired).nonzero()[0]
+    runs = expired[rows]
+    waits = ~runs
+    shapes = Shapes.of(pools, view.snapshot, rows[waits])
+    return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], _counted(runs), _counted(waits), shapes)
+
+
+def _counted(flags: Bools) -> Ints:
+    """The place of each flagged one among these, -1 of the others."""
+    place: Ints = flags.cumsum() * flags - 1
+    return place
 
 
 def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
     """What a lease costs each job's tenant: r * t_lease (algorithm 1, line 14)."""
     jobs = view.snapshot.jobs
     return jobs.tenant[rows], jobs.gpus[rows].astype(np.float64) * view.terms.term
-
-
-def _picks(view: View, balances: Balances, candidates: Candidates, offers: Ints) -> Ints:
-    """Phase 1: the tenants' offers in the order in which they are picked."""
-    merge = merged(balances, candidates.tenant[offers], candidates.gpus[offers], view.terms.term)
-    picks: Ints = offers[merge]
-    return picks
 
 
 def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
@@ -228,27 +263,13 @@ def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> 
 
 def _contest(
     view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
-) -> Contest:
+) -> Contest | NoRivals:
+    contested = candidates.contested >= 0
+    if not np.count_nonzero(contested):
+        return NoRivals(view, pools, place)
     rank = np.zeros(len(candidates.rows), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    contested = candidates.contested >= 0
     return Contest(view, pools, place, candidates.rows[contested], rank[contested], ~expected[contested])
-
-
-def _left_over(view: View, balances: Balances, walk: Walk, offers: Ints) -> Ints:
-    """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
-    candidates = walk.candidates
-    out = candidates.contested >= 0
-    out[list(walk.granted)] = True
-    if not out[offers].all():
-        out |= ~walk.fitting()
-    if out[offers].all():
-        return offers[:0]
-    served = candidates.contested >= 0
-    served[np.flatnonzero(served)[walk.contest.evicted]] = False
-    served[list(walk.granted)] = True
-    balances = balances.charged(*_charges(view, candidates.rows[served]))
-    return _picks(view, balances, candidates, offers[~out[offers]])
 
 
 def _say(
@@ -256,12 +277,14 @@ def _say(
 ) -> None:
     candidates = walk.candidates
     rows, running = candidates.rows, candidates.contested >= 0
-    if np.count_nonzero(walk.skipped):
+    if walk.misfits:
         waits = order[~running[order]]
-        sheet.say(rows[waits[walk.skipped[candidates.tenant[waits]]]], Verdict.WAIT, TENANT_SKIPPED)
+        sheet.say(rows[waits[walk.skipped(waits)]], Verdict.WAIT, TENANT_SKIPPED)
         sheet.say(rows[walk.misfits], Verdict.WAIT, MISFIT)
-    sheet.say(rows[list(walk.granted)], Verdict.GRANT, OWED_MOST)
-    sheet.say(rows[filled], Verdict.GRANT, FILLS)
+    if walk.granted:
+        sheet.say(rows[list(walk.granted)], Verdict.GRANT, OWED_MOST)
+    if filled:
+        sheet.say(rows[filled], Verdict.GRANT, FILLS)
     sheet.say(rows[running & expected], Verdict.RENEW, STILL_OWED)
     if walk.contest.evicted:
         contested = rows[running]
@@ -271,12 +294,12 @@ def _say(
         sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
-def _scores(view: View, rows: Ints, rho: Floats, settled: Bools) -> Floats:
+def _scores(view: View, rows: Ints, rho: Floats, settled: Ints) -> Floats:
     """The rho of the candidates, and of those whose renewal was settled before."""
-    score = np.full(len(settled), np.nan)
+    score = np.full(len(view.waiting), np.nan)
     score[rows] = rho
-    if np.count_nonzero(settled):
-        score[settled] = job_rho(view, settled.nonzero()[0])
+    if len(settled):
+        score[settled] = Accounts.of(view, settled).rho()
     return score
 
 

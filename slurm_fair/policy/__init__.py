@@ -3,11 +3,12 @@
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import Draft, placed
-from slurm_fair.policy.gang import Gang, Pools, Shapes, Sites
+from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer, consolidated, placer
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.room import Loss, Room
+from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import Balances, by_tenant, expected_winners, merged
 from slurm_fair.policy.view import View
 from slurm_fair.policy.walk import Candidates, Walk

@@ -16,9 +16,10 @@ def over_array_limit(view: View, rows: Ints) -> Bools:
     """
     jobs = view.snapshot.jobs
     over = np.zeros(len(rows), dtype=bool)
-    limited = np.flatnonzero((jobs.array_limit[rows] > 0) & view.waiting[rows])
-    if len(limited) == 0:
+    has_one = jobs.array_limit[rows] > 0
+    if not np.count_nonzero(has_one):
         return over
+    limited = np.flatnonzero(has_one & view.waiting[rows])
     base = jobs.key >> TASK_BITS
     running = base[(jobs.array_limit > 0) & (jobs.holds_gpus | (view.lease_row >= 0))]
     running.sort()

@@ -6,20 +6,21 @@ Both go by declared run times, in GPUs: CPUs and memory are looked at only for w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from slurm_fair.model import Blocked, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed
-from slurm_fair.policy.gang import Gang, Pools, Shapes, Sites
+from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, suffice
 from slurm_fair.policy.ordered import Words
 from slurm_fair.policy.placement import Placer
 from slurm_fair.policy.room import Room
+from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.view import View
 
 Mode: TypeAlias = Literal["none", "easy", "conservative"]
@@ -121,13 +122,13 @@ class _Walk:
     def _reserves(self, job: int) -> bool:
         return self._depth.mode == "conservative" or self._partition[job] not in self._heads
 
-    def _start(self, job: int, ways: list[Gang]) -> Sites | None:
+    def _start(self, job: int, ways: Sequence[Gang]) -> Sites | None:
         seconds = self._seconds[job]
         ways = [gang for gang in ways if not seconds >= self._failed.get(gang, np.nan)]
         room = self._room
         if ways and self._forecast is not None:
             free = np.minimum(room.gpus, self._forecast.throughout(seconds))
-            fit = [gang for gang in ways if _enough(self._pools, free, gang)]
+            fit = [gang for gang in ways if enough(self._pools, free, gang)]
             room = Room(self._pools, free, room.cpus, room.memory_mb) if fit else room
         else:
             fit = ways
@@ -147,7 +148,7 @@ class _Walk:
         if self._forecast is not None:
             self._forecast.take(0, seconds, sites)
 
-    def _reserve(self, job: int, ways: list[Gang]) -> None:
+    def _reserve(self, job: int, ways: Sequence[Gang]) -> None:
         if self._forecast is None:
             self._forecast = Forecast(self._view, self._pools, self._depth, self._seconds, self.granted)
         self._forecast.reserve(ways, self._seconds[job])
@@ -207,7 +208,7 @@ class Forecast:
             self._free = np.insert(self._free, row, self._free[row - 1], axis=0)
         return row
 
-    def reserve(self, ways: list[Gang], seconds: float) -> None:
+    def reserve(self, ways: Sequence[Gang], seconds: float) -> None:
         """The earliest place for a gang; none where declared run times do not show one."""
         found = [(at, gang) for gang in ways if (at := self._earliest(gang, seconds)) is not None]
         if not found:
@@ -224,15 +225,15 @@ class Forecast:
         return least
 
     def _earliest(self, gang: Gang, seconds: float) -> int | None:
-        able = _able(self._pools, self._free, gang)
-        for first in np.flatnonzero(_suffice(self._pools, able, gang)).tolist():
-            if _enough(self._pools, self._least(first, seconds), gang):
+        nodes = able(self._pools, self._free, gang)
+        for first in np.flatnonzero(suffice(self._pools, nodes, gang)).tolist():
+            if enough(self._pools, self._least(first, seconds), gang):
                 return int(first)
         return None
 
     def _sites(self, gang: Gang, free: Ints) -> Sites:
         """As few GPUs beside it as may be; nodes asked for by name first."""
-        nodes = np.flatnonzero(_able(self._pools, free, gang))
+        nodes = np.flatnonzero(able(self._pools, free, gang))
         size = self._pools.size
         cost = -size[nodes] if gang.whole else free[nodes]
         nodes = nodes[np.lexsort((cost, ~np.isin(nodes, gang.wanted)))]
@@ -244,23 +245,3 @@ class Forecast:
 def _taken(pools: Pools, gang: Gang, sites: Sites) -> Sites:
     """What nobody else gets: the rest of a last node comes along where a gang takes whole nodes."""
     return [(node, int(pools.size[node])) for node, _ in sites] if gang.whole else sites
-
-
-def _able(pools: Pools, free: Ints, gang: Gang) -> Bools:
-    """Nodes, for each row of `free`, that can carry a part of the gang."""
-    nodes = pools.nodes[gang.pool]
-    if gang.barred:
-        nodes = nodes.copy()
-        nodes[list(gang.barred)] = False
-    able: Bools = nodes & ((free == pools.size) & (free > 0) if gang.whole else free >= gang.share)
-    return able
-
-
-def _suffice(pools: Pools, able: Bools, gang: Gang) -> Bools:
-    """Whether these nodes are enough for the whole gang."""
-    enough: Bools = able @ pools.size >= gang.gpus if gang.whole else able.sum(axis=-1) >= gang.nodes
-    return enough
-
-
-def _enough(pools: Pools, free: Ints, gang: Gang) -> bool:
-    return bool(_suffice(pools, _able(pools, free, gang), gang))

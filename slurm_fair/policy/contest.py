@@ -6,6 +6,7 @@ it is evicted only when its GPUs are taken, so nobody stops for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -32,17 +33,20 @@ class Contest:
         self, view: View, pools: Pools, placer: Placer, rows: Ints, rank: Ints, loser: Bools
     ) -> None:
         """`rows` are contested jobs, `rank` their places in the order of deservingness."""
-        self._placer, self._pools = placer, pools
-        self._sizes = pools.size
+        self._view, self._placer, self._pools = view, placer, pools
         self._rank, self._losers = rank, loser
         self._loser: list[bool] = loser.tolist()
         self._open = [True] * len(rows)  # neither renewed nor evicted yet
-        # Whom to evict first: likely losers, then those owed least.
-        self._stakes = _Stakes(view, pools, rows, np.lexsort((-rank, ~loser)))
+        self._stakes = _Stakes(view, pools, rows, rank, loser)
         self._hopeless: dict[bool, set[Gang]] = {True: set(), False: set()}  # evicting allowed or not
         self._left = 0
         self.evicted: list[int] = []
-        self.free = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
+
+    @once
+    def free(self) -> Room:
+        """What nobody has."""
+        view = self._view
+        return Room(self._pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
 
     @once
     def _rooms(self) -> list[Room]:
@@ -55,7 +59,7 @@ class Contest:
             everyone = np.ones(len(self._losers), dtype=bool)
             loss = Loss(rooms[-1].gpus, self._stakes.least_per_node(self._rank))
             rooms.append(self._room(everyone, loss))
-        self._left = int(np.maximum(rooms[-1].gpus[self._pools.region >= 0], 0).sum())
+        self._left = rooms[-1].in_all()
         return rooms
 
     def _room(self, of: Bools, loss: Loss | None = None) -> Room:
@@ -84,8 +88,7 @@ class Contest:
         before = len(self.evicted)
         if not self._open:
             return []
-        indebted = (self.free.gpus < 0) & (self.free.pools.region >= 0)
-        for node in indebted.nonzero()[0].tolist():
+        for node in indebted(self._view, self._pools):
             _, cpus, memory_mb = self.free.amounts(node)
             self._make_way(node, (0, cpus, memory_mb))
         return self.evicted[before:]
@@ -103,7 +106,7 @@ class Contest:
                 room.add(node, -gpus, -cpus, -memory_mb)
             self._left -= gpus
 
-    def place(self, ways: list[Gang], evict: bool = True) -> Sites | None:
+    def place(self, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """Lay a gang in one of its ways where it harms least, evicting whom it must; None = fits nowhere."""
         # What did not fit all that may be had will not fit later: it only shrinks.
         hopeless = self._hopeless[evict]
@@ -120,7 +123,7 @@ class Contest:
     def _claim(self, gang: Gang, sites: Sites) -> None:
         for node, here in sites:
             # Slurm may split a gang over whole nodes in its own way: nobody else gets what is left on them.
-            gpus = int(self._sizes[node]) if gang.whole else here
+            gpus = self._pools.size_of[node] if gang.whole else here
             if not self.free.carries(node, gpus, gang.cpus, gang.memory_mb):
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
             for room in self._rooms:
@@ -171,10 +174,10 @@ def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:
 class _Stakes:
     """What contested jobs hold on usable nodes, by job and by node."""
 
-    def __init__(self, view: View, pools: Pools, rows: Ints, order: Ints) -> None:
-        """`order` is that of the jobs on each node."""
-        self._view, self._region = view, pools.region
-        self._rows, self._order = rows, order
+    def __init__(self, view: View, pools: Pools, rows: Ints, rank: Ints, loser: Bools) -> None:
+        """By `rank` and `loser` they are in order on each node: whom to evict first."""
+        self._view, self._pools = view, pools
+        self._rows, self._rank, self._loser = rows, rank, loser
 
     @once
     def _held(self) -> tuple[Placement, tuple[Ints, Ints, Ints]]:
@@ -184,7 +187,7 @@ class _Stakes:
         contested_of[rows] = np.arange(len(rows))
         held = self._view.lease_places.renumber(contested_of)
         parts = np.bincount(held.row, minlength=len(rows))
-        held = held.take(self._region[held.node] >= 0)
+        held = held.take(self._pools.usable[held.node])
         cpus = -(-jobs.cpus[rows[held.row]] // parts[held.row])
         memory_mb = -(-jobs.memory_mb[rows[held.row]] // parts[held.row])
         return held, (held.gpus, cpus, memory_mb)
@@ -204,11 +207,12 @@ class _Stakes:
     def _on_node(self) -> tuple[list[Stake], list[int]]:
         """All stakes in the order of the nodes, and where those of each node begin."""
         held, amounts = self._held[0], self._amounts
-        place = np.argsort(self._order)
+        # Likely losers first, then those owed least.
+        place = np.argsort(np.lexsort((-self._rank, ~self._loser)))
         by_node = np.lexsort((place[held.row], held.node))
         jobs = held.row[by_node].tolist()
         stakes = [(job, amounts[at]) for job, at in zip(jobs, by_node.tolist(), strict=True)]
-        return stakes, _first(held.node[by_node], len(self._region))
+        return stakes, _first(held.node[by_node], len(self._pools.region))
 
     def of(self, contested: int) -> list[Stake]:
         """(node, what of it) of one job."""
@@ -224,7 +228,7 @@ class _Stakes:
         """GPUs, CPUs and memory that these jobs hold on each node."""
         held, columns = self._held
         chosen = of[held.row].nonzero()[0]
-        node, nodes = held.node[chosen], len(self._region)
+        node, nodes = held.node[chosen], len(self._pools.region)
         gpus, cpus, memory_mb = (
             np.bincount(node, weights=column[chosen], minlength=nodes).astype(np.int64) for column in columns
         )
@@ -233,9 +237,18 @@ class _Stakes:
     def least_per_node(self, of_job: Ints) -> Ints:
         """The least of a number of the jobs on each node; more than any where there are none."""
         held = self._held[0]
-        least = np.full(len(self._region), of_job.max(initial=-1) + 1, dtype=np.int64)
+        least = np.full(len(self._pools.region), of_job.max(initial=-1) + 1, dtype=np.int64)
         np.minimum.at(least, held.node, of_job[held.row])
         return least
+
+
+def indebted(view: View, pools: Pools) -> list[int]:
+    """Usable nodes of which more was promised than is free."""
+    owing = view.spare_gpus < 0
+    if not np.count_nonzero(owing):
+        return []
+    nodes: list[int] = (owing & pools.usable).nonzero()[0].tolist()
+    return nodes
 
 
 def _first(sorted_values: Ints, count: int) -> list[int]:

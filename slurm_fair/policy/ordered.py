@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, placed
-from slurm_fair.policy.gang import Gang, Pools, Shapes, Sites
+from slurm_fair.policy.gang import Gang, Pools, Sites, enough
 from slurm_fair.policy.placement import Placer, placer
 from slurm_fair.policy.rivals import NoRivals, Rivals
+from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import expected_winners
 from slurm_fair.policy.view import View
 from slurm_fair.policy.walk import Candidates
@@ -111,67 +112,83 @@ class _Queue:
     ) -> None:
         self.view, self.order, self.on_type = view, order, on_type
         self.blocking = blocking
-        self._shapes: tuple[Ints, Shapes] | None = None
         self.lanes = np.zeros(len(view.waiting), dtype=np.int64) if blocking else lanes
-        none = np.zeros(len(view.waiting), dtype=bool)
-        expired = view.expired if preempt else none
-        contends = preempt and bool(expired.any())
-        self.stranded = _stranded(view) if contends else none
-        kept = none if keep is None else keep
-        self.contested: Bools = expired & ~view.pinned_down & ~self.stranded & ~kept if contends else none
-        self.retyped: Bools = self.contested & self._misplaced() if contends and on_type is not None else none
-        self.movers: Bools = self.retyped if move is None else self.retyped | (self.contested & move)
-        self.contested = self.contested & ~self._safe()
+        self._waits: Ints = order[view.waiting[order]]
+        self.stranded: Bools = np.zeros(len(view.waiting), dtype=bool)
+        self.contested = self.retyped = self.movers = self.stranded
+        self.contends = self.moves = False
+        if preempt and any_of(view.expired):
+            self._contend(keep, move)
+
+    def _contend(self, keep: Bools | None, move: Bools | None) -> None:
+        """Who runs and may be evicted, or is to go elsewhere."""
+        view = self.view
+        self.stranded = _stranded(view)
+        contested = view.expired & ~view.pinned_down & ~self.stranded
+        if keep is not None:
+            contested &= ~keep
+        if self.on_type is not None:
+            self.retyped = self.movers = contested & self._misplaced(self.on_type)
+        if move is not None:
+            self.movers = self.retyped | (contested & move)
+        self.moves = any_of(self.movers)
+        if any_of(contested):
+            self.contested = contested & ~self._safe()
+            self.contends = any_of(self.contested)
 
     def _safe(self) -> Bools:
         """Those ahead of everybody who waits or moves: nothing can take their GPUs but an earlier promise."""
         safe = np.zeros(len(self.view.waiting), dtype=bool)
-        if self.contested.any() and not (self.view.spare_gpus < 0).any():
+        if not any_of(self.view.spare_gpus < 0):
             change = (self.view.waiting | self.movers)[self.order]
-            safe[self.order if not change.any() else self.order[: int(np.argmax(change))]] = True
+            safe[self.order if not any_of(change) else self.order[: int(change.argmax())]] = True
         return safe
 
-    def _misplaced(self) -> Bools:
+    def _misplaced(self, on_type: Ints) -> Bools:
         """Jobs with a lease that lies on another type than was chosen for them."""
         view = self.view
-        assert self.on_type is not None
         has = np.full(len(view.waiting), ANY_TYPE, dtype=np.int64)
         has[view.lease_places.row] = view.snapshot.nodes.gpu_type[view.lease_places.node]
         allowed = view.snapshot.jobs.gpu_type < 0  # what a job itself asks for stands above the choice
-        wrong: Bools = (has >= 0) & allowed & (self.on_type >= 0) & (has != self.on_type)
+        wrong: Bools = (has >= 0) & allowed & (on_type >= 0) & (has != on_type)
         return wrong
 
     def say_settled(self, sheet: Draft) -> None:
         """Expired leases that are renewed whatever the order is."""
-        if self.stranded.any():
+        if not any_of(self.view.expired):
+            return
+        if any_of(self.stranded):
             sheet.say(self.stranded, Verdict.RENEW, UNUSABLE_NODES)
-        if self.view.expired.any():
-            sheet.say(self.view.pinned_down, Verdict.RENEW, LOSES_WORK)
+        sheet.say(self.view.pinned_down, Verdict.RENEW, LOSES_WORK)
 
     def round(self, place: str | Placer, sheet: Draft, words: Words) -> _Round | None:
         """The walk that is to be made; None when it could change nothing."""
         if not self._could_change():
             return None
-        view, pools = self.view, Pools.of(self.view.snapshot)
-        rest = self.order[(self.contested | view.revoking)[self.order]]
-        waits, nowhere, over = self._waiters(pools)
-        sheet.say(nowhere, Verdict.WAIT, words.nowhere)
-        sheet.say(over, Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
-        if not self.contested.any() and not self._fitting(pools, waits):
-            self._say_misfits(sheet, waits, words)
+        pools = Pools.of(self.view.snapshot)
+        head, shapes, waits = self._waiters(pools, sheet, words)
+        if not self.contends and not self._fitting(pools, shapes, waits):
+            self._say_misfits(sheet, head[waits], words)
             return None
-        listed = np.zeros(len(view.waiting), dtype=bool)
-        listed[waits] = listed[rest] = True
-        return _Round(self, pools, place, self.order[listed[self.order]])
+        order, asking = head[waits], head
+        rest = (self.contested | self.view.revoking)[self.order]
+        if any_of(rest):
+            others = self.order[rest]
+            listed = np.zeros(len(self.view.waiting), dtype=bool)
+            listed[order] = listed[others] = True
+            order = self.order[listed[self.order]]
+            others = others[(self.movers | self.view.revoking)[others]]
+            if len(others):
+                asking = np.concatenate([head, others])
+                shapes = self._shapes(pools, asking)
+        return _Round(self, pools, place, order, asking, shapes)
 
     def _could_change(self) -> bool:
         """Whether anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
-        view = self.view
-        if self.movers.any() or (self.contested.any() and (view.spare_gpus < 0).any()):
+        if self.moves or (self.contends and any_of(self.view.spare_gpus < 0)):
             return True
-        gpus = view.snapshot.jobs.gpus
-        waits = gpus[self.order[view.waiting[self.order]]]
-        return len(waits) > 0 and int(waits.min()) <= self._offered()
+        gpus = self.view.snapshot.jobs.gpus[self._waits]
+        return len(gpus) > 0 and int(gpus.min()) <= self._offered()
 
     def _say_misfits(self, sheet: Draft, waits: Ints, words: Words) -> None:
         """None of these fits; in a lane, the first one is in the way of the others."""
@@ -182,59 +199,62 @@ class _Queue:
         _, first = np.unique(self.lanes[waits], return_index=True)
         sheet.say(waits[first], Verdict.WAIT, words.misfit)
 
-    def _fitting(self, pools: Pools, waits: Ints) -> bool:
+    def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
         """Whether any of these, or the first where it blocks the others, fits what is free."""
-        if len(waits) == 0:
-            return False
-        free = np.where(pools.region >= 0, self.view.spare_gpus, 0)
-        waits = waits[:1] if self.blocking else np.sort(waits)
-        return bool(self.shapes(pools, waits).fitting(pools, free).any())
+        free = self.view.spare_gpus
+        if self.blocking or len(waits) < 2:
+            return any(enough(pools, free, gang) for ways in shapes.ways(waits[:1]) for gang in ways)
+        return any_of(shapes.fitting(pools, free)[waits])
 
     def _offered(self) -> int:
         """GPUs that the round is about, at most."""
-        return int(self.view.free_gpus.sum() + self.view.snapshot.jobs.gpus[self.contested].sum())
+        free = int(self.view.free_gpus.sum())
+        return free + int(self.view.snapshot.jobs.gpus[self.contested].sum()) if self.contends else free
 
-    def _waiters(self, pools: Pools) -> tuple[Ints, Ints, Ints]:
-        """Waiting rows that can run, those that no node takes, and those over their array's limit, in order."""
-        rows = self.order[self.view.waiting[self.order]]
+    def _waiters(self, pools: Pools, sheet: Draft, words: Words) -> tuple[Ints, Shapes, Ints]:
+        """The head of the waiting rows, how each may lie, and the places in it of those that can run.
+
+        Of the others it is said why they cannot.
+        """
+        rows, jobs = self._waits, self.view.snapshot.jobs
         count = _HEAD if self.blocking else len(rows)
         while True:
             head = rows[:count]
-            rows_of_head = np.sort(head)
-            possible = self.shapes(pools, rows_of_head).possible()[np.searchsorted(rows_of_head, head)]
-            able = head[possible]
-            over = over_array_limit(self.view, able)
+            shapes = self._shapes(pools, head)
+            possible = shapes.possible()
+            able = possible.nonzero()[0]
+            over = over_array_limit(self.view, head[able])
             listed = able[~over]
-            reach = int(self.view.snapshot.jobs.gpus[listed].sum()) > self._offered()
-            if reach or count >= len(rows):
-                return listed, head[~possible], able[over]
+            if count >= len(rows) or int(jobs.gpus[head[listed]].sum()) > self._offered():
+                sheet.say(head[~possible], Verdict.WAIT, words.nowhere)
+                sheet.say(head[able[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
+                return head, shapes, listed
             count *= 4
 
-    def shapes(self, pools: Pools, rows: Ints) -> Shapes:
-        """How these rows may lie; asked for again, mostly for the same."""
-        if self._shapes is None or not np.array_equal(self._shapes[0], rows):
-            chosen = None if self.on_type is None else self.on_type[rows]
-            self._shapes = rows, Shapes.of(pools, self.view.snapshot, rows, chosen)
-        return self._shapes[1]
+    def _shapes(self, pools: Pools, rows: Ints) -> Shapes:
+        chosen = None if self.on_type is None else self.on_type[rows]
+        return Shapes.of(pools, self.view.snapshot, rows, chosen)
 
 
 class _Round:
     """One walk down the order and what came of it."""
 
-    def __init__(self, queue: _Queue, pools: Pools, place: str | Placer, order: Ints) -> None:
-        """`order` has the waiting rows that can run and those with a lease."""
+    def __init__(
+        self, queue: _Queue, pools: Pools, place: str | Placer, order: Ints, asking: Ints, shapes: Shapes
+    ) -> None:
+        """`order` has the waiting rows that can run and those with a lease, `asking` the rows of `shapes`."""
         view = queue.view
         taking_part = queue.contested.copy()
         taking_part[order] = True
-        rows = np.flatnonzero(taking_part)
-        at = np.zeros(len(taking_part), dtype=np.int64)
-        at[rows] = np.arange(len(rows))
+        rows = taking_part.nonzero()[0]
         contested = queue.contested[rows]
-        number = np.where(contested, np.cumsum(contested) - 1, -1)
-        self._queue, self._pools, self._order = queue, pools, at[order]
+        place_of = np.full(len(taking_part), -1, dtype=np.int64)
+        place_of[asking] = np.arange(len(asking))
+        self._queue, self._pools, self._order = queue, pools, rows.searchsorted(order)
         jobs = view.snapshot.jobs
+        numbers = contested.cumsum() * contested - 1
         self.candidates = Candidates(
-            rows, jobs.tenant[rows], jobs.gpus[rows], number, queue.shapes(pools, rows)
+            rows, jobs.tenant[rows], jobs.gpus[rows], numbers, place_of[rows], shapes
         )
         self._granting = view.waiting[rows]
         self._moving = queue.movers[rows]
@@ -243,14 +263,14 @@ class _Round:
         self.misfits: list[int] = []
         self.moved: list[int] = []
         self._shut: set[int] = set()
-        self.expected = np.ones(len(rows), dtype=bool)
+        self.expected: Bools = np.ones(len(rows), dtype=bool)
         self.contest = self._contest(view, placer(place) if isinstance(place, str) else place)
         self.promised = self.contest.clear_debts()
 
     def _contest(self, view: View, place: Placer) -> Rivals | NoRivals:
-        rows, contested = self.candidates.rows, self.candidates.contested >= 0
-        if not contested.any():
+        if not self._queue.contends:
             return NoRivals(view, self._pools, place)
+        rows, contested = self.candidates.rows, self.candidates.contested >= 0
         self.expected = expected_winners(view, self._pools, self.candidates, self._order)
         rank = np.full(len(rows), len(rows), dtype=np.int64)
         rank[self._order] = np.arange(len(self._order))
@@ -259,7 +279,7 @@ class _Round:
 
     def walk(self, turn: Callable[[int], None] | None = None) -> None:
         """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
-        change = np.flatnonzero((self._granting | self._moving)[self._order])
+        change = (self._granting | self._moving)[self._order].nonzero()[0]
         for jobs in _stretches(self._order[: int(change[-1]) + 1 if len(change) else 0]):
             if self.contest.left <= 0:
                 return
@@ -268,23 +288,27 @@ class _Round:
     def _worth_a_look(self, jobs: Ints) -> Ints:
         """Without those that will not fit: a look at one costs far more than this does for all."""
         if self._queue.lanes is not None:  # a job that does not fit has to be met: it shuts its lane
+            if not self._shut:
+                return jobs
             return jobs[~self._granting[jobs] | ~np.isin(self._lane[jobs], list(self._shut))]
         if len(jobs) <= _FEW:
             return jobs
-        fits = self.candidates.shapes.fitting(self._pools, self.contest.all.gpus)
+        fits = self.candidates.fitting(self._pools, self.contest.all.gpus)
         misfit = self._granting[jobs] & ~fits[jobs]
         self.misfits += jobs[misfit].tolist()
         return jobs[~misfit]
 
     def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
-        numbers, lanes = self.candidates.contested[jobs].tolist(), self._lane[jobs].tolist()
+        candidates = self.candidates
+        numbers, lanes = candidates.contested[jobs].tolist(), self._lane[jobs].tolist()
         grants, moves = self._granting[jobs].tolist(), self._moving[jobs].tolist()
-        columns = (jobs.tolist(), numbers, lanes, grants, moves)
-        for ways, job, contested, lane, grant, move in zip(
-            self.candidates.shapes.ways(jobs), *columns, strict=True
-        ):
+        asking = candidates.asking[jobs]
+        ways_of_next = iter(candidates.shapes.ways(asking[asking >= 0]))
+        columns = (jobs.tolist(), asking.tolist(), numbers, lanes, grants, moves)
+        for job, asks, contested, lane, grant, move in zip(*columns, strict=True):
+            ways = next(ways_of_next) if asks >= 0 else ()
             if turn is not None:
-                turn(int(self.candidates.rows[job]))
+                turn(int(candidates.rows[job]))
             if move:
                 self._move(job, contested, ways)
             elif contested >= 0:
@@ -295,7 +319,7 @@ class _Round:
             elif lane not in self._shut:
                 self._place(job, lane, ways)
 
-    def _place(self, job: int, lane: int, ways: list[Gang]) -> None:
+    def _place(self, job: int, lane: int, ways: Sequence[Gang]) -> None:
         sites = self.contest.place(ways)
         if sites is not None:
             self.granted[job] = sites
@@ -304,7 +328,7 @@ class _Round:
         if self._queue.lanes is not None:
             self._shut.add(lane)
 
-    def _move(self, job: int, contested: int, ways: list[Gang]) -> None:
+    def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         evict = bool(self._queue.retyped[self.candidates.rows[job]])
         if not evict:  # a better place among the free ones is worth the way, nobody else's stop is
             ways = self._elsewhere(job, ways)
@@ -314,7 +338,7 @@ class _Round:
         elif self.contest.is_open(contested):
             self.contest.renew(contested)
 
-    def _elsewhere(self, job: int, ways: list[Gang]) -> list[Gang]:
+    def _elsewhere(self, job: int, ways: Sequence[Gang]) -> list[Gang]:
         here = tuple(self._queue.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())
         return [gang._replace(barred=(*gang.barred, *here)) for gang in ways]
 
@@ -325,14 +349,20 @@ class _Round:
 
     def say(self, sheet: Draft, words: Words) -> None:
         """What came of it, and why."""
-        rows, running = self.candidates.rows, self.candidates.contested >= 0
+        rows = self.candidates.rows
         if self._shut:
             behind = self._granting & np.isin(self._lane, list(self._shut))
             sheet.say(rows[behind], Verdict.WAIT, words.behind)
-        sheet.say(rows[self.misfits], Verdict.WAIT, words.misfit)
-        sheet.say(rows[list(self.granted)], Verdict.GRANT, words.granted)
-        sheet.say(rows[running & self.expected], Verdict.RENEW, words.renewed)
-        contested = rows[running]
+        if self.misfits:
+            sheet.say(rows[self.misfits], Verdict.WAIT, words.misfit)
+        if self.granted:
+            sheet.say(rows[list(self.granted)], Verdict.GRANT, words.granted)
+        if self._queue.contends:
+            running = self.candidates.contested >= 0
+            self._say_of_leases(sheet, rows[running], self.expected[running], words)
+
+    def _say_of_leases(self, sheet: Draft, contested: Ints, expected: Bools, words: Words) -> None:
+        sheet.say(contested[expected], Verdict.RENEW, words.renewed)
         sheet.say(contested[self.contest.evicted], Verdict.REVOKE, words.revoked)
         sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
         moved = [number for number in self.moved if not self.contest.is_open(number)]

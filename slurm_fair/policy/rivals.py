@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.gang import Gang, Pools, Sites
@@ -24,9 +24,9 @@ class NoRivals:
     """The same without such jobs: one room, nobody to evict, and far less to prepare."""
 
     def __init__(self, view: View, pools: Pools, place: Placer) -> None:
-        self._placer, self._sizes = place, pools.size
+        self._placer, self._pools = place, pools
         self.free = self.all = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
-        self.left = int(np.maximum(self.free.gpus[pools.region >= 0], 0).sum())
+        self.left = self.free.in_all()
         self.evicted: list[int] = []
         self._hopeless: set[Gang] = set()
 
@@ -44,7 +44,7 @@ class NoRivals:
     def leave(self, contested: int) -> None:
         """Nobody is contested."""
 
-    def place(self, ways: list[Gang], evict: bool = True) -> Sites | None:
+    def place(self, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """Lay a gang in one of its ways; None = fits nowhere."""
         for gang in ways:
             sites = None if gang in self._hopeless else self._placer(self.free, gang)
@@ -56,6 +56,6 @@ class NoRivals:
 
     def _claim(self, gang: Gang, sites: Sites) -> None:
         for node, here in sites:
-            gpus = int(self._sizes[node]) if gang.whole else here
+            gpus = self._pools.size_of[node] if gang.whole else here
             self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self.left -= gpus

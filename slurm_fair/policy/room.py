@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import Gang, Pools
 
@@ -34,8 +36,6 @@ class Room:
         "_cpus",
         "_gpus",
         "_memory",
-        "_region",
-        "_sizes",
         "_stacks",
         "_whole",
         "cpus",
@@ -55,16 +55,12 @@ class Room:
         self._gpus: memoryview[int] = self.gpus.data
         self._cpus: memoryview[int] = self.cpus.data
         self._memory: memoryview[int] = self.memory_mb.data
-        self._region: list[int] = pools.region.tolist()
-        self._sizes: list[int] = pools.size.tolist()
         self._at_first = gpus
-        regions, most = int(pools.region.max(initial=-1)) + 1, int(pools.size.max(initial=0))
-        # One spare region at the end: region -1 (unusable nodes) lands there and is never searched.
-        self._stacks: list[list[list[int]]] = [[[] for _ in range(most + 1)] for _ in range(regions + 1)]
+        self._stacks: dict[tuple[int, int], list[int]] = {}
         self._whole: set[tuple[int, int]] = set()  # stacks that have what stood there at first
 
     def _stack(self, region: int, free: int) -> list[int]:
-        stack = self._stacks[region][free]
+        stack = self._stacks.setdefault((region, free), [])
         if (region, free) not in self._whole:
             self._whole.add((region, free))
             at_first = (self._at_first == free) & (self.pools.region == region)
@@ -78,7 +74,11 @@ class Room:
         self._cpus[node] += cpus
         self._memory[node] += memory_mb
         if free > 0:
-            self._stacks[self._region[node]][free].append(node)
+            self._stacks.setdefault((self.pools.region_of[node], free), []).append(node)
+
+    def in_all(self) -> int:
+        """GPUs that are free on usable nodes; a debt on one takes nothing from the others."""
+        return int(np.maximum(self.gpus, 0).sum(where=self.pools.usable))
 
     def amounts(self, node: int) -> Amounts:
         """What one node has free."""
@@ -95,7 +95,7 @@ class Room:
         """
         regions, count = self.pools.regions[gang.pool], gang.nodes
         found: list[int] = []
-        for free in range(gang.share, len(self._stacks[0])):
+        for free in range(gang.share, self.pools.most + 1):
             for region in regions:
                 stack = self._stack(region, free)
                 if not stack:
@@ -112,7 +112,7 @@ class Room:
         """The fewest nodes that are free altogether and together have the gang's GPUs."""
         found: list[int] = []
         missing = gang.gpus
-        for free in range(len(self._stacks[0]) - 1, 0, -1):
+        for free in range(self.pools.most, 0, -1):
             for region in self.pools.regions[gang.pool]:
                 idle = self._tops(self._stack(region, free), free, -(-missing // free), idle_only=True)
                 found += idle
@@ -147,7 +147,7 @@ class Room:
             node = stack.pop()
             if self._gpus[node] == free and node not in passed:
                 passed[node] = None
-                if not idle_only or self._sizes[node] == free:
+                if not idle_only or self.pools.size_of[node] == free:
                     found.append(node)
         stack.extend(reversed(passed))
         return found

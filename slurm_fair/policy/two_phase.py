@@ -14,7 +14,7 @@ import numpy as np
 from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.view import View
 from slurm_fair.policy.walk import Candidates
@@ -43,26 +43,36 @@ class Balances:
         return Balances(self.had + more, self.owed, self.weight)
 
 
-def job_rho(view: View, rows: Ints) -> Floats:
-    """rho_i of some rows, for choosing: 0 for a job without a claim yet (eq. 15)."""
-    accounts, row = view.ledger.jobs, view.account_row[rows]
-    rho: Floats = rho_for_choosing(at(accounts.had, row, 0.0), at(accounts.owed, row, 0.0))
-    return rho
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """What the ledger has on some rows of the snapshot's jobs."""
 
+    view: View
+    rows: Ints
+    row: Ints  # of the ledger's jobs, -1 where it has not met the job
 
-def never_ran(view: View, rows: Ints) -> Bools:
-    """Waiting jobs that have not had a GPU yet."""
-    ran = at(view.ledger.jobs.ran, view.account_row[rows], 0.0)
-    new: Bools = (ran == 0) & view.waiting[rows]
-    return new
+    @classmethod
+    def of(cls, view: View, rows: Ints) -> Accounts:
+        """Of these rows alone: mostly they are few."""
+        return cls(view, rows, find(view.ledger.jobs.key, view.snapshot.jobs.key[rows]))
 
+    def rho(self) -> Floats:
+        """rho_i for choosing: 0 for a job without a claim yet (eq. 15)."""
+        jobs = self.view.ledger.jobs
+        rho: Floats = rho_for_choosing(at(jobs.had, self.row, 0.0), at(jobs.owed, self.row, 0.0))
+        return rho
 
-def first_submit(view: View, rows: Ints) -> Floats:
-    """When each job was first submitted: a requeue does not move it."""
-    row = view.account_row[rows]
-    known = at(view.ledger.jobs.submit, row, 0.0)
-    submit: Floats = np.where(row >= 0, known, view.snapshot.jobs.submit[rows])
-    return submit
+    def never_ran(self) -> Bools:
+        """Waiting jobs that have not had a GPU yet."""
+        ran = at(self.view.ledger.jobs.ran, self.row, 0.0)
+        new: Bools = (ran == 0) & self.view.waiting[self.rows]
+        return new
+
+    def first_submit(self) -> Floats:
+        """When each job was first submitted: a requeue does not move it."""
+        known = at(self.view.ledger.jobs.submit, self.row, 0.0)
+        submit: Floats = np.where(self.row >= 0, known, self.view.snapshot.jobs.submit[self.rows])
+        return submit
 
 
 def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> Ints:
@@ -96,28 +106,33 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
     """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
     contested = np.zeros(len(view.snapshot.jobs), dtype=bool)
     contested[candidates.rows[candidates.contested >= 0]] = True
-    held = view.lease_places.take(contested[view.lease_places.row])
-    offered = np.where(pools.region >= 0, view.free_gpus + held.per_node(len(pools.region)), 0)
+    places = view.lease_places
+    held = places.take(contested[places.row])
     wins = np.zeros(len(candidates.rows), dtype=bool)
-    numbers = pools.neighbourhoods()
+    numbers = pools.neighbourhood
     if not numbers.any():
-        wins[order] = np.cumsum(candidates.gpus[order]) <= offered.sum()
+        free = int(view.free_gpus.sum(where=pools.usable))
+        offered = free + int(held.gpus.sum(where=pools.usable[held.node]))
+        wins[order] = candidates.gpus[order].cumsum() <= offered
         return wins
-    group = _neighbourhood(pools, candidates, held, numbers)
-    capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offered, minlength=1)
+    offers = np.where(pools.usable, view.free_gpus + held.per_node(len(pools.region)), 0)
+    group = _neighbourhood(pools, candidates, held)
+    capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offers, minlength=1)
     for number in np.unique(group):
         picks = order[group[order] == number]
         wins[picks] = np.cumsum(candidates.gpus[picks]) <= capacity[number]
     return wins
 
 
-def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement, numbers: Ints) -> Ints:
+def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement) -> Ints:
     """Where each candidate competes: a running one where it runs, a waiting one where it would lie first."""
     first_region = np.array(
         [regions[0] if regions else 0 for regions in (*pools.regions, ())], dtype=np.int64
     )
-    region = first_region[candidates.shapes.pool[0]]
-    on_usable = held.take(pools.region[held.node] >= 0)
+    region = np.zeros(len(candidates.rows), dtype=np.int64)
+    asks = candidates.asking >= 0
+    region[asks] = first_region[candidates.shapes.first_pool()[candidates.asking[asks]]]
+    on_usable = held.take(pools.usable[held.node])
     region[np.searchsorted(candidates.rows, on_usable.row)] = pools.region[on_usable.node]
-    competes: Ints = np.append(numbers, 0)[region]
+    competes: Ints = np.append(pools.neighbourhood, 0)[region]
     return competes

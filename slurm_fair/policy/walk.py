@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Bools, Ints, all_of
 from slurm_fair.policy.contest import Contest
-from slurm_fair.policy.gang import Pools, Shapes, Sites
+from slurm_fair.policy.gang import Pools, Sites
+from slurm_fair.policy.rivals import NoRivals
+from slurm_fair.policy.shapes import Shapes
 
 # Jobs looked at together: small enough that what cannot be granted any more costs next to nothing.
 STRETCH = 2048
@@ -23,17 +25,25 @@ class Candidates:
     tenant: Ints
     gpus: Ints
     contested: Ints  # place among the contested jobs, -1 = it waits
+    asking: Ints  # place among those that `shapes` speaks of, -1 = it asks for no place
     shapes: Shapes
+
+    def fitting(self, pools: Pools, free: Ints) -> Bools:
+        """Those whose GPUs would be found among these free ones."""
+        fits = np.zeros(len(self.rows), dtype=bool)
+        asks = self.asking >= 0
+        fits[asks] = self.shapes.fitting(pools, free)[self.asking[asks]]
+        return fits
 
 
 class Walk:
     """What came of the candidates so far."""
 
-    def __init__(self, candidates: Candidates, pools: Pools, contest: Contest) -> None:
+    def __init__(self, candidates: Candidates, pools: Pools, contest: Contest | NoRivals) -> None:
         self.candidates, self.pools, self.contest = candidates, pools, contest
         self.granted: dict[int, Sites] = {}  # by job
         self.misfits: list[int] = []
-        self.skipped: Bools = np.zeros(int(candidates.tenant.max(initial=-1)) + 1, dtype=bool)
+        self._skipped: set[int] = set()  # tenants
 
     def strict(self, order: Ints) -> None:
         """Algorithm 1: a tenant whose next gang does not fit gets no more gangs placed in this round.
@@ -42,8 +52,10 @@ class Walk:
         gang that cannot start would otherwise cost its tenant the GPUs that it has. After the last job that waits
         nobody could take theirs any more.
         """
-        waits = (self.candidates.contested[order] < 0).nonzero()[0]
-        order = order[: waits[-1] + 1] if len(waits) else order[:0]
+        waits = self.candidates.contested[order] < 0
+        if not all_of(waits):
+            last = waits.nonzero()[0][-1:]
+            order = order[: int(last[0]) + 1] if len(last) else order[:0]
         for first in range(0, len(order), STRETCH):
             if self.contest.left <= 0:
                 return
@@ -51,31 +63,38 @@ class Walk:
 
     def _stretch(self, jobs: Ints) -> None:
         """In growing parts: a gang is worked out only for jobs whose tenant is not skipped by then."""
-        size, contested, tenant = _FIRST_PART, self.candidates.contested, self.candidates.tenant
+        size, contested = _FIRST_PART, self.candidates.contested
         while len(jobs):
             if self.misfits:
-                jobs = jobs[(contested[jobs] >= 0) | ~self.skipped[tenant[jobs]]]
+                jobs = jobs[(contested[jobs] >= 0) | ~self.skipped(jobs)]
             self._part(jobs[:size])
             jobs, size = jobs[size:], 2 * size
 
     def _part(self, jobs: Ints) -> None:
-        contest, skipped = self.contest, self.skipped
-        contested = self.candidates.contested[jobs]
-        ways_of_next = iter(self.candidates.shapes.ways(jobs[contested < 0]))
-        tenants = self.candidates.tenant[jobs].tolist()
+        contest, skipped, candidates = self.contest, self._skipped, self.candidates
+        contested = candidates.contested[jobs]
+        ways_of_next = iter(candidates.shapes.ways(candidates.asking[jobs[contested < 0]]))
+        tenants = candidates.tenant[jobs].tolist()
         for job, number, tenant in zip(jobs.tolist(), contested.tolist(), tenants, strict=True):
             if number >= 0:
                 if contest.is_open(number):
                     contest.renew(number)
                 continue
             ways = next(ways_of_next)
-            if not skipped[tenant]:
+            if tenant not in skipped:
                 sites = contest.place(ways)
                 if sites is None:
-                    skipped[tenant] = True
+                    skipped.add(tenant)
                     self.misfits.append(job)
                 else:
                     self.granted[job] = sites
+
+    def skipped(self, jobs: Ints) -> Bools:
+        """Which of these jobs are of tenants that get no more gangs placed."""
+        out = np.zeros(int(self.candidates.tenant.max(initial=-1)) + 1, dtype=bool)
+        out[list(self._skipped)] = True
+        of_skipped: Bools = out[self.candidates.tenant[jobs]]
+        return of_skipped
 
     def fill(self, order: Ints) -> list[int]:
         """Work conservation: whoever fits what nobody has, in order; returns the jobs granted."""
@@ -86,7 +105,8 @@ class Walk:
             if not np.count_nonzero(fits):
                 break
             jobs = jobs[fits[jobs]]
-            for job, ways in zip(jobs.tolist(), self.candidates.shapes.ways(jobs), strict=True):
+            ways_of_each = self.candidates.shapes.ways(self.candidates.asking[jobs])
+            for job, ways in zip(jobs.tolist(), ways_of_each, strict=True):
                 sites = self.contest.place(ways, evict=False)
                 if sites is not None:
                     self.granted[job] = sites
@@ -95,4 +115,4 @@ class Walk:
 
     def fitting(self) -> Bools:
         """Candidates whose GPUs are free now."""
-        return self.candidates.shapes.fitting(self.pools, self.contest.free.gpus)
+        return self.candidates.fitting(self.pools, self.contest.free.gpus)

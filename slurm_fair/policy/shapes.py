@@ -1,0 +1,237 @@
+"""How gangs may lie: in which pools, and over how many nodes of each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.model import Placement, Snapshot
+from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.policy.gang import NOWHERE, Gang, Pools, enough
+
+_FEW = 8  # jobs whose shapes are sooner looked up one by one than worked out together
+_MOST_MET = 4096  # shapes that are remembered
+
+
+class Shapes(ABC):
+    """How each of some jobs may lie; a job is counted along the rows that were asked about."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> Shapes:
+        """Of these rows of the snapshot's jobs; those of a few are looked up among what was met before.
+
+        `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes).
+        """
+        if len(rows) > _FEW or len(snapshot.wanted) or len(snapshot.barred):
+            return _Table.of(pools, snapshot, rows, gpu_type)
+        return _Met.of(pools, snapshot, rows, gpu_type)
+
+    @abstractmethod
+    def possible(self) -> Bools:
+        """Jobs that some pool could take."""
+
+    @abstractmethod
+    def first_pool(self) -> Ints:
+        """Where each would lie first, -1 = nowhere."""
+
+    @abstractmethod
+    def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
+        """The ways in which each of these jobs may lie."""
+
+    @abstractmethod
+    def fitting(self, pools: Pools, free: Ints) -> Bools:
+        """Jobs whose GPUs would be found among these free ones, CPUs, memory and named nodes aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Met(Shapes):
+    """Of a few jobs, each as it was worked out when the first one like it was met."""
+
+    each: list[tuple[Gang, ...]]
+
+    @classmethod
+    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> _Met:
+        """The ways of each; what makes them up is all that a shape is."""
+        jobs, met, each = snapshot.jobs, pools.met, []
+        narrowed = jobs.gpu_type if gpu_type is None else _narrowed(jobs.gpu_type[rows], gpu_type)
+        for at, row in enumerate(rows.tolist()):
+            like = (
+                jobs.partition.item(row),
+                narrowed.item(row if gpu_type is None else at),
+                jobs.gpus.item(row),
+                jobs.nodes.item(row),
+                jobs.gpus_per_node.item(row),
+                jobs.cpus.item(row),
+                jobs.memory_mb.item(row),
+            )
+            ways = met.get(like)
+            if ways is None:
+                alone = slice(at, at + 1)
+                table = _Table.of(pools, snapshot, rows[alone], None if gpu_type is None else gpu_type[alone])
+                ways = tuple(table.ways(np.zeros(1, dtype=np.int64))[0])
+                if len(met) >= _MOST_MET:
+                    met.clear()
+                met[like] = ways
+            each.append(ways)
+        return cls(each)
+
+    def possible(self) -> Bools:
+        return np.array([len(ways) > 0 for ways in self.each], dtype=bool)
+
+    def first_pool(self) -> Ints:
+        return np.array([ways[0].pool if ways else NOWHERE for ways in self.each], dtype=np.int64)
+
+    def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
+        return [self.each[job] for job in jobs.tolist()]
+
+    def fitting(self, pools: Pools, free: Ints) -> Bools:
+        return np.array([any(enough(pools, free, gang) for gang in ways) for ways in self.each], dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table(Shapes):
+    """Of many jobs: [choice, job] tables, one row per choice of pool, fewest nodes first."""
+
+    pool: Ints  # -1 = not this way
+    count: Ints
+    share: Ints
+    whole: Bools
+    gpus: Ints  # by job, as the rest
+    cpus: Ints
+    memory_mb: Ints
+    wanted: dict[int, tuple[int, ...]]  # nodes, of the few that name some
+    barred: dict[int, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> _Table:
+        """All at once, in few calls."""
+        jobs = snapshot.jobs
+        named = _nodes_named(snapshot, rows)
+        gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
+        nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
+        pool = pools.choices_of(jobs.partition[rows], _narrowed(jobs.gpu_type[rows], gpu_type))
+        biggest = np.append(pools.biggest, 0)[pool]
+        count, share = nodes, -(-gpus // nodes)
+        if np.count_nonzero(per_node):
+            share = np.where(per_node > 0, per_node, share)
+            count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
+        too_big = share > biggest
+        # A node without a GPU of the gang would be no part of its place.
+        possible = (pool >= 0) & ~too_big & (count >= named) & (gpus >= count)
+        whole = too_big
+        if np.count_nonzero(too_big):
+            whole = too_big & (per_node == 0) & (biggest > 0)
+            possible |= (pool >= 0) & whole
+        tables = _fewest_nodes_first(
+            np.where(possible, pool, NOWHERE),
+            np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),
+            np.where(whole, biggest, share),
+            whole,
+        )
+        wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
+        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], wanted, barred)
+
+    def possible(self) -> Bools:
+        possible: Bools = self.pool.max(axis=0) >= 0
+        return possible
+
+    def first_pool(self) -> Ints:
+        first: Ints = self.pool[0]
+        return first
+
+    def ways(self, jobs: Ints) -> list[list[Gang]]:
+        result: list[list[Gang]] = [[] for _ in jobs]
+        gpus, cpus, memory_mb = self.gpus[jobs], self.cpus[jobs], self.memory_mb[jobs]
+        for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
+            nodes = np.maximum(count[jobs], 1)
+            columns = (
+                gpus,
+                pool[jobs],
+                nodes,
+                share[jobs],
+                whole[jobs],
+                -(-cpus // nodes),
+                -(-memory_mb // nodes),
+            )
+            for ways, gang in zip(result, map(Gang, *(column.tolist() for column in columns)), strict=True):
+                if gang.pool >= 0:
+                    ways.append(gang)
+        return self._with_names(jobs, result)
+
+    def _with_names(self, jobs: Ints, result: list[list[Gang]]) -> list[list[Gang]]:
+        if not self.wanted and not self.barred:
+            return result
+        for i, job in enumerate(jobs.tolist()):
+            wanted, barred = self.wanted.get(job, ()), self.barred.get(job, ())
+            if wanted or barred:
+                result[i] = [gang._replace(wanted=wanted, barred=barred) for gang in result[i]]
+        return result
+
+    def fitting(self, pools: Pools, free: Ints) -> Bools:
+        fits: Bools = np.zeros(len(self.gpus), dtype=bool)
+        having = _having(pools, free)
+        if not having[:, 1].any():
+            return fits
+        for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
+            enough = having[pool, np.minimum(share, having.shape[1] - 1)] >= count
+            if np.count_nonzero(whole):
+                enough = np.where(whole, _wholly_free(pools, free)[pool] >= self.gpus, enough)
+            fits |= (pool >= 0) & enough
+        return fits
+
+
+def _narrowed(asked: Ints, gpu_type: Ints | None) -> Ints:
+    """What a job itself asks for stands above the type that was chosen for it."""
+    return asked if gpu_type is None else np.where(asked >= 0, asked, gpu_type)
+
+
+def _having(pools: Pools, free: Ints) -> Ints:
+    """[pool, f]: nodes of the pool with at least f free GPUs; a last row for no pool."""
+    most = int(pools.size.max(initial=0)) + 2
+    counts = np.zeros((len(pools.nodes) + 1, most), dtype=np.int64)
+    for pool, nodes in enumerate(pools.nodes):
+        counts[pool] = np.bincount(np.maximum(free[nodes], 0), minlength=most)
+    having: Ints = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return having
+
+
+def _wholly_free(pools: Pools, free: Ints) -> Ints:
+    """GPUs of the pool's nodes that are free altogether; a last one for no pool."""
+    idle = np.where((free == pools.size) & (free > 0), free, 0)
+    return np.append((pools.nodes * idle).sum(axis=1), 0)
+
+
+def _fewest_nodes_first(pool: Ints, count: Ints, share: Ints, whole: Bools) -> tuple[Ints, Ints, Ints, Bools]:
+    if len(pool) < 2:
+        return pool, count, share, whole
+    order = np.argsort(np.where(pool >= 0, count, np.iinfo(np.int64).max), axis=0, kind="stable")
+    return (
+        np.take_along_axis(pool, order, axis=0),
+        np.take_along_axis(count, order, axis=0),
+        np.take_along_axis(share, order, axis=0),
+        np.take_along_axis(whole, order, axis=0),
+    )
+
+
+def _nodes_named(snapshot: Snapshot, rows: Ints) -> Ints | int:
+    """How many nodes these rows ask for by name."""
+    if not len(snapshot.wanted):
+        return 0
+    named: Ints = np.bincount(snapshot.wanted.row, minlength=len(snapshot.jobs))[rows]
+    return named
+
+
+def _nodes_by_job(named: Placement, rows: Ints) -> dict[int, tuple[int, ...]]:
+    if len(named) == 0:
+        return {}
+    job_of = dict(zip(rows.tolist(), range(len(rows)), strict=True))
+    nodes: dict[int, tuple[int, ...]] = {}
+    for row, node in zip(named.row.tolist(), named.node.tolist(), strict=True):
+        if row in job_of:
+            nodes[job_of[row]] = (*nodes.get(job_of[row], ()), node)
+    return nodes
