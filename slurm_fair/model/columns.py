@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -59,13 +60,14 @@ class Columns:
         cls._first = attrgetter(cls._names[0])
 
     @classmethod
-    def later(cls, source: object, **at_hand: Any) -> Self:
-        """A table of which some fields are at hand; the others are read from a source when somebody asks for them.
+    def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
+        """A table of fields that belong together, so that nothing need be checked.
 
-        Nobody asks for most columns of most looks. The source answers at any time with what was so at this look.
+        Nobody asks for most columns of some tables: a field that is not at hand is read from the source when it is
+        asked for, and the source must answer at any time as it would have now.
         """
         table = _new(cls)
-        for name, value in at_hand.items():
+        for name, value in at_hand:
             _set(table, name, value)
         _set(table, "_source", source)
         return table

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.model import JobTable
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 
 # What a look shows of a job.
@@ -58,14 +60,14 @@ class Matrix:
         wider[:, : self.all.shape[1]] = self.all
         self.all = wider
 
-    def of(self, rows: Ints) -> dict[str, NDArray[Any]]:
+    def of(self, rows: Ints) -> Iterator[tuple[str, NDArray[Any]]]:
         """The columns at these rows, by name."""
         return self.named(self.all.take(rows, axis=1))
 
-    def named(self, table: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    def named(self, table: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
         """The rows of such a matrix by name, each as its kind."""
         parts = [table[part].view(kind) for part, kind in self._parts]
-        return dict(zip(self.names, chain.from_iterable(parts), strict=True))
+        return zip(self.names, chain.from_iterable(parts), strict=True)
 
 
 class JobColumns:
@@ -116,16 +118,16 @@ class JobColumns:
 
     def __init__(self, capacity: int = 0) -> None:
         self.count = 0
-        self._seen = Matrix(int64=INTS, float64=FLOATS + PROGRESS)
-        self._seen_codes = Matrix(bool=BOOLS, int8=CODES)
+        self._seen, self._seen_codes = Matrix(int64=INTS, float64=FLOATS), Matrix(bool=BOOLS, int8=CODES)
+        self._progress = Matrix(float64=PROGRESS)
         others = Matrix(int64=GIVEN_INTS + HIDDEN_INTS, float64=GIVEN_FLOATS + HIDDEN_FLOATS)
-        self._matrices = (self._seen, self._seen_codes, others)
+        self._matrices = (self._seen, self._seen_codes, self._progress, others)
         self._grow(capacity)
 
     def _grow(self, capacity: int) -> None:
         for matrix in self._matrices:
             matrix.grow(capacity)
-            for name, row in matrix.named(matrix.all).items():
+            for name, row in matrix.named(matrix.all):
                 setattr(self, name, row)
 
     def add(self, count: int) -> slice:
@@ -136,6 +138,10 @@ class JobColumns:
         self.count = rows.stop
         return rows
 
-    def seen(self, rows: Ints) -> dict[str, NDArray[Any]]:
-        """What a look shows of these jobs, by the names of the snapshot's job table, and how far they are."""
-        return self._seen.of(rows) | self._seen_codes.of(rows)
+    def seen(self, rows: Ints) -> JobTable:
+        """What a look shows of these jobs."""
+        return JobTable.made_of(chain(self._seen.of(rows), self._seen_codes.of(rows)))
+
+    def progress(self, rows: Ints) -> Floats:
+        """How far these jobs are: [what is told of it, job]."""
+        return self._progress.all.take(rows, axis=1)

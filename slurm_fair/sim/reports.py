@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -21,12 +20,10 @@ _REPORTED = frozenset(field.name for field in fields(Progress))
 class Reports:
     """The columns of Told, each worked out when it is asked for; how far jobs are was noted at the look."""
 
-    def __init__(
-        self, people: Population, rows: Ints, state: Codes, noted: Mapping[str, Floats], now: float
-    ) -> None:
+    def __init__(self, people: Population, rows: Ints, state: Codes, progress: Floats, now: float) -> None:
         self._jobs, self._rows = people.jobs, rows
         self._regimes, self._rates = people.regimes, people.rates
-        self._state, self._noted, self._now = state, noted, now
+        self._state, self._noted, self._now = state, progress, now
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """What jobs say, or else what stays the same from their submission on."""
@@ -42,9 +39,9 @@ class Reports:
     @once
     def done_seconds(self) -> Floats:
         """A run makes progress at its rate from the instant at which its restart is over."""
-        noted, runs = self._noted, self._state == RUNNING
-        more = np.maximum(self._now - noted["progress_from"], 0.0) * noted["rate"]
-        done: Floats = np.minimum(noted["done"] + np.where(runs, more, 0.0), self.work)
+        before, rate, since = self._noted
+        more = np.where(self._state == RUNNING, np.maximum(self._now - since, 0.0) * rate, 0.0)
+        done: Floats = np.minimum(before + more, self.work)
         return done
 
     @once

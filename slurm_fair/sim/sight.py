@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slurm_fair.model import JobTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints
-from slurm_fair.sim.columns import PROGRESS
 from slurm_fair.sim.life import DONE, NO_ANSWER, RUNNING, Life
 from slurm_fair.sim.reports import Reports
 from slurm_fair.sim.roster import Roster
@@ -34,10 +31,9 @@ class Sight:
         shown, people, floor = self._roster.living, self._people, self._life.floor
         if self._tenants.names is not people.tenants:
             self._tenants = TenantTable(people.tenants, people.weights)
-        seen = self._seen(shown, asked, now)
-        noted = {name: seen.pop(name) for name in PROGRESS}
-        told = Told.later(Reports(people, shown, seen["state"], noted, now), models=people.models)
-        states = JobTable(**seen)
+        states = self._seen(shown, asked, now)
+        reports = Reports(people, shown, states.state, self._jobs.progress(shown), now)
+        told = Told.made_of([("models", people.models)], reports)
         job, node, gpus = floor.holders()
         resized, self._looked = [size for size in self._life.resized if size[0] >= self._looked], now
         return Snapshot(
@@ -76,13 +72,13 @@ class Sight:
         self._forget(shown, states, now)
         return tuple(reasons)
 
-    def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> dict[str, NDArray[Any]]:
+    def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
         if asked:  # an answer to an earlier request is none
             late = [self._roster.row(key) for key, when in asked.items() if not self._answered(key, when)]
-            seen["acknowledged"][np.isin(shown, late)] = NO_ANSWER
+            seen.acknowledged[np.isin(shown, late)] = NO_ANSWER
         if self._life.odd.dated:
-            seen["requeueable"] &= ~self._out_of_time(shown, now)
+            seen.requeueable[self._out_of_time(shown, now)] = False
         return seen
 
     def _answered(self, key: int, when: float) -> bool:
