@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
 
@@ -22,9 +23,9 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeaseTerms:
-    """The site's rules for leases, all in seconds."""
+    """The site's rules for leases, all in seconds. What follows from them is kept with them: no slots."""
 
     term: float = 900.0
     interval: float = 10.0
@@ -38,7 +39,7 @@ class LeaseTerms:
         """The grace of a job that asked for so many seconds; 0 = the site's."""
         return min(asked_for, max(self.max_grace, self.grace)) if asked_for > 0 else self.grace
 
-    @property
+    @once
     def _lead(self) -> float:
         """An aligned lease is at least this long, and nothing is granted so shortly before an end."""
         return min(self.interval, self.term / 4)

@@ -69,7 +69,7 @@ class Acts:
         life, jobs = self._life, self._jobs
         if jobs.blocked[job] not in _MAY_OPEN:
             return Result.REFUSED, "somebody keeps it back"
-        nodes = tuple(life.floor.names.get(name, -1) for name in names)
+        nodes = tuple([life.floor.names.get(name, -1) for name in names])
         if not nodes or -1 in nodes:
             return Result.REFUSED, "no node of that name" if nodes else "no nodes are named for it"
         self._roster.split(job)

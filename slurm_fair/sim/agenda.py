@@ -23,26 +23,22 @@ class Agenda:
 
     def __init__(self, jobs: JobColumns) -> None:
         self._jobs = jobs
-        self._ahead: list[tuple[float, int, Happens]] = []
+        self.ahead: list[tuple[float, int, Happens]] = []
         self._count = 0
 
     def expect(self, instant: float, what: str, job: int) -> None:
         """Note what will happen to a job's present run."""
         self._count += 1
         event = Happens(what, job, int(self._jobs.runs[job]))
-        heapq.heappush(self._ahead, (instant, self._count, event))
-
-    def next_entry(self) -> float:
-        """When the next entry is due, whether it will still come or not."""
-        return self._ahead[0][0] if self._ahead else math.inf
+        heapq.heappush(self.ahead, (instant, self._count, event))
 
     def next_event(self) -> float:
         """When something will next happen."""
-        while self._ahead and self._jobs.runs[self._ahead[0][2].job] != self._ahead[0][2].run:
-            heapq.heappop(self._ahead)
-        return self.next_entry()
+        while self.ahead and self._jobs.runs[self.ahead[0][2].job] != self.ahead[0][2].run:
+            heapq.heappop(self.ahead)
+        return self.ahead[0][0] if self.ahead else math.inf
 
     def pop(self) -> Happens | None:
         """The next entry; None when it does not come any more."""
-        event = heapq.heappop(self._ahead)[2]
+        event = heapq.heappop(self.ahead)[2]
         return event if self._jobs.runs[event.job] == event.run else None

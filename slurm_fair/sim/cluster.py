@@ -79,20 +79,21 @@ class VirtualCluster:
 
     def catch_up(self, now: float) -> None:
         """Everything that happens up to an instant, in order."""
-        agenda = self.life.agenda
+        roster, agenda, outages = self._roster, self.life.agenda, self._outages
+        ahead = agenda.ahead
         while True:
-            arrival, ahead, outage = self._roster.next_arrival(), agenda.next_entry(), self.next_outage()
-            first = min(arrival, ahead, outage)
+            entry, outage = ahead[0][0] if ahead else math.inf, outages[0][0] if outages else math.inf
+            first = min(roster.next_arrival, entry, outage)
             if first > now:
                 return
-            if ahead == first:
+            if entry == first:
                 event = agenda.pop()
                 if event is not None:
                     self.life.happen(event, first)
             elif outage == first:
-                self.life.befall(*self._outages.pop(0))
+                self.life.befall(*outages.pop(0))
             else:
-                self._roster.arrive(first)
+                roster.arrive(first)
 
     def next_outage(self) -> float:
         """When something next befalls a node."""
@@ -100,7 +101,7 @@ class VirtualCluster:
 
     def next_arrival(self) -> float:
         """When the next job of the trace is submitted."""
-        return self._roster.next_arrival()
+        return self._roster.next_arrival
 
     def next_change(self) -> float:
         """When something next happens to a job that is there, or to a node."""

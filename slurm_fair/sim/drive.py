@@ -74,7 +74,7 @@ class Simulation:
 
     def _on_grid(self, instant: float) -> float:
         """The first regular look at or after an instant."""
-        if math.isinf(instant):
+        if instant == math.inf:
             return instant
         interval = self.rules.terms.interval
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
@@ -87,29 +87,27 @@ class Simulation:
         if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
             return self._at_once(now)
         self._at_rest = 0
-        soon = self._on_grid(now + _MOMENT)
-        # An outage may put jobs back into the queue while nobody waits.
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
+        # An outage may put jobs back into the queue while nobody waits.
         due = self._on_grid(min(arrival, outage))
         revoking = leases.phase == _REVOKING
         some_revoking = any_of(revoking)
         # One just opened runs already, though it was not seen yet.
         ends = leases.end[~revoking] if some_revoking else leases.end
-        if len(ends):
-            end: float = ends.item(ends.argmin())
-            due = min(due, end if end > now else soon)
-        if not terms.grants_at(now):
-            due = min(due, terms.next_end(now))
-        if some_revoking:
-            due = min(due, max(cluster.next_change(), now), soon)
+        end: float = ends.item(ends.argmin()) if len(ends) else math.inf
         waits = _somebody_waits(record, done)
         if waits or arrival == math.inf:
             due = min(due, self._on_grid(cluster.next_change()))
-        if _OPEN in done and (waits or outage < math.inf):
-            # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
-            due = min(due, soon)
-        if self.standing.backoff or self.standing.unsettled:
-            due = min(due, soon)
+        if end > now:
+            due = min(due, end)
+        if some_revoking:
+            due = min(due, max(cluster.next_change(), now))
+        if not terms.grants_at(now):
+            due = min(due, terms.next_end(now))
+        # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
+        unseen = _OPEN in done and (waits or outage < math.inf)
+        if unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled:
+            due = min(due, self._on_grid(now + _MOMENT))
         return due
 
     def _at_once(self, now: float) -> float:

@@ -168,7 +168,7 @@ class Life:
         jobs = self.jobs
         sites = None
         if jobs.blocked[job] == _NOT_BLOCKED:
-            if self._too_late(job, now):
+            if self.odd.dated and self._too_late(job, now):
                 return
             sites = self.floor.sites(
                 nodes, int(jobs.gpus[job]), int(jobs.gpus_per_node[job]), int(jobs.nodes[job])
@@ -236,7 +236,7 @@ class Life:
     def _rate(self, job: int, sites: Sites) -> float:
         """The slowest of its GPUs, and what lying apart costs."""
         floor, rates = self.floor, self.people.rates
-        speed = min(float(rates[job, floor.type_of[node]]) for node, _ in sites)
+        speed = min([rates.item(job, floor.type_of[node]) for node, _ in sites])
         apart = 1.0
         if len(sites) > 1:
             racks = len({int(floor.racks[node]) for node, _ in sites})

@@ -20,21 +20,19 @@ class Roster:
         self._row = dict(zip(jobs.key[: jobs.count].tolist(), range(jobs.count), strict=True))
         self._arrivals: list[float] = [*jobs.submit[: jobs.count].tolist(), math.inf]
         self._next = 0  # first job of the trace that is not submitted yet
+        self.next_arrival = self._arrivals[0]  # when it is
         self._tasks: dict[int, list[int]] = {}  # rows of the tasks that share an array's record
         self._number = jobs.count + 1
         self.living: Ints = np.zeros(0, dtype=np.int64)  # rows that a look shows, ascending
 
     # -- jobs of the trace ------------------------------------------------------------------------------------
 
-    def next_arrival(self) -> float:
-        """When the next job of the trace is submitted."""
-        return self._arrivals[self._next]
-
     def arrive(self, instant: float) -> None:
         """Those of the trace that are submitted by then."""
         first = self._next
         while self._arrivals[self._next] <= instant:
             self._next += 1
+        self.next_arrival = self._arrivals[self._next]
         self._add(np.arange(first, self._next))
 
     @property

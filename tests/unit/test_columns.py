@@ -1,0 +1,120 @@
+"""Tables of columns: they are copied without their constructors, so what those check is checked here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_origin, get_type_hints
+
+import numpy as np
+import pytest
+
+from slurm_fair import model
+from slurm_fair.model.columns import Columns, Floats, Ints, all_of, any_of, check_lengths, find
+from slurm_fair.model.once import once
+from slurm_fair.trace import Machines, Trace
+
+TABLES = [kind for kind in vars(model).values() if isinstance(kind, type) and issubclass(kind, Columns)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf(Columns):
+    """A table."""
+
+    number: Ints
+    width: Floats
+    colours: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_lengths(self)
+
+
+def shelf(*numbers: int) -> Shelf:
+    return Shelf(np.array(numbers, dtype=np.int64), np.array(numbers) / 2, ("red",))
+
+
+def rows(table: Shelf) -> list[tuple[int, float]]:
+    return list(zip(table.number.tolist(), table.width.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("kind", [*TABLES, Machines, Trace], ids=lambda kind: kind.__name__)
+def test_every_array_of_a_table_is_one_of_its_columns(kind: type[Columns]) -> None:
+    arrays = {name for name, hint in get_type_hints(kind).items() if get_origin(hint) is np.ndarray}
+    assert set(kind._columns) == arrays
+    assert set(kind._names) == set(get_type_hints(kind))
+
+
+@pytest.mark.parametrize("asked", [np.array([2, 0]), np.array([True, False, True])], ids=["index", "mask"])
+def test_rows_are_taken_and_other_fields_stay(asked: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    taken = shelf(1, 2, 3).take(asked)
+    assert sorted(taken.number.tolist()) == [1, 3]
+    assert (len(taken), taken.colours) == (2, ("red",))
+
+
+def test_tables_are_joined_row_after_row() -> None:
+    assert rows(shelf(1).joined(shelf(5, 6))) == [(1, 0.5), (5, 2.5), (6, 3.0)]
+    one = shelf(1)
+    assert one.joined(shelf()) is one
+
+
+def test_columns_are_replaced_by_others_of_the_same_length_or_all_together() -> None:
+    table = shelf(1, 2)
+    assert rows(table.with_columns(width=np.array([7.0, 8.0]))) == [(1, 7.0), (2, 8.0)]
+    longer = table.with_columns(number=np.array([4, 5, 6]), width=np.zeros(3), colours=("blue",))
+    assert (len(longer), longer.colours) == (3, ("blue",))
+    for lengths in ({"width": 3}, {"number": 3}, {"number": 3, "width": 1}):
+        with pytest.raises(ValueError, match="Shelf: columns differ in length"):
+            table.with_columns(**{name: np.zeros(length) for name, length in lengths.items()})
+    with pytest.raises(ValueError, match="columns differ in length"):
+        Shelf(np.zeros(1, dtype=np.int64), np.zeros(2))
+
+
+def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() -> None:
+    asked: list[str] = []
+
+    class Source:
+        @property
+        def width(self) -> Floats:
+            asked.append("width")
+            return np.zeros(2)
+
+    table = Shelf.made_of([("number", np.arange(2)), ("colours", ())], Source())
+    assert (len(table), asked) == (2, [])
+    assert [table.width.sum(), table.width.sum(), asked] == [0.0, 0.0, ["width"]]
+    assert not hasattr(table, "height")
+
+
+def test_keys_are_found_in_a_sorted_column() -> None:
+    keys = np.array([2, 5, 9], dtype=np.int64)
+    assert find(keys, np.array([9, 1, 5, 10])).tolist() == [2, -1, 1, -1]
+    assert find(keys, keys).tolist() == [0, 1, 2]
+    assert find(keys[:0], keys).tolist() == [-1, -1, -1]
+    assert find(keys, keys[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "one", "each"),
+    [([], False, True), ([0, 0], False, False), ([0, 1], True, False), ([1, 1], True, True)],
+)
+def test_one_or_each_of_some_flags_is_set(flags: list[int], one: bool, each: bool) -> None:
+    column = np.array(flags, dtype=bool)
+    assert (any_of(column), all_of(column)) == (one, each)
+
+
+def test_a_value_is_worked_out_once_for_each_object_and_its_failure_is_not_kept() -> None:
+    worked: list[str] = []
+
+    class Sum:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @once
+        def value(self) -> int:
+            """The sum."""
+            worked.append(self.name)
+            return 1 // (len(worked) - 1)
+
+    first, second = Sum("a"), Sum("b")
+    with pytest.raises(ZeroDivisionError):
+        _ = first.value
+    assert [first.value, first.value, second.value, worked] == [1, 1, 0, ["a", "a", "b"]]
+    assert Sum.value.__doc__ == "The sum."
