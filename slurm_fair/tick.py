@@ -135,9 +135,10 @@ def tick(
 def owed_answers(standing: Standing) -> dict[int, float]:
     """Jobs asked to checkpoint that have not answered, and when they were asked."""
     leases = standing.leases
-    asked = ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0]
+    asked = (leases.phase == _REVOKING).nonzero()[0]
     if not asked.size:
         return {}
+    asked = asked[leases.asked[asked] > 0]
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 
 

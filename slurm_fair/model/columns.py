@@ -89,7 +89,7 @@ class Columns:
         values = self._values(self)
         table = _new(type(self))
         for name, column in zip(self._columns, values, strict=False):
-            _set(table, name, column.take(rows, axis=0))
+            _set(table, name, column[rows])
         for name, value in zip(self._others, values[len(self._columns) :], strict=False):
             _set(table, name, value)
         for name, value in others.items():
@@ -109,18 +109,28 @@ class Columns:
             check_lengths(table)
         return table
 
-    def joined(self, other: Self, **others: Any) -> Self:
-        """These rows and then those of another table; fields that are no arrays are given, or stay as they are."""
+    def joined(self, other: Self) -> Self:
+        """These rows and then those of another table; fields that are no arrays stay as they are."""
         if not len(other):
-            return self.with_columns(**others) if others else self
+            return self
         values, behind = self._values(self), other._values(other)
         table = _new(type(self))
         for name, first, second in zip(self._columns, values, behind, strict=False):
             _set(table, name, np.concatenate((first, second)))
         for name, value in zip(self._others, values[len(self._columns) :], strict=False):
             _set(table, name, value)
-        for name, value in others.items():
-            _set(table, name, value)
+        return table
+
+    def extended(self, count: int, **fields: Any) -> Self:
+        """These rows and then so many more: each column's values, or the one of all; other fields may be given."""
+        values, rows = self._values(self), len(self)
+        table = _new(type(self))
+        for name, first in zip(self._columns, values, strict=False):
+            longer = np.empty(rows + count, dtype=first.dtype)
+            longer[:rows], longer[rows:] = first, fields[name]
+            _set(table, name, longer)
+        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+            _set(table, name, fields.get(name, value))
         return table
 
 

@@ -90,6 +90,13 @@ class Leases(Columns):
         new_row[kept] = np.arange(len(kept))
         return self._picked(kept, places=self.places.renumber(new_row), **others)
 
+    def extended(self, count: int, **fields: Any) -> Self:
+        """These and so many more, which are sorted by key themselves."""
+        both, rows = super(Leases, self).extended(count, **fields), len(self.key)
+        if not rows or both.key[rows - 1] < both.key[rows]:  # new jobs have the greater ids
+            return both
+        return both.take(both.key.argsort(kind="stable"))
+
     @classmethod
     def none(cls) -> Self:
         """No leases."""

@@ -51,11 +51,11 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
         kept, promised = stays.nonzero()[0], promised[stays[promised]]
     leases = _as_seen(leases, row, promised, kept, snapshot, terms)
     row = row[kept]
-    adopted, new = _adopt(row, snapshot, terms)
-    if adopted is None:
-        return Followed(leases, tuple(events), row)
-    events += [_adoption(adopted, at, snapshot) for at in range(len(adopted))]
-    return Followed(merge(leases, adopted), tuple(events), np.sort(np.concatenate((row, new))))
+    new = _unasked(row, snapshot)
+    if new.size:
+        leases, adoptions = _adopted(leases, new, snapshot, terms)
+        events, row = events + adoptions, np.sort(np.concatenate((row, new)))
+    return Followed(leases, tuple(events), row)
 
 
 def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
@@ -163,45 +163,41 @@ def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> P
     return kept.with_columns(node=number[kept.node])
 
 
-def _adopt(row: Ints, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases | None, Ints]:
-    """A lease for each job that runs without one, started before us or by somebody else's hand; and their rows."""
-    jobs = snapshot.jobs
-    without = (jobs.state == _RUNNING) | (jobs.state == _SUSPENDED)
+def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
+    """Jobs that run without a lease: started before us, or by somebody else's hand."""
+    state = snapshot.jobs.state
+    without = (state == _RUNNING) | (state == _SUSPENDED)
     without[row] = False
-    new = without.nonzero()[0]
-    if not new.size:
-        return None, new
-    fresh = snapshot.time - jobs.start[new] < max(3 * terms.interval, 5.0)
-    since = np.where(fresh, jobs.start[new], snapshot.time)
-    number = np.full(len(jobs), -1, dtype=np.int64)
-    number[new] = np.arange(len(new))
-    zeros = np.zeros(len(new))
-    adopted = Leases(
+    new: Ints = without.nonzero()[0]
+    return new
+
+
+def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases, list[Event]]:
+    """With a lease for each of these jobs."""
+    jobs, now = snapshot.jobs, snapshot.time
+    start = jobs.start[new]
+    since = np.where(now - start < max(3 * terms.interval, 5.0), start, now)
+    end = np.array([terms.end_for(instant) for instant in since.tolist()])
+    number = np.full(len(jobs.key), -1, dtype=np.int64)
+    number[new] = np.arange(len(leases.key), len(leases.key) + len(new))
+    after = leases.extended(
+        len(new),
         key=jobs.key[new],
-        phase=np.full(len(new), _LEASED, dtype=np.int8),
+        phase=_LEASED,
         restarts=jobs.restarts[new],
         gpus=jobs.gpus[new],
         granted=since,
-        start=jobs.start[new],
-        end=np.array([terms.end_for(start) for start in since.tolist()]),
-        renewals=np.zeros(len(new), dtype=np.int64),
-        asked=zeros,
+        start=start,
+        end=end,
+        renewals=0,
+        asked=0.0,
         opened=since,
-        adopted=np.ones(len(new), dtype=bool),
-        places=snapshot.held.renumber(number),
-        node_names=snapshot.nodes.names,
+        adopted=True,
+        places=leases.places.joined(snapshot.held.renumber(number)),
     )
-    return adopted, new
-
-
-def merge(first: Leases, second: Leases) -> Leases:
-    """Two sets of leases of different jobs as one, sorted by key."""
-    more = second.places
-    behind = Placement(more.row + len(first.key), more.node, more.gpus)
-    both = first.joined(second, places=first.places.joined(behind), node_names=second.node_names)
-    if not len(first.key) or not len(second.key) or first.key[-1] < second.key[0]:
-        return both  # new jobs have the greater ids
-    return both.take(both.key.argsort(kind="stable"))
+    return after, [
+        _adoption(at, until, snapshot) for at, until in zip(new.tolist(), end.tolist(), strict=True)
+    ]
 
 
 # -- events ---------------------------------------------------------------------------------------------------
@@ -255,9 +251,9 @@ def _why_in_vain(leases: Leases, at: int, snapshot: Snapshot) -> str:
     return "its node takes no new work any more" if stuck else "its GPUs did not come free"
 
 
-def _adoption(leases: Leases, at: int, snapshot: Snapshot) -> Event:
-    row = int(find(snapshot.jobs.key, leases.key[at : at + 1])[0])
-    detail = {"until": float(leases.end[at]), "start": float(leases.start[at])}
+def _adoption(row: int, until: float, snapshot: Snapshot) -> Event:
+    jobs = snapshot.jobs
+    detail = {"until": until, "start": float(jobs.start[row])}
     return Event(
-        snapshot.time, "adopted", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
+        snapshot.time, "adopted", int(jobs.key[row]), _tenant(row, snapshot), int(jobs.gpus[row]), detail
     )

@@ -22,7 +22,6 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.reconcile.follow import merge
 
 _GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
@@ -52,9 +51,8 @@ def promise(
         after = _revoked(after, losers)
         parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
     if granted.size:
-        new = _granted(granted, plan, snapshot, terms, now)
-        parts.append([_grant_event(at, row, new, snapshot, now) for at, row in enumerate(granted.tolist())])
-        after = merge(after, new)
+        after, grants = _granted(after, granted, plan, snapshot, terms, now)
+        parts.append(grants)
     return after, Events(*parts)
 
 
@@ -96,26 +94,32 @@ def _revocations(
     ]
 
 
-def _granted(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Leases:
-    jobs, count = snapshot.jobs, len(rows)
-    number = np.zeros(len(jobs.key), dtype=np.int64) - 1
-    number[rows] = np.arange(count)
-    zeros, ints = np.zeros(count), np.zeros(count, dtype=np.int64)
-    return Leases(
+def _granted(
+    leases: Leases, rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
+) -> tuple[Leases, list[Event]]:
+    """With a promise for each of these jobs."""
+    jobs, end, first = snapshot.jobs, terms.end_for(now), len(leases.key)
+    number = np.full(len(jobs.key), -1, dtype=np.int64)
+    number[rows] = np.arange(first, first + len(rows))
+    places = plan.places.renumber(number)
+    after = leases.extended(
+        len(rows),
         key=jobs.key[rows],
-        phase=np.zeros(count, dtype=np.int8) + np.int8(_GRANTED),
+        phase=_GRANTED,
         restarts=jobs.restarts[rows],
         gpus=jobs.gpus[rows],
-        granted=zeros + now,
-        start=zeros,
-        end=zeros + terms.end_for(now),
-        renewals=ints,
-        asked=zeros,
-        opened=zeros,
-        adopted=np.zeros(count, dtype=bool),
-        places=plan.places.renumber(number),
+        granted=now,
+        start=0.0,
+        end=end,
+        renewals=0,
+        asked=0.0,
+        opened=0.0,
+        adopted=False,
+        places=leases.places.joined(places),
         node_names=snapshot.nodes.names,
     )
+    numbered = enumerate(rows.tolist(), start=first)
+    return after, [_grant_event(row, places.nodes_of(at), end, snapshot, now) for at, row in numbered]
 
 
 def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
@@ -166,6 +170,6 @@ def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object
     return Event(now, kind, int(jobs.key[row]), tenant, int(jobs.gpus[row]), detail)
 
 
-def _grant_event(at: int, row: int, leases: Leases, snapshot: Snapshot, now: float) -> Event:
-    names = [snapshot.nodes.names[node] for node in leases.places.nodes_of(at).tolist()]
-    return _event(now, "granted", row, snapshot, nodes=names, until=float(leases.end[at]), number=1)
+def _grant_event(row: int, nodes: Ints, end: float, snapshot: Snapshot, now: float) -> Event:
+    names = [snapshot.nodes.names[node] for node in nodes.tolist()]
+    return _event(now, "granted", row, snapshot, nodes=names, until=end, number=1)
