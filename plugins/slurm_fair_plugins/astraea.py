@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import Blocked, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import (
@@ -79,7 +79,7 @@ class Astraea:
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
-        if not np.count_nonzero(view.waiting | view.expired):
+        if not any_of(view.waiting | view.expired):
             return sheet.unchanged()
         pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
@@ -124,7 +124,7 @@ class Astraea:
             sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
             offers = offers[~nowhere[offers]]
         over = over_array_limit(accounts.view, rows[offers])
-        if np.count_nonzero(over):
+        if any_of(over):
             sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
             offers = offers[~over]
         return offers
@@ -178,7 +178,7 @@ class Deadlines:
         said = view.snapshot.told
         if said is None or urgent == "off":
             return None
-        at = np.flatnonzero(np.isfinite(said.deadline[rows]))
+        at = np.isfinite(said.deadline[rows]).nonzero()[0]
         if len(at) == 0:
             return None
         terms, ahead = view.terms, said.deadline[rows[at]] - view.now
@@ -218,7 +218,7 @@ def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
 
 def _settled(view: View, pools: Pools, sheet: Draft) -> Ints:
     """Rows whose lease is over and renewed whatever the others are owed."""
-    if not np.count_nonzero(view.expired):
+    if not any_of(view.expired):
         return np.zeros(0, dtype=np.int64)
     places = view.lease_places
     of_use = np.zeros(len(view.expired), dtype=bool)
@@ -237,15 +237,18 @@ def _candidates(view: View, pools: Pools, settled: Ints) -> Candidates:
         expired[settled] = False
     rows = (view.waiting | expired).nonzero()[0]
     runs = expired[rows]
-    waits = ~runs
-    shapes = Shapes.of(pools, view.snapshot, rows[waits])
-    return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], _counted(runs), _counted(waits), shapes)
+    contested, asking = _numbered(runs)
+    shapes = Shapes.of(pools, view.snapshot, rows[~runs])
+    return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], contested, asking, shapes)
 
 
-def _counted(flags: Bools) -> Ints:
-    """The place of each flagged one among these, -1 of the others."""
-    place: Ints = flags.cumsum() * flags - 1
-    return place
+def _numbered(flags: Bools) -> tuple[Ints, Ints]:
+    """The place of each flagged one among these, and of each other one among those; -1 where it is not of them."""
+    every = np.arange(len(flags))
+    if not any_of(flags):
+        return np.full(len(flags), -1, dtype=np.int64), every
+    place = flags.cumsum() - 1
+    return np.where(flags, place, -1), np.where(flags, -1, every - place - 1)
 
 
 def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
@@ -265,7 +268,7 @@ def _contest(
     view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
 ) -> Contest | NoRivals:
     contested = candidates.contested >= 0
-    if not np.count_nonzero(contested):
+    if not any_of(contested):
         return NoRivals(view, pools, place)
     rank = np.zeros(len(candidates.rows), dtype=np.int64)
     rank[order] = np.arange(len(order))

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import Plan
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, ordered
+from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, oldest_first, ordered
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View
 
@@ -40,12 +38,12 @@ class Fifo:
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to those who came first."""
-        waits = np.flatnonzero(view.waiting)
+        waits = view.waiting.nonzero()[0]
         memory = view.memory
         if self.reset_seconds and len(waits):
             memory = self._chosen(view)
             waits = waits if memory is not view.memory else waits[:0]
-        order = waits[np.argsort(view.first_submit[waits], kind="stable")]
+        order = oldest_first(view, waits)
         return ordered(
             view, order, preempt=False, blocking=True, place=self.placement, memory=memory, words=WORDS
         )

@@ -10,7 +10,7 @@ from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Ints, find
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.gang import Gang, Sites
-from slurm_fair.policy.ordered import Words, ordered
+from slurm_fair.policy.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.parts import whole_parts
 from slurm_fair.policy.placement import consolidated
 from slurm_fair.policy.room import Room
@@ -49,9 +49,9 @@ class Hived:
         waits = waits[np.lexsort((view.first_submit[waits], view.snapshot.jobs.tenant[waits]))]
         over = over_array_limit(view, waits)
         first = waits[~over][_in_own_cells(view, waits[~over], owners)]
-        first = first[np.argsort(view.first_submit[first], kind="stable")]
+        first = oldest_first(view, first)
         others = np.setdiff1d(waits, first)
-        others = others[np.argsort(view.first_submit[others], kind="stable")]
+        others = oldest_first(view, others)
         lent = np.flatnonzero(view.expired & ~owners)
         order = np.concatenate([first, lent, others])
         buddies = _Buddies(view, owners, first)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,15 +26,20 @@ class Crowd:
     kept: Mapping[str, Any] = field(default_factory=dict)  # what the policy itself remembers
 
     @once
+    def key(self) -> Ints:
+        """Key of each job."""
+        key: Ints = self.view.snapshot.jobs.key[self.rows]
+        return key
+
+    @once
     def kinds(self) -> Ints:
         """GPU types that have GPUs; columns of all tables here."""
-        return np.flatnonzero(self._gpus > 0)
+        return self.view.snapshot.nodes.gpus_of_types[0]
 
     @once
     def capacity(self) -> Floats:
         """GPUs of each of them."""
-        gpus: Floats = self._gpus[self.kinds]
-        return gpus
+        return self.view.snapshot.nodes.gpus_of_types[1]
 
     @once
     def gang(self) -> Floats:
@@ -70,21 +75,13 @@ class Crowd:
 
     def to_remember(self, **numbers: Floats) -> Mapping[str, Any]:
         """Such numbers, as plain data."""
-        key = self.view.snapshot.jobs.key[self.rows].tolist()
-        return {"key": key, **{name: values.tolist() for name, values in numbers.items()}}
+        return {"key": self.key.tolist(), **{name: values.tolist() for name, values in numbers.items()}}
 
     def _of_key(self, name: str, default: float) -> Floats:
         if not self.kept:
             return np.full(len(self.rows), default)
-        at = find(np.array(self.kept["key"], dtype=np.int64), self.view.snapshot.jobs.key[self.rows])
+        at = find(np.array(self.kept["key"], dtype=np.int64), self.key)
         return _taken(np.array(self.kept[name], dtype=np.float64), at, default)
-
-    @once
-    def _gpus(self) -> Floats:
-        nodes = self.view.snapshot.nodes
-        types = len(self.view.snapshot.gpu_types)
-        gpus: Floats = np.bincount(nodes.gpu_type, nodes.capacity, minlength=types).astype(np.float64)
-        return gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +89,45 @@ class Clock:
     """Seconds that grow while a job runs: of progress on the reference type if it reports, else of running."""
 
     seconds: Floats
-    reports: Bools
+    reports: Bools | None = None  # None = nobody does
 
-    def since(self, before: Floats, rate: Floats) -> Floats:
+    def since(self, before: Floats, rate: Callable[[], Floats]) -> Floats:
         """Seconds of running since it showed `before` (nan = never looked at)."""
-        pace = np.where(self.reports & (rate > 0), rate, 1.0)
-        passed: Floats = np.maximum(np.nan_to_num(self.seconds - before), 0.0) / pace
-        return passed
+        passed = np.maximum(_or_nothing(self.seconds - before), 0.0)
+        if self.reports is None:
+            return passed
+        pace = rate()
+        return passed / np.where(self.reports & (pace > 0), pace, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the last plan that computed shares kept, as arrays."""
+
+    kinds: list[int]
+    members: Ints  # keys of the jobs that were shared out to
+    key: Ints
+    share: Table
+    deficit: Table
+    seconds: Floats  # on the clocks
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> Past:
+        """Mostly what was kept when this was asked last: shares stand for many plans."""
+        global _last
+        if _last is None or _last[0] is not kept:
+            kinds, key = list(kept["kinds"]), np.array(kept["key"], dtype=np.int64)
+            share, deficit = (
+                np.array(kept[name], dtype=np.float64).reshape(len(key), len(kinds))
+                for name in ("share", "deficit")
+            )
+            members, seconds = np.array(kept["members"], dtype=np.int64), np.array(kept["seconds"])
+            _last = kept, cls(kinds, members, key, share, deficit, seconds)
+        return _last[1]
+
+
+# A plan's memory never changes, so its arrays follow from which one it is. Only of the last one.
+_last: tuple[Mapping[str, Any], Past] | None = None
 
 
 class Received:
@@ -110,23 +139,20 @@ class Received:
     def __init__(self, crowd: Crowd, clock: Clock, kept: Mapping[str, Any]) -> None:
         self._crowd, self._clock = crowd, clock
         shape = (len(crowd.rows), len(crowd.kinds))
-        self.share: Table = np.full(shape, np.nan)
-        self.deficit: Table = np.zeros(shape)
-        self.time: Table = np.zeros(shape)
-        if not kept or shape[1] == 0 or list(kept["kinds"]) != crowd.kinds.tolist():
+        if not kept or shape[1] == 0 or Past.of(kept).kinds != crowd.kinds.tolist():
+            self.share: Table = np.full(shape, np.nan)
+            self.deficit: Table = np.zeros(shape)
+            self.time: Table = np.zeros(shape)
             return
-        at = self._rows_in(kept["key"])
-        self.share = _rows_of(kept["share"], at, np.nan, shape)
-        self.deficit = _rows_of(kept["deficit"], at, 0.0, shape)
+        past = Past.of(kept)
+        at = find(past.key, crowd.key)
+        self.share = _taken(past.share, at, np.nan)
+        self.deficit = _taken(past.deficit, at, 0.0)
         if shape[1] == 1:
-            begun = _taken(np.array(kept["seconds"], dtype=np.float64), at, np.nan)
-            self.time = clock.since(begun, crowd.rate[:, 0])[:, None]
+            begun = _taken(past.seconds, at, np.nan)
+            self.time = clock.since(begun, lambda: crowd.rate[:, 0])[:, None]
         else:
             self.time = self._with_last_run(kept, shape)
-
-    def _rows_in(self, key: list[int]) -> Ints:
-        mine = self._crowd.view.snapshot.jobs.key[self._crowd.rows]
-        return find(np.array(key, dtype=np.int64), mine)
 
     def anew(self, share: Table, deficit: Table) -> Received:
         """From this moment on."""
@@ -136,14 +162,13 @@ class Received:
 
     def _with_last_run(self, kept: Mapping[str, Any], shape: tuple[int, int]) -> Table:
         """What was noted, and since then all on the type where the job lies or lay."""
-        at = self._rows_in(kept["noted"])
-        time = _rows_of(kept["time"], at, 0.0, shape)
+        at = find(np.array(kept["noted"], dtype=np.int64), self._crowd.key)
+        time = _taken(np.array(kept["time"], dtype=np.float64).reshape(-1, shape[1]), at, 0.0)
         last_on = _taken(np.array(kept["on"], dtype=np.float64), at, -1.0).astype(np.int64)
         now_on = self._lies_on()
         on = np.where(now_on >= 0, now_on, last_on)
         before = _taken(np.array(kept["seconds"], dtype=np.float64), at, np.nan)
-        rate = self._crowd.rate[np.arange(len(on)), np.maximum(on, 0)]
-        since = self._clock.since(before, rate)
+        since = self._clock.since(before, lambda: self._crowd.rate[np.arange(len(on)), np.maximum(on, 0)])
         runs = np.flatnonzero(on >= 0)
         time[runs, on[runs]] += since[runs]
         return time
@@ -164,9 +189,8 @@ class Received:
         seconds = self._clock.seconds.tolist()
         if len(self._crowd.kinds) == 1:
             return {"seconds": seconds}
-        key = self._crowd.view.snapshot.jobs.key[self._crowd.rows].tolist()
         return {
-            "noted": key,
+            "noted": self._crowd.key.tolist(),
             "seconds": seconds,
             "time": self.time.ravel().tolist(),
             "on": self._lies_on().tolist(),
@@ -176,18 +200,18 @@ class Received:
     def priority(self) -> Table:
         """Share over time received, which begins at half a round; 0 without a share."""
         half = self._crowd.view.terms.term / 2.0
-        return np.nan_to_num(self.share) / (half + self.time)
+        return _or_nothing(self.share) / (half + self.time)
 
 
-def _taken(column: Floats, at: Ints, default: float) -> Floats:
-    if len(column) == 0:
-        return np.full(len(at), default)
-    values: Floats = np.where(at >= 0, column[at], default)
+def _or_nothing(numbers: Table) -> Table:
+    """Numbers, and 0 where there is none."""
+    return np.where(np.isnan(numbers), 0.0, numbers)
+
+
+def _taken(column: Table, at: Ints, default: float) -> Table:
+    """The entries (or rows) of some places, with a number for place -1."""
+    if not len(column):
+        return np.full((len(at), *column.shape[1:]), default)
+    values: Table = column.take(at, axis=0, mode="wrap")
+    values[at < 0] = default
     return values
-
-
-def _rows_of(flat: list[float], at: Ints, default: float, shape: tuple[int, int]) -> Table:
-    if not flat:
-        return np.full(shape, default)
-    rows = np.array(flat, dtype=np.float64).reshape(-1, shape[1])
-    return np.where((at >= 0)[:, None], rows[at], default)

@@ -14,12 +14,12 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, ordered
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View
 from slurm_fair.solve import LIMIT_SECONDS, Table
-from slurm_fair_plugins.received import Clock, Crowd, Received
+from slurm_fair_plugins.received import Clock, Crowd, Past, Received
 
 __all__ = ["Crowd", "InRounds", "limit_of"]
 
@@ -91,15 +91,14 @@ class _Books:
         active = view.snapshot.jobs.active
         kept = view.memory.get(ROUNDS, {})
         self.view, self.policy = view, policy
-        self.crowd = Crowd(view, np.flatnonzero(active), view.memory.get(OWN, {}))
+        self.crowd = Crowd(view, active.nonzero()[0], view.memory.get(OWN, {}))
         self.kinds, self.several = self.crowd.kinds, len(self.crowd.kinds) > 1
         self.on_type: Ints = np.full(len(active), ANY_TYPE, dtype=np.int64)
         self.score: Floats = np.full(len(active), np.nan)
         self.memory: Mapping[str, Any] = view.memory
-        key = view.snapshot.jobs.key[self.crowd.rows].tolist()
         self._received = Received(self.crowd, self._clock(), kept)
-        if self._due(kept, key):
-            self.memory = self._computed(kept, key)
+        if self._due(kept):
+            self.memory = self._computed(kept)
         elif self.several:
             self.memory = {**view.memory, ROUNDS: {**kept, **self._received.noted()}}
 
@@ -108,21 +107,21 @@ class _Books:
         rows, said = self.crowd.rows, self.view.snapshot.told
         ran = self.view.ran_seconds[rows]
         if said is None or self.policy.received == "run":
-            return Clock(ran, np.zeros(len(rows), dtype=bool))
+            return Clock(ran)
         reports = ~np.isnan(said.done_seconds[rows])
         return Clock(np.where(reports, said.done_seconds[rows], ran), reports)
 
-    def _due(self, kept: Mapping[str, Any], key: list[int]) -> bool:
+    def _due(self, kept: Mapping[str, Any]) -> bool:
         """Whether the shares are to be computed: at a round's end, or when no lease is there to end."""
-        if not kept or list(kept["kinds"]) != self.kinds.tolist():
+        if not kept or Past.of(kept).kinds != self.kinds.tolist():
             return True
-        if kept["members"] == key:
+        if np.array_equal(Past.of(kept).members, self.crowd.key):
             return False
-        between = len(self.view.leases) > 0 and not self.view.expired.any()
+        between = len(self.view.leases) > 0 and not any_of(self.view.expired)
         return not between and (kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds)
 
-    def _computed(self, kept: Mapping[str, Any], key: list[int]) -> Mapping[str, Any]:
-        received = self._received
+    def _computed(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
+        received, key = self._received, self.crowd.key.tolist()
         owed = received.deficit
         if kept:
             owed = owed + np.nan_to_num(received.share) * (self.view.now - kept["at"]) - received.time
@@ -145,7 +144,7 @@ class _Books:
         self.score[self.crowd.rows] = self._received.priority.max(axis=1, initial=0.0)
         if len(rows) == 0:
             return rows
-        at = np.searchsorted(self.crowd.rows, rows)
+        at = self.crowd.rows.searchsorted(rows)
         shared = (
             ~np.isnan(self._received.share[at, 0]) if len(self.kinds) else np.zeros(len(rows), dtype=bool)
         )
@@ -153,9 +152,11 @@ class _Books:
         order = self._picked_first(rows, at) if len(rows) else rows
         if self.policy.newcomers == "wait":
             return order
-        return np.concatenate([order, others[np.argsort(self.view.first_submit[others], kind="stable")]])
+        return np.concatenate([order, oldest_first(self.view, others)])
 
     def _sorted(self, rows: Ints, at: Ints, kind: int) -> Ints:
+        if len(rows) < 2:
+            return np.arange(len(rows))
         received = self._received
         keys = (self.view.first_submit[rows], -received.deficit[at, kind], -received.priority[at, kind])
         return np.lexsort(keys)
@@ -173,6 +174,8 @@ class _Books:
         for entitled in (has, able & ~has):  # with a share on the type first, then anybody
             for kind, in_line in enumerate(queues):
                 queue = in_line[(entitled[:, kind] & ~taken)[in_line]]
+                if not len(queue):
+                    continue
                 queue = queue[_first_fit(gangs[queue], left[kind])]
                 left[kind] -= float(gangs[queue].sum())
                 taken[queue] = True
@@ -185,19 +188,24 @@ class _Books:
     def _offered(self) -> list[float]:
         """GPUs of each type that the round is about."""
         view, nodes = self.view, self.view.snapshot.nodes
-        places = view.lease_places
-        held = places.take(view.expired[places.row]).per_node(len(nodes))
-        gpus = np.bincount(nodes.gpu_type, view.free_gpus + held, minlength=len(view.snapshot.gpu_types))
+        free, places = view.free_gpus, view.lease_places
+        if any_of(view.expired):
+            free = free + places.take(view.expired[places.row]).per_node(len(nodes))
+        if len(view.snapshot.gpu_types) == 1:
+            return [float(free.sum())] * len(self.kinds)
+        gpus = np.bincount(nodes.gpu_type, free, minlength=len(view.snapshot.gpu_types))
         left: list[float] = gpus[self.kinds].tolist()
         return left
 
 
 def _first_fit(gangs: Floats, gpus: float) -> Bools:
     """Who gets GPUs when each in turn takes its gang if so many are left."""
-    fits = np.cumsum(gangs) <= gpus
-    start = int(np.argmin(fits)) if not fits.all() else len(gangs)
+    fits: Bools = gangs.cumsum() <= gpus
+    if all_of(fits):
+        return fits
+    start = int(fits.argmin())
     left = gpus - float(gangs[:start].sum())
-    least = float(gangs.min(initial=np.inf))
+    least = float(gangs.min())
     for at, gang in enumerate(gangs[start:].tolist(), start):
         if left < least:
             break

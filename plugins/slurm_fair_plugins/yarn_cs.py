@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Ints
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, ordered
+from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, oldest_first, ordered
 from slurm_fair.policy.parts import whole_parts
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View
@@ -43,7 +43,7 @@ class YarnCs:
             over = over_array_limit(view, waits)
             able = waits[~over]
             able = able[_within_quota(view, able)]
-            waits = np.append(able[np.argsort(view.first_submit[able], kind="stable")], waits[over])
+            waits = np.append(oldest_first(view, able), waits[over])
         return ordered(view, waits, preempt=False, lanes=jobs.tenant, place=self.placement, words=WORDS)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Columns, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 from slurm_fair.model.once import once
 
 
@@ -43,6 +43,13 @@ class NodeTable(Columns):
     def total_gpus(self) -> int:
         """GPUs that managed jobs can have now."""
         return int(self.capacity.sum())
+
+    @once
+    def gpus_of_types(self) -> tuple[Ints, Floats]:
+        """The GPU types that managed jobs can have now, and how many GPUs of each."""
+        gpus = np.bincount(self.gpu_type, self.capacity)
+        there = gpus.nonzero()[0]
+        return there, gpus[there]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Bools, Ints, any_of
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy.view import View
 
@@ -17,7 +17,7 @@ def over_array_limit(view: View, rows: Ints) -> Bools:
     jobs = view.snapshot.jobs
     over = np.zeros(len(rows), dtype=bool)
     has_one = jobs.array_limit[rows] > 0
-    if not np.count_nonzero(has_one):
+    if not any_of(has_one):
         return over
     limited = np.flatnonzero(has_one & view.waiting[rows])
     base = jobs.key >> TASK_BITS

@@ -56,8 +56,7 @@ def backfilled(
     if len(order) and view.snapshot.jobs.gpus[order].min() <= view.free_gpus.sum():
         granted = _walked(view, order, place, depth, sheet, words)
     rows = np.array(list(granted), dtype=np.int64)
-    plan = sheet.finish(placed(rows, list(granted.values())), rank, score)
-    return plan.with_columns(memory=memory)
+    return sheet.finish(placed(rows, list(granted.values())), rank, score, memory)
 
 
 def _walked(

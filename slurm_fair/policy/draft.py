@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 
@@ -89,7 +90,9 @@ class Draft:
             self._verdict[rows] = verdict
             self._reason[rows] = self._texts.setdefault(reason, len(self._texts))
 
-    def finish(self, places: Placement, rank: Ints, score: Floats) -> Plan:
+    def finish(
+        self, places: Placement, rank: Ints, score: Floats, memory: Mapping[str, Any] | None = None
+    ) -> Plan:
         """The plan, with the reasons that it uses."""
         texts = tuple(self._texts)
         used = np.bincount(self._reason, minlength=len(texts)).nonzero()[0]
@@ -102,6 +105,7 @@ class Draft:
             score=score,
             places=places,
             reasons=tuple(texts[i] for i in used.tolist()),
+            memory={} if memory is None else memory,
         )
 
     def unchanged(self) -> Plan:

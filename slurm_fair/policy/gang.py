@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import NodeTable, PartitionTable, Snapshot
 from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.once import once
 
 NOWHERE = -1
 _BITS = 40  # partitions whose members make up one number; with the regions so far it stays below 2^63
@@ -45,22 +46,20 @@ class Gang(NamedTuple):
         return sites
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pools:
-    """A pool is one GPU type of one partition; a region is a set of nodes that the same pools share."""
+    """A pool is one GPU type of one partition; a region is a set of nodes that the same pools share.
+
+    Made when nodes or partitions change, so what follows from them is kept here: no slots.
+    """
 
     size: Ints  # configured GPUs of each node
     region: Ints  # of each node, -1 = it cannot start work now
     nodes: NDArray[np.bool_]  # [pool, node], usable ones only
     regions: tuple[tuple[int, ...], ...]  # of each pool
     biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker
-    most: int  # GPUs of the biggest node of all
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
-    usable: Bools  # nodes that lie in a region
-    neighbourhood: Ints  # of each region: regions that some pool spans together have the same number
-    region_of: list[int]  # the columns as plain numbers, for those who look at one node at a time
-    size_of: list[int]
     met: dict[tuple[int, ...], tuple[Gang, ...]] = field(default_factory=dict)  # how gangs met so far may lie
 
     @classmethod
@@ -95,21 +94,48 @@ class Pools:
                 members.append(inside)
         inside_all = np.array(members, dtype=bool).reshape(len(members), len(nodes))
         usable = inside_all & nodes.usable
-        regions = _regions_of_pools(region, usable)
         return cls(
             size=nodes.gpus,
             region=region,
             nodes=usable,
-            regions=regions,
+            regions=_regions_of_pools(region, usable),
             biggest=(inside_all * nodes.gpus).max(axis=1, initial=0),
-            most=int(nodes.gpus.max(initial=0)),
             types=types,
             choices=choices,
-            usable=region >= 0,
-            neighbourhood=_neighbourhoods(int(region.max(initial=NOWHERE)) + 1, regions),
-            region_of=region.tolist(),
-            size_of=nodes.gpus.tolist(),
         )
+
+    @once
+    def usable(self) -> Bools:
+        """Nodes that lie in a region."""
+        usable: Bools = self.region >= 0
+        return usable
+
+    @once
+    def most(self) -> int:
+        """GPUs of the biggest node of all."""
+        return int(self.size.max(initial=0))
+
+    @once
+    def region_of(self) -> list[int]:
+        """The regions as plain numbers, for those who look at one node at a time."""
+        numbers: list[int] = self.region.tolist()
+        return numbers
+
+    @once
+    def size_of(self) -> list[int]:
+        """The sizes as plain numbers."""
+        numbers: list[int] = self.size.tolist()
+        return numbers
+
+    @once
+    def neighbourhood(self) -> Ints:
+        """A number for each region; regions that some pool spans together have the same."""
+        number = np.arange(int(self.region.max(initial=NOWHERE)) + 1)
+        for regions in self.regions:
+            together = number[list(regions)]
+            if len(together):
+                number[np.isin(number, together)] = together.min()
+        return number
 
     def choices_of(self, partition: Ints, gpu_type: Ints) -> Ints:
         """Pools in which each job may lie, as a [choice, job] table; type -1 = any."""
@@ -149,15 +175,6 @@ def _regions_of_pools(region: Ints, nodes: NDArray[np.bool_]) -> tuple[tuple[int
     regions = [np.bincount(region[mask], minlength=count).nonzero()[0].tolist() for mask in nodes]
     shared = Counter(chain.from_iterable(regions))
     return tuple(tuple(sorted(of_pool, key=lambda each: (shared[each], each))) for of_pool in regions)
-
-
-def _neighbourhoods(count: int, regions_of_pools: tuple[tuple[int, ...], ...]) -> Ints:
-    number = np.arange(count)
-    for regions in regions_of_pools:
-        together = number[list(regions)]
-        if len(together):
-            number[np.isin(number, together)] = together.min()
-    return number
 
 
 def able(pools: Pools, free: Ints, gang: Gang) -> Bools:

@@ -85,15 +85,20 @@ def ordered(
     rank = np.full(len(view.snapshot.jobs), -1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     places = round_.places() if round_ is not None else placed(order[:0], [])
-    plan = sheet.finish(places, rank, np.full(len(rank), np.nan) if score is None else score)
-    return plan if memory is None else plan.with_columns(memory=memory)
+    return sheet.finish(places, rank, np.full(len(rank), np.nan) if score is None else score, memory)
 
 
 def contenders(view: View) -> Ints:
     """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
-    if not view.waiting.any():
+    if not any_of(view.waiting):
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(view.waiting | view.expired)
+    rows: Ints = (view.waiting | view.expired).nonzero()[0]
+    return rows
+
+
+def oldest_first(view: View, rows: Ints) -> Ints:
+    """In the order of their first submission; who came together stays as it was."""
+    return rows[view.first_submit[rows].argsort(kind="stable")] if len(rows) > 1 else rows
 
 
 class _Queue:
@@ -222,14 +227,18 @@ class _Queue:
             head = rows[:count]
             shapes = self._shapes(pools, head)
             possible = shapes.possible()
-            able = possible.nonzero()[0]
+            listed = able = possible.nonzero()[0]
             over = over_array_limit(self.view, head[able])
-            listed = able[~over]
+            if any_of(over):
+                listed = able[~over]
             if count >= len(rows) or int(jobs.gpus[head[listed]].sum()) > self._offered():
-                sheet.say(head[~possible], Verdict.WAIT, words.nowhere)
-                sheet.say(head[able[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
-                return head, shapes, listed
+                break
             count *= 4
+        if len(able) < len(head):
+            sheet.say(head[~possible], Verdict.WAIT, words.nowhere)
+        if len(listed) < len(able):
+            sheet.say(head[able[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
+        return head, shapes, listed
 
     def _shapes(self, pools: Pools, rows: Ints) -> Shapes:
         chosen = None if self.on_type is None else self.on_type[rows]
@@ -244,12 +253,11 @@ class _Round:
     ) -> None:
         """`order` has the waiting rows that can run and those with a lease, `asking` the rows of `shapes`."""
         view = queue.view
-        taking_part = queue.contested.copy()
+        taking_part, place_of = queue.contested.copy(), np.full(len(view.waiting), -1, dtype=np.int64)
         taking_part[order] = True
+        place_of[asking] = np.arange(len(asking))
         rows = taking_part.nonzero()[0]
         contested = queue.contested[rows]
-        place_of = np.full(len(taking_part), -1, dtype=np.int64)
-        place_of[asking] = np.arange(len(asking))
         self._queue, self._pools, self._order = queue, pools, rows.searchsorted(order)
         jobs = view.snapshot.jobs
         numbers = contested.cumsum() * contested - 1
@@ -263,7 +271,7 @@ class _Round:
         self.misfits: list[int] = []
         self.moved: list[int] = []
         self._shut: set[int] = set()
-        self.expected: Bools = np.ones(len(rows), dtype=bool)
+        self.expected: Bools | None = None  # whose lease is likely to be renewed, where some may not be
         self.contest = self._contest(view, placer(place) if isinstance(place, str) else place)
         self.promised = self.contest.clear_debts()
 
@@ -271,11 +279,10 @@ class _Round:
         if not self._queue.contends:
             return NoRivals(view, self._pools, place)
         rows, contested = self.candidates.rows, self.candidates.contested >= 0
-        self.expected = expected_winners(view, self._pools, self.candidates, self._order)
+        self.expected = expected = expected_winners(view, self._pools, self.candidates, self._order)
         rank = np.full(len(rows), len(rows), dtype=np.int64)
         rank[self._order] = np.arange(len(self._order))
-        losers = ~self.expected[contested]
-        return Rivals(view, self._pools, place, rows[contested], rank[contested], losers)
+        return Rivals(view, self._pools, place, rows[contested], rank[contested], ~expected[contested])
 
     def walk(self, turn: Callable[[int], None] | None = None) -> None:
         """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
@@ -357,7 +364,7 @@ class _Round:
             sheet.say(rows[self.misfits], Verdict.WAIT, words.misfit)
         if self.granted:
             sheet.say(rows[list(self.granted)], Verdict.GRANT, words.granted)
-        if self._queue.contends:
+        if self.expected is not None:
             running = self.candidates.contested >= 0
             self._say_of_leases(sheet, rows[running], self.expected[running], words)
 

@@ -231,6 +231,8 @@ class View:
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
+        if not of_job.nonzero()[0].size:
+            return total
         holders, parts = self.holdings.row, self._parts
         share = -(-of_job[holders] // parts)
         taken = np.bincount(self.holdings.node, weights=share, minlength=len(total))
