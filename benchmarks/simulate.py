@@ -76,7 +76,7 @@ def _options() -> argparse.Namespace:
         "--scale", default="1", help="parts of the trace that double: 1,2,4 is 1/4, 1/2, whole"
     )
     parser.add_argument("--lease", type=float)
-    parser.add_argument("--interval", type=float, default=10.0)
+    parser.add_argument("--interval", type=float, help="the command's own unless given")
     parser.add_argument("--arguments", default="", help="further options of slurm-fair simulate, in one text")
     parser.add_argument(
         "--seeds", type=int, default=1, help="how many made-up traces, and seeds of the policies"
@@ -114,8 +114,9 @@ def measure(
     """The command, once a repeat."""
     arguments = [
         "simulate", str(path), "--policy", policy, "--gpus", str(options.gpus), "--gpus-per-node",
-        str(options.gpus_per_node), "--interval", str(options.interval), "--seed", str(seed), "--json",
-        *(["--lease", str(options.lease)] if options.lease else []), *options.arguments.split(),
+        str(options.gpus_per_node), "--seed", str(seed), "--json",
+        *(["--lease", str(options.lease)] if options.lease else []),
+        *(["--interval", str(options.interval)] if options.interval else []), *options.arguments.split(),
     ]  # fmt: skip
     return [_measured(arguments, policy, seed, scale, trace, options.gpus) for _ in range(options.repeat)]
 

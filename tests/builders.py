@@ -75,6 +75,7 @@ class JobSpec:
     gate_set: float = 0.0
     pinned: bool = False
     nodes: int = 1
+    most_nodes: int = 0  # any
     gpus_per_node: int = 0
     gpu_type: str = ""  # empty = any
     cpus: int = 1

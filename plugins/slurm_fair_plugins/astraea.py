@@ -21,7 +21,7 @@ from slurm_fair.policy.draft import (
     placed,
 )
 from slurm_fair.policy.gang import Pools
-from slurm_fair.policy.placement import Placer, placer
+from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import (
@@ -83,7 +83,7 @@ class Astraea:
             return sheet.unchanged()
         pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
-        candidates = _candidates(view, pools, settled)
+        candidates = _candidates(view, pools, settled, spreads(self.placement))
         accounts = Accounts.of(view, candidates.rows)
         rho = accounts.rho()
         deadlines = Deadlines.of(view, candidates.rows, self.urgent)
@@ -230,7 +230,7 @@ def _settled(view: View, pools: Pools, sheet: Draft) -> Ints:
     return settled
 
 
-def _candidates(view: View, pools: Pools, settled: Ints) -> Candidates:
+def _candidates(view: View, pools: Pools, settled: Ints, spread: bool) -> Candidates:
     jobs, expired = view.snapshot.jobs, view.expired
     if len(settled):
         expired = expired.copy()
@@ -238,7 +238,7 @@ def _candidates(view: View, pools: Pools, settled: Ints) -> Candidates:
     rows = (view.waiting | expired).nonzero()[0]
     runs = expired[rows]
     contested, asking = _numbered(runs)
-    shapes = Shapes.of(pools, view.snapshot, rows[~runs])
+    shapes = Shapes.of(pools, view.snapshot, rows[~runs], spread=spread)
     return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], contested, asking, shapes)
 
 

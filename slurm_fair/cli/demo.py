@@ -18,7 +18,7 @@ from rich.console import Console
 from slurm_fair.cli.table import Column, print_table
 from slurm_fair.demo import live, scenario, stage, verdict, virtual
 from slurm_fair.demo.measure import Measures, measure
-from slurm_fair.errors import LabError, SlurmFairError
+from slurm_fair.errors import InputError, LabError, SlurmFairError
 from slurm_fair.lab import ensure_packages
 from slurm_fair.store import open_reader
 from slurm_fair_accounting import build_report_group
@@ -27,9 +27,9 @@ _COMPLAINTS_SHOWN = 10
 
 
 @click.command()
-@click.option("--nodes", type=int, default=4, show_default=True, help="Nodes of the private Slurm.")
-@click.option("--gpus-per-node", type=int, default=8, show_default=True, help="Pretend GPUs of each.")
-@click.option("--lease", type=float, default=8.0, show_default=True, metavar="SECONDS", help="Lease term.")
+@click.option("--nodes", type=int, help="Nodes of the private Slurm; 4 unless given.")
+@click.option("--gpus-per-node", type=int, help="Pretend GPUs of each; 8 unless given.")
+@click.option("--lease", type=float, metavar="SECONDS", help="Lease term; 8 unless given.")
 @click.option(
     "--quick", is_flag=True, help="A small one: 2 nodes with 4 GPUs, leases of 5 s, under a minute."
 )
@@ -48,9 +48,9 @@ _COMPLAINTS_SHOWN = 10
 @click.pass_context
 def demo(
     context: click.Context,
-    nodes: int,
-    gpus_per_node: int,
-    lease: float,
+    nodes: int | None,
+    gpus_per_node: int | None,
+    lease: float | None,
     quick: bool,
     keep: bool,
     no_fifo: bool,
@@ -64,7 +64,7 @@ def demo(
     daemon with short leases, and beside it the same jobs under plain Slurm. Exit code 0 only if every proof holds.
     """
     began = time.monotonic()
-    plot = scenario.quick() if quick else scenario.full(nodes, gpus_per_node, lease)
+    plot = _plot(quick, nodes, gpus_per_node, lease)
     made_up = made_up or not _slurm_is_here(or_virtual)
     with _folder(keep) as (folder, keep_it), _heeding_signals("clusters" if made_up else "private Slurm"):
         _introduce(plot, no_fifo, made_up)
@@ -79,6 +79,25 @@ def demo(
     click.echo(f"All of it took {time.monotonic() - began:.0f} s.")
     if failed:
         context.exit(1)
+
+
+def _plot(
+    quick: bool, nodes: int | None, gpus_per_node: int | None, lease: float | None
+) -> scenario.Scenario:
+    """What is played: the small demo has its own cluster, the other one is as big as is asked for."""
+    asked = {"--nodes": nodes, "--gpus-per-node": gpus_per_node, "--lease": lease}
+    given = {name: value for name, value in asked.items() if value is not None}
+    if quick and given:
+        raise InputError(
+            f"--quick is always 2 nodes with 4 GPUs and leases of 5 s: leave {' and '.join(given)} out"
+        )
+    if quick:
+        return scenario.quick()
+    return scenario.full(
+        scenario.NODES if nodes is None else nodes,
+        scenario.GPUS_PER_NODE if gpus_per_node is None else gpus_per_node,
+        scenario.LEASE_SECONDS if lease is None else lease,
+    )
 
 
 def _slurm_is_here(or_virtual: bool) -> bool:

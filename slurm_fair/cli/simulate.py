@@ -20,14 +20,17 @@ from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.trace import list_bad
 from slurm_fair.errors import InputError
+from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
+from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.files import write_whole
 
 _FILE = click.Path(path_type=Path)
+LEAST_SECONDS = 0.001
 
 
 class Seconds(click.ParamType[float]):
-    """A finite number of seconds, 0 or more; above 0 where nothing makes no sense."""
+    """Seconds of 0 or more, up to a century; no less than a millisecond where nothing makes no sense."""
 
     name = "S"
 
@@ -43,6 +46,10 @@ class Seconds(click.ParamType[float]):
         if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
             least = "above 0" if self._above_zero else "of 0 or more"
             self.fail(f"{value!r} is no number of seconds {least}", param, ctx)
+        if self._above_zero and seconds < LEAST_SECONDS:
+            self.fail(f"{value!r} is shorter than a millisecond ({LEAST_SECONDS:g})", param, ctx)
+        if seconds > CENTURY:
+            self.fail(f"{value!r} is more than a hundred years ({CENTURY:.0f} s)", param, ctx)
         return seconds
 
 
@@ -65,7 +72,7 @@ class _Targets:
 @click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Nodes with types, racks and speeds.")
 @click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900.")
 @click.option(
-    "--interval", type=Seconds(above_zero=True), default=10.0, show_default=True, help="Between two looks."
+    "--interval", type=Seconds(above_zero=True), help=f"Between two looks; {USUAL_INTERVAL:g} unless given."
 )
 @click.option(
     "--align", type=click.Choice(["rolling", "aligned"]), help="Leases end on their own, or together (usual)."
@@ -112,9 +119,9 @@ class _Targets:
 @JSON
 def simulate(
     trace: Path, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
-    jobs_out: Path | None, events_out: Path | None, html: Path | None, lease: float | None, interval: float,
-    align: str | None, checkpoint_cost: float, restart_cost: float, requeue_delay: float,
-    **inputs: Any,
+    jobs_out: Path | None, events_out: Path | None, html: Path | None, lease: float | None,
+    interval: float | None, align: str | None, checkpoint_cost: float, restart_cost: float,
+    requeue_delay: float, **inputs: Any,
 ) -> None:  # fmt: skip
     """Simulate a trace under one or more policies and compare them.
 
@@ -125,11 +132,14 @@ def simulate(
     gavel = inputs["rounds"] == "gavel"
     if gavel and align == "rolling":
         raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
+    if gavel and interval is not None:
+        raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
     names = policies_of(policies)
     given = settings_of(settings, names)
     aligned = align != "rolling"
     turns = [
-        Turn(name, given[name], lease, interval, aligned, gavel, checkpoint_cost, seed) for name in names
+        Turn(name, given[name], lease, interval or USUAL_INTERVAL, aligned, gavel, checkpoint_cost, seed)
+        for name in names
     ]
     for turn in turns:
         check_turn(turn)

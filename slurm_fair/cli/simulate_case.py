@@ -24,15 +24,17 @@ from slurm_fair.trace import (
     JobRegimes,
     Machines,
     Reading,
+    Throughputs,
     Trace,
     read_machines,
     read_regimes,
     read_throughputs,
     read_trace,
     read_weights,
+    refuse_foreign,
     uniform,
 )
-from slurm_fair.trace.cells import not_negative
+from slurm_fair.trace.cells import instant
 from slurm_fair.trace.faults import BadCell, nearest, refuse, shown
 from slurm_fair.trace.tabular import table
 
@@ -150,13 +152,13 @@ def read_case(
     rates = read_throughputs(throughputs, throughputs_source or "") if throughputs else None
     reading = read_trace(path, skip_bad=skip_bad, throughputs=rates)
     trace, dropped = without_failed(reading.trace) if failed == "drop" else (reading.trace, 0)
-    trace, large = fitting(trace, machines, drop=too_large == "drop")
+    trace, large = fitting(trace, machines, rates, drop=too_large == "drop")
     scenario = Scenario(
         trace=trace,
         machines=machines,
         costs=costs,
         weights=weights_of(weights, trace),
-        regimes=_regimes_of(regimes, trace),
+        regimes=_regimes_of(regimes, trace, reading) if regimes else {},
         throughputs=rates,
         outages=read_outages(outages, machines) if outages else (),
         rounds="gavel" if rounds == "gavel" else "conserving",
@@ -176,15 +178,12 @@ def machines_of(gpus: int | None, gpus_per_node: int | None, cluster: Path | Non
     return uniform(gpus, gpus_per_node or 8)
 
 
-def _regimes_of(path: Path | None, trace: Trace) -> dict[str, JobRegimes]:
-    """Of the jobs of the trace; a file that speaks of none of them belongs to another trace."""
-    if path is None:
-        return {}
+def _regimes_of(path: Path, trace: Trace, reading: Reading) -> dict[str, JobRegimes]:
+    """Of the jobs of the trace that are simulated; a file that does not fit all of it belongs to another trace."""
+    found = read_regimes(path)
+    refuse_foreign(path, found, reading.trace, whole=not reading.bad)
     here = set(map(str, trace.job_id.tolist()))
-    found = {job: regimes for job, regimes in read_regimes(path).items() if job in here}
-    if not found:
-        raise InputError(f"{path}: names no job of the trace: give the regimes of this trace")
-    return found
+    return {job: regimes for job, regimes in found.items() if job in here}
 
 
 # -- jobs -----------------------------------------------------------------------------------------------------
@@ -196,17 +195,21 @@ def without_failed(trace: Trace) -> tuple[Trace, int]:
     return _kept(trace, ~bad, "every job of it was cancelled, failed or ran out of time: use --failed keep")
 
 
-def fitting(trace: Trace, machines: Machines, *, drop: bool) -> tuple[Trace, tuple[str, ...]]:
+def fitting(
+    trace: Trace, machines: Machines, throughputs: Throughputs | None = None, *, drop: bool
+) -> tuple[Trace, tuple[str, ...]]:
     """The jobs that the machines could run; the others are refused, or dropped and named."""
     if drop:
-        return without_too_large(trace, machines)
-    refuse_impossible(trace, machines)
+        return without_too_large(trace, machines, throughputs)
+    refuse_impossible(trace, machines, throughputs)
     return trace, ()
 
 
-def without_too_large(trace: Trace, machines: Machines) -> tuple[Trace, tuple[str, ...]]:
+def without_too_large(
+    trace: Trace, machines: Machines, throughputs: Throughputs | None = None
+) -> tuple[Trace, tuple[str, ...]]:
     """The jobs that the machines could run, and the names of the others."""
-    rows = impossible(trace, machines)
+    rows = impossible(trace, machines, throughputs)
     fits = np.ones(len(trace), dtype=bool)
     fits[rows] = False
     kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: give more")
@@ -269,7 +272,7 @@ def _outage(cells: Mapping[str, str], machines: Machines, known: frozenset[str])
     if cells["event"].lower() not in words:
         raise BadCell(f"{shown(cells['event'])} is no event: {', '.join(words)}", "event")
     try:
-        time_s = not_negative(cells["time_s"])
+        time_s = instant(cells["time_s"])
     except BadCell as bad:
         raise BadCell(bad.what, "time_s") from None
     return Outage(time_s, cells["node"], NodeEvent(cells["event"].lower()))

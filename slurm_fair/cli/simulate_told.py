@@ -8,6 +8,7 @@ from typing import Any
 from slurm_fair.cli.simulate_case import Case, Turn, usual_lease
 from slurm_fair.cli.simulate_runs import Done
 from slurm_fair.cli.table import clean, duration
+from slurm_fair.sim.speed import notes_on_speeds
 
 _MOST_NAMED = 3
 
@@ -82,6 +83,7 @@ def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
             f"{many(len(case.too_large), 'job')} that the cluster could never run left out: "
             f"{some(case.too_large)}"
         )
+    notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
     for done in dones:
         outcomes = done.result.outcomes
         open_ = done.result.trace_row[~outcomes.over].tolist()

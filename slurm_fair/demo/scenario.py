@@ -11,7 +11,9 @@ from types import MappingProxyType
 from slurm_fair.errors import InputError
 
 STEP_SECONDS = 0.2
-SHORTEST_LEASE_SECONDS = 3.0
+NODES, GPUS_PER_NODE, LEASE_SECONDS = 4, 8, 8.0
+SHORTEST_LEASE_SECONDS, LONGEST_LEASE_SECONDS = 3.0, 3600.0
+MOST_NODES, MOST_GPUS_PER_NODE = 64, 64
 _LENGTHS = (1.0, 0.6, 1.3, 0.8, 1.2)  # of the jobs of one tenant, so that they do not end together
 FLOOD, SECOND, THIRD = "vision", "nlp", "speech"
 WEIGHTS: Mapping[str, int] = MappingProxyType({FLOOD: 1, SECOND: 1, THIRD: 2})
@@ -85,7 +87,9 @@ class _Wave:
     work_leases: float
 
 
-def full(nodes: int = 4, gpus_per_node: int = 8, lease_seconds: float = 8.0) -> Scenario:
+def full(
+    nodes: int = NODES, gpus_per_node: int = GPUS_PER_NODE, lease_seconds: float = LEASE_SECONDS
+) -> Scenario:
     """About 30 jobs: one tenant floods, the others come half a lease later, one job wants the whole cluster."""
     _check(nodes, gpus_per_node, lease_seconds)
     node, half, quarter = gpus_per_node, max(1, gpus_per_node // 2), max(1, gpus_per_node // 4)
@@ -155,8 +159,13 @@ def _job(name: str, tenant: str, nodes: int, gpus: int, at_seconds: float, work_
 def _check(nodes: int, gpus_per_node: int, lease_seconds: float) -> None:
     if nodes < 1 or gpus_per_node < 1:
         raise InputError("the demo needs at least one node with one GPU: see --nodes and --gpus-per-node")
-    if lease_seconds < SHORTEST_LEASE_SECONDS:
+    if nodes > MOST_NODES or gpus_per_node > MOST_GPUS_PER_NODE:
         raise InputError(
-            f"--lease {lease_seconds:g}: starting a job takes about a second, so give {SHORTEST_LEASE_SECONDS:g} "
-            "or more"
+            f"the demo shows at most {MOST_NODES} nodes with {MOST_GPUS_PER_NODE} GPUs: see --nodes and "
+            "--gpus-per-node"
+        )
+    if not SHORTEST_LEASE_SECONDS <= lease_seconds <= LONGEST_LEASE_SECONDS:
+        raise InputError(
+            f"--lease {lease_seconds:g}: starting a job takes about a second and people watch, so give "
+            f"{SHORTEST_LEASE_SECONDS:g} to {LONGEST_LEASE_SECONDS:g}"
         )

@@ -76,6 +76,7 @@ class JobTable(Columns):
     pinned: Bools  # carries a node list of ours
     gpus: Ints  # the gang
     nodes: Ints  # how many nodes it wants at least
+    most_nodes: Ints  # and at most; 0 = as many as it takes
     gpus_per_node: Ints  # 0 = any split
     gpu_type: Ints  # index into Snapshot.gpu_types, -1 = any
     cpus: Ints  # of the whole job

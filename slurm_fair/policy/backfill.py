@@ -18,7 +18,7 @@ from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed
 from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, suffice
 from slurm_fair.policy.ordered import Words
-from slurm_fair.policy.placement import Placer
+from slurm_fair.policy.placement import Placer, poured, spreads
 from slurm_fair.policy.room import Room
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.view import View
@@ -64,7 +64,7 @@ def _walked(
 ) -> dict[int, Sites]:
     pools = Pools.of(view.snapshot)
     order = order[: depth.jobs]
-    shapes = Shapes.of(pools, view.snapshot, order)
+    shapes = Shapes.of(pools, view.snapshot, order, spread=spreads(place))
     possible = shapes.possible()
     over = np.zeros(len(order), dtype=bool)
     over[possible] = over_array_limit(view, order[possible])
@@ -141,7 +141,7 @@ class _Walk:
         return None
 
     def _take(self, gang: Gang, sites: Sites, seconds: float) -> None:
-        sites = _taken(self._pools, gang, sites)
+        sites = _taken(self._pools, gang, sites, self._room.gpus)
         for node, gpus in sites:
             self._room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
         if self._forecast is not None:
@@ -213,7 +213,8 @@ class Forecast:
         if not found:
             return
         first, gang = min(found, key=lambda each: each[0])
-        self.take(first, seconds, _taken(self._pools, gang, self._sites(gang, self._least(first, seconds))))
+        least = self._least(first, seconds)
+        self.take(first, seconds, _taken(self._pools, gang, self._sites(gang, least), least))
 
     def _until(self, start: float, seconds: float) -> int:
         return int(np.searchsorted(self._at, start + seconds, side="left"))
@@ -225,7 +226,7 @@ class Forecast:
 
     def _earliest(self, gang: Gang, seconds: float) -> int | None:
         nodes = able(self._pools, self._free, gang)
-        for first in np.flatnonzero(suffice(self._pools, nodes, gang)).tolist():
+        for first in np.flatnonzero(suffice(self._pools, self._free, nodes, gang)).tolist():
             if enough(self._pools, self._least(first, seconds), gang):
                 return int(first)
         return None
@@ -234,13 +235,17 @@ class Forecast:
         """As few GPUs beside it as may be; nodes asked for by name first."""
         nodes = np.flatnonzero(able(self._pools, free, gang))
         size = self._pools.size
-        cost = -size[nodes] if gang.whole else free[nodes]
+        cost = -size[nodes] if gang.whole else -free[nodes] if gang.spread else free[nodes]
         nodes = nodes[np.lexsort((cost, ~np.isin(nodes, gang.wanted)))]
+        if gang.spread:
+            count = int(np.searchsorted(np.cumsum(free[nodes]), gang.gpus)) + 1
+            return poured(np.sort(nodes[: max(count, gang.nodes, len(gang.wanted))]), free, gang.gpus)
         if gang.whole:
             nodes = nodes[: int(np.searchsorted(np.cumsum(size[nodes]), gang.gpus)) + 1]
         return gang.over(nodes[: len(nodes) if gang.whole else gang.nodes].tolist(), size)
 
 
-def _taken(pools: Pools, gang: Gang, sites: Sites) -> Sites:
-    """What nobody else gets: the rest of a last node comes along where a gang takes whole nodes."""
-    return [(node, int(pools.size[node])) for node, _ in sites] if gang.whole else sites
+def _taken(pools: Pools, gang: Gang, sites: Sites, free: Ints) -> Sites:
+    """What nobody else gets: the rest of its nodes comes along where Slurm splits a gang in its own way."""
+    size = pools.size_of
+    return [(node, gang.reach(here, len(sites), size[node], int(free[node]))) for node, here in sites]

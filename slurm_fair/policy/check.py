@@ -39,6 +39,9 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     wrong = _not_its_gang(plan, jobs, gangs)
     if wrong:
         return wrong
+    wrong = _misshapen(plan, view, gangs)
+    if wrong:
+        return wrong
     available = view.free_gpus
     if revoked.size:
         gone = np.zeros(len(jobs.key), dtype=bool)
@@ -65,6 +68,20 @@ def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
         if ((plan.verdict[odd] == _GRANT) & (given[odd] > wanted[odd])).all():
             return "" if whole_nodes.all() else "a granted job gets more than its gang"
     return "a granted job does not get its whole gang, or another gets GPUs"
+
+
+def _misshapen(plan: Plan, view: View, gangs: Ints) -> str:
+    """Gangs on more nodes than they take, or where they do not run."""
+    jobs, places, snapshot = view.snapshot.jobs, plan.places, view.snapshot
+    most = jobs.most_nodes[gangs]
+    if most.any():
+        count = np.bincount(places.row, minlength=len(jobs.key))[gangs]
+        if ((most > 0) & (count > most)).any():
+            return "it lays a gang over more nodes than its job takes"
+    if snapshot.told is None or len(snapshot.gpu_types) < 2 or not places.row.size:
+        return ""
+    speed = snapshot.told.rate[places.row, snapshot.nodes.gpu_type[places.node]]
+    return "it gives a job GPUs of a type on which it does not run" if speed.min() <= 0 else ""
 
 
 def standstill(view: View, note: str) -> Plan:

@@ -123,9 +123,11 @@ class Contest:
     def _claim(self, gang: Gang, sites: Sites) -> None:
         for node, here in sites:
             # Slurm may split a gang over whole nodes in its own way: nobody else gets what is left on them.
-            gpus = self._pools.size_of[node] if gang.whole else here
+            size = self._pools.size_of[node]
+            gpus = size if gang.whole else here
             if not self.free.carries(node, gpus, gang.cpus, gang.memory_mb):
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
+            gpus = gang.reach(here, len(sites), size, self.free.amounts(node)[0])
             for room in self._rooms:
                 room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self._left -= gpus

@@ -20,7 +20,11 @@ Sites: TypeAlias = list[tuple[int, int]]  # (node, GPUs there)
 
 
 class Gang(NamedTuple):
-    """One job as a placer sees it: all of it or nothing. CPUs and memory are those of each node."""
+    """One way in which a job may lie, as a placer sees it: all of it or nothing.
+
+    CPUs and memory are those of each node. They stay so where it is spread: Slurm takes a job's memory, and a
+    task's CPUs, of every node.
+    """
 
     gpus: int
     pool: int
@@ -29,8 +33,19 @@ class Gang(NamedTuple):
     whole: bool  # bigger than any node: takes nodes that are free altogether
     cpus: int
     memory_mb: int
+    most: int = 0  # no more nodes than this; 0 = as many as it takes
     wanted: tuple[int, ...] = ()
     barred: tuple[int, ...] = ()
+    spread: bool = False  # over any nodes that have free GPUs, `nodes` of them or more
+
+    def reach(self, here: int, sites: int, size: int, free: int) -> int:
+        """GPUs of a node that nobody else gets: Slurm splits a gang of no fixed split in its own way.
+
+        `here` are those of its place, one of so many sites; `size` and `free` are those of the node.
+        """
+        if self.whole:
+            return size
+        return max(here, min(self.gpus - sites + 1, free)) if self.spread else here
 
     def over(self, nodes: list[int], sizes: Ints) -> Sites:
         """The gang laid over these nodes: evenly, but whole nodes are filled one after the other."""
@@ -57,6 +72,7 @@ class Pools:
     region: Ints  # of each node, -1 = it cannot start work now
     nodes: NDArray[np.bool_]  # [pool, node], usable ones only
     regions: tuple[tuple[int, ...], ...]  # of each pool
+    type_of: Ints  # GPU type of each pool, and -1 for no pool
     biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
@@ -82,6 +98,7 @@ class Pools:
         choices = np.full((len(partitions.names) * (types + 1), max(types, 1)), NOWHERE, dtype=np.int64)
         of_type = [nodes.gpu_type == gpu_type for gpu_type in range(types)]
         members: list[Bools] = []
+        type_of: list[int] = []
         for partition in partitions.up.nonzero()[0].tolist():
             found = 0
             for gpu_type in range(types):
@@ -92,6 +109,7 @@ class Pools:
                 choices[partition * (types + 1), found] = len(members)
                 found += 1
                 members.append(inside)
+                type_of.append(gpu_type)
         inside_all = np.array(members, dtype=bool).reshape(len(members), len(nodes))
         usable = inside_all & nodes.usable
         return cls(
@@ -99,6 +117,7 @@ class Pools:
             region=region,
             nodes=usable,
             regions=_regions_of_pools(region, usable),
+            type_of=np.array([*type_of, NOWHERE], dtype=np.int64),
             biggest=(inside_all * nodes.gpus).max(axis=1, initial=0),
             types=types,
             choices=choices,
@@ -187,12 +206,16 @@ def able(pools: Pools, free: Ints, gang: Gang) -> Bools:
     return able
 
 
-def suffice(pools: Pools, able: Bools, gang: Gang) -> Bools:
-    """Whether these nodes are enough for the whole gang."""
+def suffice(pools: Pools, free: Ints, able: Bools, gang: Gang) -> Bools:
+    """Whether these nodes, of which so much is free, are enough for the whole gang."""
+    if gang.spread:
+        most = np.sort(np.where(able, free, 0), axis=-1)[..., -(gang.most or gang.gpus) :]
+        found: Bools = (most.sum(axis=-1) >= gang.gpus) & (able.sum(axis=-1) >= gang.nodes)
+        return found
     enough: Bools = able @ pools.size >= gang.gpus if gang.whole else able.sum(axis=-1) >= gang.nodes
     return enough
 
 
 def enough(pools: Pools, free: Ints, gang: Gang) -> bool:
     """Whether the gang's GPUs are among these free ones."""
-    return bool(suffice(pools, able(pools, free, gang), gang))
+    return bool(suffice(pools, free, able(pools, free, gang), gang))

@@ -13,7 +13,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, placed
 from slurm_fair.policy.gang import Gang, Pools, Sites, enough
-from slurm_fair.policy.placement import Placer, placer
+from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import expected_winners
@@ -73,7 +73,7 @@ def ordered(
     the row whose gang `place` is asked to lay next.
     """
     order = order[(view.waiting | view.expired | view.revoking)[order]]
-    queue = _Queue(view, order, preempt, blocking, lanes, on_type, keep, move)
+    queue = _Queue(view, order, preempt, blocking, lanes, on_type, keep, move, spreads(place))
     sheet = Draft(view)
     if words.waits:
         sheet.say(view.waiting, Verdict.WAIT, words.waits)
@@ -114,9 +114,10 @@ class _Queue:
         on_type: Ints | None,
         keep: Bools | None,
         move: Bools | None,
+        spread: bool,
     ) -> None:
         self.view, self.order, self.on_type = view, order, on_type
-        self.blocking = blocking
+        self.blocking, self._spread = blocking, spread
         self.lanes = np.zeros(len(view.waiting), dtype=np.int64) if blocking else lanes
         self._waits: Ints = order[view.waiting[order]]
         self.stranded: Bools = np.zeros(len(view.waiting), dtype=bool)
@@ -242,7 +243,7 @@ class _Queue:
 
     def _shapes(self, pools: Pools, rows: Ints) -> Shapes:
         chosen = None if self.on_type is None else self.on_type[rows]
-        return Shapes.of(pools, self.view.snapshot, rows, chosen)
+        return Shapes.of(pools, self.view.snapshot, rows, chosen, spread=self._spread)
 
 
 class _Round:

@@ -1,5 +1,8 @@
 """Placers: how a gang is laid over free nodes; a site may name another one than ours.
 
+`consolidated` takes as few nodes as can be, else none. `relaxed` is asked for more ways: those that spread a gang
+over whatever is free come after all that do not, so it spreads only what would have to wait.
+
 A placer is a pure function of a room and a gang that returns all of the gang's sites or None. One that finds
 nothing must find nothing in any room with less in it: the walk asks only once for the same shape.
 """
@@ -21,6 +24,7 @@ from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.room import Room
 
 GROUP = "slurm_fair.placements"
+CONSOLIDATED, RELAXED = "consolidated", "relaxed"
 Placer: TypeAlias = Callable[[Room, Gang], Sites | None]
 
 
@@ -35,7 +39,43 @@ def consolidated(room: Room, gang: Gang) -> Sites | None:
         return [(nodes[0], gang.gpus)]
     if not nodes or not all(room.carries(node, gang.share, gang.cpus, gang.memory_mb) for node in nodes):
         return _searched(room, gang)
-    return gang.over(sorted(nodes), room.pools.size)
+    return _allowed(gang, gang.over(sorted(nodes), room.pools.size))
+
+
+def _allowed(gang: Gang, sites: Sites) -> Sites | None:
+    """None where these are more nodes than the job takes."""
+    return sites if not gang.most or len(sites) <= gang.most else None
+
+
+def relaxed(room: Room, gang: Gang) -> Sites | None:
+    """On as few nodes as possible; spread over whatever is free where the way asked for says so."""
+    return _spread(room, gang) if gang.spread else consolidated(room, gang)
+
+
+def _spread(room: Room, gang: Gang) -> Sites | None:
+    """As few of the nodes that have something free as will do: those asked for by name, then the freest."""
+    fits = room.fitting(gang)
+    if gang.wanted and not fits[list(gang.wanted)].all():
+        return None
+    nodes = np.flatnonzero(fits)
+    # What others would lose least comes first among those that have as much.
+    rank = nodes if room.loss is None else -room.loss.rank[nodes]
+    nodes = nodes[np.lexsort((rank, -room.gpus[nodes], ~np.isin(nodes, gang.wanted)))]
+    enough = int(np.searchsorted(np.cumsum(room.gpus[nodes]), gang.gpus)) + 1
+    count = max(enough, gang.nodes, len(gang.wanted))
+    if count > min(len(nodes), gang.most or gang.gpus):
+        return None
+    return poured(np.sort(nodes[:count]), room.gpus, gang.gpus)
+
+
+def poured(nodes: Ints, free: Ints, gpus: int) -> Sites:
+    """All that each node has, in order, one GPU at least on each."""
+    sites, left = [], gpus
+    for after, node in zip(range(len(nodes) - 1, -1, -1), nodes.tolist(), strict=True):
+        here = min(int(free[node]), left - after)
+        sites.append((node, here))
+        left -= here
+    return sites
 
 
 def _searched(room: Room, gang: Gang) -> Sites | None:
@@ -54,7 +94,7 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
         if enough > len(chosen):
             return None
         chosen = _needed(chosen[:enough], room.gpus[chosen[:enough]], gang.gpus)
-    return gang.over(np.sort(chosen).tolist(), room.pools.size)
+    return _allowed(gang, gang.over(np.sort(chosen).tolist(), room.pools.size))
 
 
 def _needed(nodes: Ints, free: Ints, gpus: int) -> Ints:
@@ -91,7 +131,7 @@ def _best(nodes: Ints, costs: Ints, count: int, all_of_them: bool) -> Ints:
     return nodes[order if all_of_them else order[:count]]
 
 
-PLACERS: Mapping[str, Placer] = MappingProxyType({"consolidated": consolidated})
+PLACERS: Mapping[str, Placer] = MappingProxyType({CONSOLIDATED: consolidated, RELAXED: relaxed})
 
 
 @lru_cache(maxsize=32)
@@ -104,3 +144,8 @@ def placer(name: str) -> Placer:
         raise ConfigError(f"unknown placement '{name}': {known_names(name, [*PLACERS, *found])}")
     loaded: Placer = found[name].load()
     return loaded
+
+
+def spreads(place: str | Placer) -> bool:
+    """Whether this placer is to be asked for places on more nodes than a gang needs."""
+    return (placer(place) if isinstance(place, str) else place) is relaxed

@@ -56,6 +56,6 @@ class NoRivals:
 
     def _claim(self, gang: Gang, sites: Sites) -> None:
         for node, here in sites:
-            gpus = self._pools.size_of[node] if gang.whole else here
+            gpus = gang.reach(here, len(sites), self._pools.size_of[node], self.free.amounts(node)[0])
             self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self.left -= gpus

@@ -22,14 +22,17 @@ class Shapes(ABC):
     __slots__ = ()
 
     @staticmethod
-    def of(pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> Shapes:
+    def of(
+        pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None, *, spread: bool = False
+    ) -> Shapes:
         """Of these rows of the snapshot's jobs; those of a few are looked up among what was met before.
 
-        `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes).
+        `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes). With `spread` each
+        job that did not fix its nodes may also lie on more of them than it needs.
         """
         if len(rows) > _FEW or len(snapshot.wanted) or len(snapshot.barred):
-            return _Table.of(pools, snapshot, rows, gpu_type)
-        return _Met.of(pools, snapshot, rows, gpu_type)
+            return _Table.together(pools, snapshot, rows, gpu_type, spread)
+        return _Met.one_by_one(pools, snapshot, rows, gpu_type, spread)
 
     @abstractmethod
     def possible(self) -> Bools:
@@ -41,7 +44,7 @@ class Shapes(ABC):
 
     @abstractmethod
     def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
-        """The ways in which each of these jobs may lie."""
+        """The ways in which each of these jobs may lie, those that spread it last."""
 
     @abstractmethod
     def fitting(self, pools: Pools, free: Ints) -> Bools:
@@ -55,8 +58,11 @@ class _Met(Shapes):
     each: list[tuple[Gang, ...]]
 
     @classmethod
-    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> _Met:
+    def one_by_one(
+        cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None, spread: bool
+    ) -> _Met:
         """The ways of each; what makes them up is all that a shape is."""
+        runs = _runs_on(pools, snapshot)
         jobs, met, each = snapshot.jobs, pools.met, []
         narrowed = jobs.gpu_type if gpu_type is None else _narrowed(jobs.gpu_type[rows], gpu_type)
         for at, row in enumerate(rows.tolist()):
@@ -68,11 +74,15 @@ class _Met(Shapes):
                 jobs.gpus_per_node.item(row),
                 jobs.cpus.item(row),
                 jobs.memory_mb.item(row),
+                jobs.most_nodes.item(row),
+                spread,
+                *(() if runs is None else runs[row].tolist()),
             )
             ways = met.get(like)
             if ways is None:
                 alone = slice(at, at + 1)
-                table = _Table.of(pools, snapshot, rows[alone], None if gpu_type is None else gpu_type[alone])
+                chosen = None if gpu_type is None else gpu_type[alone]
+                table = _Table.together(pools, snapshot, rows[alone], chosen, spread)
                 ways = tuple(table.ways(np.zeros(1, dtype=np.int64))[0])
                 if len(met) >= _MOST_MET:
                     met.clear()
@@ -104,13 +114,17 @@ class _Table(Shapes):
     gpus: Ints  # by job, as the rest
     cpus: Ints
     memory_mb: Ints
+    most: Ints  # nodes, 0 = as many as it takes
+    spread: Bools  # may lie on more nodes than it needs, however its GPUs split
     wanted: dict[int, tuple[int, ...]]  # nodes, of the few that name some
     barred: dict[int, tuple[int, ...]]
 
     @classmethod
-    def of(cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None) -> _Table:
+    def together(
+        cls, pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None, spread: bool
+    ) -> _Table:
         """All at once, in few calls."""
-        jobs = snapshot.jobs
+        jobs, runs = snapshot.jobs, _runs_on(pools, snapshot)
         named = _nodes_named(snapshot, rows)
         gpus, per_node = jobs.gpus[rows], jobs.gpus_per_node[rows]
         nodes = np.maximum(np.maximum(jobs.nodes[rows], named), 1)
@@ -121,20 +135,24 @@ class _Table(Shapes):
             share = np.where(per_node > 0, per_node, share)
             count = np.where(per_node > 0, -(-gpus // np.maximum(per_node, 1)), nodes)
         too_big = share > biggest
+        there, most = pool >= 0, jobs.most_nodes[rows]
+        if runs is not None:
+            there &= runs[rows[None, :], pools.type_of[pool]]
         # A node without a GPU of the gang would be no part of its place.
-        possible = (pool >= 0) & ~too_big & (count >= named) & (gpus >= count)
+        possible = there & ~too_big & (count >= named) & (gpus >= count)
         whole = too_big
         if np.count_nonzero(too_big):
             whole = too_big & (per_node == 0) & (biggest > 0)
-            possible |= (pool >= 0) & whole
+            possible |= there & whole
+        least = np.where(whole, -(-gpus // np.maximum(biggest, 1)), count)
+        if np.count_nonzero(most):
+            possible &= (most == 0) | (least <= most)
         tables = _fewest_nodes_first(
-            np.where(possible, pool, NOWHERE),
-            np.where(whole, -(-gpus // np.maximum(biggest, 1)), count),
-            np.where(whole, biggest, share),
-            whole,
+            np.where(possible, pool, NOWHERE), least, np.where(whole, biggest, share), whole
         )
+        loose = spread & (per_node == 0) & (gpus > 1) & ((most == 0) | (most > nodes))
         wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
-        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], wanted, barred)
+        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, loose, wanted, barred)
 
     def possible(self) -> Bools:
         possible: Bools = self.pool.max(axis=0) >= 0
@@ -146,7 +164,7 @@ class _Table(Shapes):
 
     def ways(self, jobs: Ints) -> list[list[Gang]]:
         result: list[list[Gang]] = [[] for _ in jobs]
-        gpus, cpus, memory_mb = self.gpus[jobs], self.cpus[jobs], self.memory_mb[jobs]
+        gpus, cpus, memory_mb, most = self.gpus[jobs], self.cpus[jobs], self.memory_mb[jobs], self.most[jobs]
         for pool, count, share, whole in zip(self.pool, self.count, self.share, self.whole, strict=True):
             nodes = np.maximum(count[jobs], 1)
             columns = (
@@ -157,10 +175,13 @@ class _Table(Shapes):
                 whole[jobs],
                 -(-cpus // nodes),
                 -(-memory_mb // nodes),
+                most,
             )
             for ways, gang in zip(result, map(Gang, *(column.tolist() for column in columns)), strict=True):
                 if gang.pool >= 0:
                     ways.append(gang)
+        for i in np.flatnonzero(self.spread[jobs]).tolist():
+            result[i] += [_spread(gang) for gang in result[i]]
         return self._with_names(jobs, result)
 
     def _with_names(self, jobs: Ints, result: list[list[Gang]]) -> list[list[Gang]]:
@@ -181,8 +202,23 @@ class _Table(Shapes):
             enough = having[pool, np.minimum(share, having.shape[1] - 1)] >= count
             if np.count_nonzero(whole):
                 enough = np.where(whole, _wholly_free(pools, free)[pool] >= self.gpus, enough)
+            if np.count_nonzero(self.spread):
+                enough = enough | (self.spread & (_most_free(pools, free, pool, self.most) >= self.gpus))
             fits |= (pool >= 0) & enough
         return fits
+
+
+def _spread(gang: Gang) -> Gang:
+    """The same gang over more nodes: one GPU or more on each of them."""
+    return gang._replace(nodes=1 if gang.whole else gang.nodes, share=1, whole=False, spread=True)
+
+
+def _runs_on(pools: Pools, snapshot: Snapshot) -> Bools | None:
+    """[job, type]: whether it runs there at all, which a speed of 0 denies; None where it is no question."""
+    if pools.types < 2 or snapshot.told is None:
+        return None
+    runs: Bools = snapshot.told.rate > 0
+    return runs
 
 
 def _narrowed(asked: Ints, gpu_type: Ints | None) -> Ints:
@@ -198,6 +234,16 @@ def _having(pools: Pools, free: Ints) -> Ints:
         counts[pool] = np.bincount(np.maximum(free[nodes], 0), minlength=most)
     having: Ints = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
     return having
+
+
+def _most_free(pools: Pools, free: Ints, pool: Ints, most: Ints) -> Ints:
+    """Free GPUs of each job's pool, or of so many of its nodes as it may lie on: those that have most."""
+    here = np.where(pools.nodes, np.maximum(free, 0), 0)
+    sums = np.cumsum(-np.sort(-here, axis=1), axis=1)
+    sums = np.vstack([sums, np.zeros((1, sums.shape[1]), dtype=np.int64)])
+    count = np.where(most > 0, np.minimum(most, sums.shape[1]), sums.shape[1])
+    found: Ints = sums[pool, count - 1]
+    return found
 
 
 def _wholly_free(pools: Pools, free: Ints) -> Ints:

@@ -14,8 +14,8 @@ from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 
 # What a look shows of a job.
 INTS = (
-    "key", "record", "restarts", "tenant", "user", "partition", "gpus", "nodes", "gpus_per_node", "gpu_type",
-    "cpus", "memory_mb", "array_limit",
+    "key", "record", "restarts", "tenant", "user", "partition", "gpus", "nodes", "most_nodes", "gpus_per_node",
+    "gpu_type", "cpus", "memory_mb", "array_limit",
 )  # fmt: skip
 FLOATS = ("submit", "gate_until", "gate_set", "start", "end", "time_limit_seconds", "weight")
 BOOLS = ("gated", "pinned", "checkpoints", "requeueable")
@@ -33,7 +33,10 @@ GIVEN_FLOATS = (
     "declared",
     "spread_rate",
 )
-GIVEN_INTS = ("first_regime", "last_regime", "model")
+GIVEN_INTS = (
+    "first_regime", "last_regime", "model",
+    "at_home",  # nodes on which its work takes `work` seconds; on as few as can be where that is more
+)  # fmt: skip
 HIDDEN_FLOATS = (
     "saved",  # seconds of work that are safe in a checkpoint
     "stopped_at",  # instant at which the last run ended; -inf = never ran
@@ -81,6 +84,7 @@ class JobColumns:
     partition: Ints
     gpus: Ints
     nodes: Ints
+    most_nodes: Ints
     gpus_per_node: Ints
     gpu_type: Ints
     cpus: Ints
@@ -113,6 +117,7 @@ class JobColumns:
     first_regime: Ints
     last_regime: Ints
     model: Ints
+    at_home: Ints
     runs: Ints
     preemptions: Ints
 

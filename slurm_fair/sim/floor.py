@@ -26,6 +26,8 @@ class Floor:
         self.others = np.zeros(len(machines), dtype=np.int64)  # GPUs that somebody else's jobs hold
         self.names = {name: node for node, name in enumerate(machines.names)}
         self.type_of: list[int] = [gpu_types.index(machines.gpu_types[k]) for k in machines.gpu_type.tolist()]
+        sizes = [machines.gpus[np.array(self.type_of) == kind] for kind in range(len(gpu_types))]
+        self._sums = [np.cumsum(np.sort(each)[::-1]) for each in sizes]  # of the biggest nodes of each type
         self._why = [""] * len(machines)
         self._held = np.zeros((3, 64), dtype=np.int64)  # job, node, GPUs; sorted by job, and room for more
         self._count = 0  # of them
@@ -78,6 +80,10 @@ class Floor:
         self.free[node] -= taken
         self._nodes = self._table()
 
+    def fewest_nodes(self, kind: int, gpus: int) -> int:
+        """On how few idle nodes of one GPU type so many GPUs are."""
+        return int(self._sums[kind].searchsorted(gpus)) + 1
+
     def anywhere(
         self, gpus: int, per_node: int, at_least: int, gpu_type: int
     ) -> list[tuple[int, int]] | None:
@@ -102,9 +108,10 @@ class Floor:
             return [(node, gpus)] if self.usable[node] and self.free[node] >= gpus else None
         share = per_node or (-(-gpus // len(nodes)) if at_least > 1 else 0)
         left, sites = gpus, []
-        for node in nodes:
-            here = min(left, share or self.size[node])
-            if not self.usable[node] or self.free[node] < here:
+        for after, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
+            # Without a split of its own it takes all that a node has, and one GPU at least of each.
+            here = min(left, share) if share else min(self.free[node], left - after)
+            if not self.usable[node] or self.free[node] < here or (here < 1 and not share):
                 return None
             left -= here
             sites.append((node, here))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from slurm_fair.model import Blocked, JobState
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.model import Blocked, JobState, label
 from slurm_fair.sim.agenda import Agenda, Happens
 from slurm_fair.sim.books import Books, Run
 from slurm_fair.sim.floor import Floor
@@ -66,9 +65,6 @@ class Life:
         self._began, self._round = began, round_seconds
         self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
         self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
-        sizes = np.cumsum(np.sort(scenario.machines.gpus)[::-1])
-        # The fewest nodes that a gang of so many GPUs could lie on.
-        self._fewest: list[int] = (np.searchsorted(sizes, np.arange(sizes[-1] + 1)) + 1).tolist()
 
     # -- what happens by itself -------------------------------------------------------------------------------
 
@@ -240,11 +236,14 @@ class Life:
         apart = 1.0
         if len(sites) > 1:
             racks = len({int(floor.racks[node]) for node, _ in sites})
-            fewest = max(self._fewest[int(self.jobs.gpus[job])], int(self.jobs.nodes[job]))
-            apart = spread_factor(len(sites), fewest, racks, 1, float(self.jobs.spread_rate[job]))
+            fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], int(self.jobs.gpus[job]))
+            at_home = max(fewest, int(self.jobs.at_home[job]))
+            apart = spread_factor(len(sites), at_home, racks, float(self.jobs.spread_rate[job]))
         self.tally.placements += 1
         self.tally.placement_score += apart
-        return max(speed * apart, 1e-9)
+        if speed <= 0:
+            raise SlurmFairError(f"job {label(int(self.jobs.key[job]))} was started where it does not run")
+        return speed * apart
 
     # -- saving -----------------------------------------------------------------------------------------------
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,11 @@ from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.speed import per_kind, rates_of, speeds_of, spread_rates
 from slurm_fair.sim.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 from slurm_fair.trace.collect import Collector, Rules
 from slurm_fair.trace.table import REQUIRED
-
-_SPREAD = "unconsolidated"
 
 
 @dataclass(slots=True)
@@ -83,20 +81,20 @@ def population(scenario: Scenario, epoch: float) -> Population:
     """The trace's jobs as they stand before the first of them is submitted."""
     trace, machines = scenario.trace, scenario.machines
     types = _types(trace, machines)
-    refuse_impossible(trace, machines)
+    refuse_impossible(trace, machines, scenario.throughputs)
     jobs = JobColumns(len(trace))
     jobs.add(len(trace))
     _fill(jobs, trace, types, epoch)
-    jobs.spread_rate[:] = _spread_rates(trace, scenario.throughputs)
+    _lay_out(jobs, trace, machines, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
     tenants = tuple(
         trace.tenants[tenant] for tenant in here.tolist()
     )  # those whose jobs were left out do not count
-    rates = _rates(trace, machines, types, scenario.throughputs)
+    rates = rates_of(trace, machines, types, scenario.throughputs)
     return Population(
         jobs, regimes, rates, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
-        _speeds(machines, types), scenario.weights,
+        speeds_of(machines, types), scenario.weights,
     )  # fmt: skip
 
 
@@ -104,36 +102,41 @@ def _types(trace: Trace, machines: Machines) -> tuple[str, ...]:
     return tuple(sorted({*machines.gpu_types, *trace.gpu_types}))
 
 
-def impossible(trace: Trace, machines: Machines) -> Ints:
+def impossible(trace: Trace, machines: Machines, throughputs: Throughputs | None = None) -> Ints:
     """Rows of jobs that these machines could never run."""
-    wishes = np.stack([trace.whole_gpus, trace.gpu_type, trace.node_count], axis=1)
+    rates = rates_of(trace, machines, machines.gpu_types, throughputs)
+    wishes = np.column_stack([trace.whole_gpus, trace.gpu_type, trace.node_count, rates > 0])
     kinds, of_kind = np.unique(wishes, axis=0, return_inverse=True)
     names = (*trace.gpu_types, "")
-    never = [not _could_run(gpus, names[kind], nodes, machines) for gpus, kind, nodes in kinds.tolist()]
+    never = [
+        not _could_run(gpus, names[kind], nodes, runs_on, machines)
+        for gpus, kind, nodes, *runs_on in kinds.tolist()
+    ]
     return np.flatnonzero(np.array(never, dtype=bool)[of_kind.reshape(-1)])
 
 
-def _could_run(gpus: int, gpu_type: str, nodes: int, machines: Machines) -> bool:
+def _could_run(gpus: int, gpu_type: str, nodes: int, runs_on: list[int], machines: Machines) -> bool:
     """Whether a gang fits the nodes of one type when they are all idle; it never lies on several types."""
     for kind, name in enumerate(machines.gpu_types):
         sizes = machines.gpus[machines.gpu_type == kind]
-        if gpu_type not in ("", name) or int(sizes.sum()) < gpus:
+        if gpu_type not in ("", name) or not runs_on[kind] or int(sizes.sum()) < gpus:
             continue
         if nodes <= 1 or (gpus >= nodes and int((sizes >= -(-gpus // nodes)).sum()) >= nodes):
             return True
     return False
 
 
-def refuse_impossible(trace: Trace, machines: Machines) -> None:
-    """One line that names the jobs that are larger than the cluster."""
-    rows = impossible(trace, machines)
+def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs | None = None) -> None:
+    """One line that names the jobs that are larger than the cluster, or do not run on its GPUs."""
+    rows = impossible(trace, machines, throughputs)
     if not len(rows):
         return
     names = ", ".join(f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows[:3].tolist())
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    measured = ", or run on none of its GPU types as they were measured" if throughputs else ""
     raise InputError(
         f"{len(rows)} of {len(trace)} jobs want more GPUs of one type, or more nodes, than the cluster's "
-        f"{machines.total_gpus} GPUs on {len(machines)} nodes can give: {names}{more}: give more, or "
+        f"{machines.total_gpus} GPUs on {len(machines)} nodes can give{measured}: {names}{more}: give more, or "
         "leave them out with --too-large drop"
     )
 
@@ -146,6 +149,8 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.user[:], jobs.model[:] = trace.user, trace.model
     jobs.gpus[:] = trace.whole_gpus
     jobs.nodes[:] = np.maximum(trace.node_count, 1)
+    # Records of jobs on one node do not tell whether their users asked for that: those take more too.
+    jobs.most_nodes[:] = np.where(trace.node_count > 1, trace.node_count, 0)
     even = (trace.node_count > 1) & (jobs.gpus % jobs.nodes == 0)
     jobs.gpus_per_node[:] = np.where(even, jobs.gpus // jobs.nodes, 0)
     at = np.array([types.index(name) for name in trace.gpu_types] + [-1], dtype=np.int64)
@@ -161,60 +166,31 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.deadline[:], jobs.stopped_at[:] = np.inf, -np.inf
 
 
-def _spread_rates(trace: Trace, throughputs: Throughputs | None) -> Floats:
-    """As measured, else one over the sensitivity, else nothing lost."""
-    sensitivity = np.where(np.isnan(trace.sensitivity), 1.0, np.maximum(trace.sensitivity, 1.0))
-    rates: Floats = 1.0 / sensitivity
-    if throughputs is None:
-        return rates
-    measured = _per_kind(trace, lambda model, batch, gpus: _spread_rate(throughputs, model, batch, gpus))
-    return np.where(np.isnan(measured), rates, measured)
+def _lay_out(jobs: JobColumns, trace: Trace, machines: Machines, throughputs: Throughputs | None) -> None:
+    """What lying on many nodes costs each job, and on how many its run time is that of the trace.
+
+    A run time was recorded on the job's own nodes, so they slow it no further. One that follows from the
+    throughputs is that of a well-placed gang.
+    """
+    slower, never = spread_rates(trace, throughputs)
+    jobs.spread_rate[:] = slower
+    together = np.flatnonzero(never & (jobs.most_nodes == 0))
+    jobs.most_nodes[together] = _fewest_nodes(machines, jobs.gpus[together])
+    followed = np.zeros(len(trace), dtype=bool)
+    if throughputs is not None:
+        rate = per_kind(trace, lambda m, b, g: throughputs.steps_per_second(m, b, g) or math.nan)
+        followed = np.isclose(trace.total_steps / rate, trace.duration_s, rtol=1e-6, atol=0.0)
+    jobs.at_home[:] = np.where(followed, 0, trace.node_count)
 
 
-def _spread_rate(throughputs: Throughputs, model: str, batch: int, gpus: int) -> float:
-    good = throughputs.steps_per_second(model, batch, gpus)
-    apart = throughputs.steps_per_second(model, batch, gpus, placement=_SPREAD)
-    return min(apart / good, 1.0) if good and apart else math.nan
-
-
-def _per_kind(trace: Trace, value: Callable[[str, int, int], float]) -> Floats:
-    """`value(model, batch size, GPUs)` of every job, asked once for jobs alike; nan for jobs without a model."""
-    known: dict[tuple[int, int, int], float] = {}
-    result = np.full(len(trace), np.nan)
-    columns = (trace.model.tolist(), trace.batch_size.tolist(), trace.whole_gpus.tolist())
-    for row, kind in enumerate(zip(*columns, strict=True)):
-        if kind[0] < 0:
-            continue
-        if kind not in known:
-            known[kind] = value(trace.models[kind[0]], kind[1], kind[2])
-        result[row] = known[kind]
-    return result
-
-
-def _rates(
-    trace: Trace, machines: Machines, types: tuple[str, ...], throughputs: Throughputs | None
-) -> NDArray[np.float64]:
-    """Speed of each job on each type: measured where it was, else that of the machines of the type."""
-    rates = np.tile(_speeds(machines, types), (len(trace), 1))
-    if throughputs is None:
-        return rates
-    for kind, name in enumerate(types):
-        if name in throughputs.gpu_types:
-            measured = _per_kind(trace, partial(_type_rate, throughputs, name))
-            rates[:, kind] = np.where(np.isnan(measured), rates[:, kind], measured)
-    return rates
-
-
-def _speeds(machines: Machines, types: tuple[str, ...]) -> Floats:
-    speeds = np.ones(len(types))
-    for kind, name in enumerate(machines.gpu_types):
-        speeds[types.index(name)] = float(machines.speed[machines.gpu_type == kind].min(initial=np.inf))
-    return speeds
-
-
-def _type_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus: int) -> float:
-    there, reference = (throughputs.steps_per_second(model, batch, gpus, t) for t in (name, ""))
-    return there / reference if reference and there is not None else math.nan
+def _fewest_nodes(machines: Machines, gpus: Ints) -> Ints:
+    """On how few idle nodes gangs of so many GPUs lie, on the type with the smallest nodes that takes them."""
+    most = np.ones(len(gpus), dtype=np.int64)
+    for kind in range(len(machines.gpu_types)):
+        sums = np.cumsum(np.sort(machines.gpus[machines.gpu_type == kind])[::-1])
+        fewest = np.searchsorted(sums, gpus) + 1
+        most = np.maximum(most, np.where(fewest <= len(sums), fewest, 0))
+    return most
 
 
 # -- regimes --------------------------------------------------------------------------------------------------
@@ -258,7 +234,7 @@ def _single(trace: Trace, throughputs: Throughputs | None) -> Regimes:
     epochs = np.where(trace.epochs > 0, trace.epochs, np.nan).astype(np.float64)
     steps = np.where(trace.total_steps > 0, trace.total_steps, np.nan) / trace.duration_s
     if throughputs is not None:
-        measured = _per_kind(trace, lambda m, b, g: throughputs.steps_per_second(m, b, g) or math.nan)
+        measured = per_kind(trace, lambda m, b, g: throughputs.steps_per_second(m, b, g) or math.nan)
         steps = np.where(np.isnan(measured), steps, measured)
     return Regimes(
         begin=np.zeros(len(trace)),

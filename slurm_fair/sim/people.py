@@ -24,6 +24,7 @@ class Submission:
     tenant: str = "default"
     user: str = ""  # empty = called as its tenant
     nodes: int = 1
+    most_nodes: int = 0  # 0 = as many as it takes
     gpus_per_node: int = 0  # 0 = any split
     gpu_type: str = ""  # empty = any
     tasks: tuple[int, ...] = ()  # of an array
@@ -68,6 +69,7 @@ class People:
     def _fill(self, rows: slice, job: Submission, now: float) -> None:
         jobs, types = self._jobs, self._life.people.gpu_types
         jobs.gpus[rows], jobs.nodes[rows], jobs.gpus_per_node[rows] = job.gpus, job.nodes, job.gpus_per_node
+        jobs.most_nodes[rows], jobs.at_home[rows] = job.most_nodes, job.nodes
         jobs.gpu_type[rows] = types.index(job.gpu_type) if job.gpu_type else -1
         jobs.submit[rows], jobs.weight[rows], jobs.spread_rate[rows] = now, job.weight, 1.0
         jobs.time_limit_seconds[rows], jobs.deadline[rows] = job.time_limit, job.deadline

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.efficiency import span
 from slurm_fair.ledger.finish import mean_active
-from slurm_fair.ledger.latency import expected_seconds
+from slurm_fair.ledger.latency import expected_seconds, modelled_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told
 from slurm_fair.ledger.shares import totals
 from slurm_fair.ledger.summary import Facts, Summary, summarise
@@ -109,7 +109,8 @@ def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outco
     work, rates = jobs.work[row], people.rates[row]
     gpus = _gpus_by_type(cluster)
     alone = work / _allowed(rates, jobs.gpu_type[row], gpus > 0).max(axis=1)
-    by_type = (work[:, None] / np.maximum(rates, 1e-9)) @ (gpus / gpus.sum())
+    # A rate is that of the whole gang, so the mean of its requirement set is one gang.
+    by_type = modelled_seconds(work, rates, gpus / gpus.sum(), np.ones(len(row)))
     declared = jobs.declared[row]
     expected = expected_seconds(by_type, declared, np.full(len(row), np.nan), np.full(len(row), np.nan))
     outcomes = outcomes.with_columns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
@@ -17,6 +18,8 @@ from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules
 
 USUAL_LEASE = 900.0
+USUAL_INTERVAL = 10.0
+MOST_LEASE_ENDS = 500_000  # a look at each costs minutes in all
 # Nothing in a simulation is odd, and no command line limits how much is done at once.
 _NO_LIMITS = Limits(revokes=10**9, opens=10**9, closes=10**9, shrink_alarm=2.0)
 
@@ -26,7 +29,7 @@ def rules_for(
     settings: dict[str, object],
     *,
     lease: float | None = None,
-    interval: float = 10.0,
+    interval: float = USUAL_INTERVAL,
     aligned: bool = True,
     gavel_rounds: bool = False,
     checkpoint_cost: float = 0.0,
@@ -54,6 +57,23 @@ def rules_for(
     )
 
 
+def refuse_endless(scenario: Scenario, term: float) -> None:
+    """One line where leases would end so often that nobody would wait for the result."""
+    trace = scenario.trace
+    if not len(trace):
+        return
+    least = max(
+        float(trace.duration_s.max()),
+        float((trace.gpus * trace.duration_s).sum()) / scenario.machines.capacity,
+    )
+    ends = min(least, scenario.until_s) / term
+    if ends > MOST_LEASE_ENDS:
+        raise InputError(
+            f"the jobs need at least {least:.0f} s, in which leases of {term:g} s end {ends:.0f} times: a "
+            f"simulation goes up to {MOST_LEASE_ENDS}; give a longer --lease, or --until"
+        )
+
+
 def simulate(
     scenario: Scenario,
     rules: Rules,
@@ -62,6 +82,7 @@ def simulate(
     listen: Listener | None = None,
 ) -> Result:
     """The result; `watch` is called after every look, `listen` hears of every tick with its events."""
+    refuse_endless(scenario, rules.terms.term)
     wall, cpu = time.perf_counter(), time.process_time()
     log = Log(epoch_for(rules.terms.term), listen)
     simulation = Simulation(scenario, rules, log)

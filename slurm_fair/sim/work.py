@@ -63,10 +63,8 @@ def progress(
     )
 
 
-def spread_factor(nodes: int, fewest: int, racks: int, fewest_racks: int, spread_rate: float) -> float:
-    """Speed of a gang that lies on more nodes or racks than it needs."""
-    if nodes <= fewest and racks <= fewest_racks:
-        return 1.0
-    if racks <= fewest_racks:
-        return spread_rate
-    return 1.0 / (1.0 + RACK_FACTOR * (1.0 / spread_rate - 1.0))
+def spread_factor(nodes: int, fewest: int, racks: int, spread_rate: float) -> float:
+    """Speed of a gang on more than its fewest nodes, or across racks, against that of a well-placed one."""
+    if racks > 1:
+        return 1.0 / (1.0 + RACK_FACTOR * (1.0 / spread_rate - 1.0))
+    return spread_rate if nodes > fewest else 1.0

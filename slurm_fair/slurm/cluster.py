@@ -24,6 +24,7 @@ from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.observe import Sighting, build_snapshot
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.spans import SpanBook
 from slurm_fair.slurm.strays import held_while_running, strays
 from slurm_fair.slurm.tidy import Absences
 from slurm_fair.slurm.user_text import ask_text
@@ -49,6 +50,7 @@ class SlurmCluster:
         self._queue = Queue(commands)
         self._details = DetailsBook(commands)
         self._layouts = LayoutBook(commands)
+        self._spans = SpanBook(commands)
         self._absences = Absences()
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="ack")
         self._weights: tuple[float, Mapping[str, float]] = (-np.inf, {})
@@ -117,6 +119,7 @@ class SlurmCluster:
             queue=self._queue,
             details=self._details,
             layouts=self._layouts,
+            spans=self._spans,
             marks=self.marks,
             config=self._config,
         )

@@ -23,6 +23,7 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
@@ -38,6 +39,7 @@ from slurm_fair.slurm.scope import (
     in_scope,
     left_alone,
 )
+from slurm_fair.slurm.spans import SpanBook
 
 _SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 _OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not somebody's begin time
@@ -58,6 +60,7 @@ class Sighting:
     queue: Queue
     details: DetailsBook
     layouts: LayoutBook
+    spans: SpanBook
     marks: MarkBook
     config: Config
 
@@ -317,6 +320,7 @@ def _jobs(
         gate_set=gates.set_at,
         pinned=gates.pinned,
         gpus_per_node=raw["gpus_per_node"].astype(np.int64),
+        most_nodes=_most_nodes(raw, seen),
         gpu_type=raw["gpu_type"].astype(np.int64),
         memory_mb=raw["memory_mb"].astype(np.int64),
         start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
@@ -329,6 +333,22 @@ def _jobs(
         weight=np.ones(len(raw)),
         **ints,
     )
+
+
+def _most_nodes(raw: NDArray[np.void], seen: Sighting) -> Ints:
+    """Over how many nodes each row may lie; asked only where the policy spreads gangs over more than they need."""
+    most = np.zeros(len(raw), dtype=np.int64)
+    if seen.config.policy.chosen().get("placement") != RELAXED:
+        return most
+    whole = raw["gpus_per_node"] == 0
+    waiting = raw["state"] == JobState.WAITING
+    fixed = waiting & (raw["nodes"] > 1) & whole
+    most[fixed] = raw["nodes"][fixed]
+    rows = np.flatnonzero(waiting & (raw["nodes"] <= 1) & whole & (raw["gpus"] > 1)).tolist()
+    who = [(int(raw["record"][row]), int(raw["restarts"][row])) for row in rows]
+    seen.spans.learn(who)
+    most[rows] = [seen.spans.of(*each) for each in who]
+    return most
 
 
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:

@@ -162,7 +162,7 @@ class Queue:
             self.reasons.number(f["State" if state is JobState.DONE else "Reason"]),
             self.node_lists.number(f["NodeList"]), self.node_lists.number(f["ReqNodes"]),
             self.reservations.number(f["Reservation"]), self.gpu_types.number(kind) if kind else -1,
-            int(state), gpus, per_node, max(words.number(f["NumNodes"]), 1),
+            int(state), gpus, per_node, _nodes(f, counts, state),
             words.number(counts.get("cpu", "0")), words.megabytes(counts.get("mem", "0")),
             words.epoch(f["SubmitTime"]), words.epoch(f["EligibleTime"]), words.epoch(f["StartTime"]),
             words.epoch(f["EndTime"]), words.number(f["PriorityLong"]), longest,
@@ -194,6 +194,14 @@ def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
     gpus = gpus or per_job or per_node * max(words.number(f["NumNodes"]), 1)
     gpus = gpus or per_task * max(words.number(f["NumTasks"]), 1)
     return gpus, kind or kind_per_node or kind_per_job or kind_per_task, per_node
+
+
+def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int:
+    """How many nodes; after a requeue Slurm lists those of the last run, and what was asked for elsewhere."""
+    nodes = max(words.number(f["NumNodes"]), 1)
+    asked = words.number(counts.get("node", "0"))
+    requeued = state is JobState.WAITING and f["RestartCnt"] not in ("", "0")
+    return min(nodes, asked) if requeued and asked else nodes
 
 
 def spread_tasks(rows: NDArray[np.void], task_lists: list[Ints]) -> tuple[Ints, Ints, Ints]:

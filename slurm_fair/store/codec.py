@@ -27,6 +27,8 @@ VERSION = 1
 INLINE_BYTES = 64
 _KINDS = "biuf"  # bool, int, unsigned, float: never objects
 _Value = TypeVar("_Value")
+# Columns that journals of older versions lack; 0 says there what was true then: nothing was asked for.
+_ADDED = {"JobTable": ("most_nodes",)}
 
 
 def _nouns() -> dict[str, type]:
@@ -150,6 +152,9 @@ def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
     if strange:
         raise StoreError(f"{cls.__name__} in the journal has unknown fields: {', '.join(sorted(strange))}")
     values = {name: _decode(item, fetch) for name, item in content.items()}
+    for name in _ADDED.get(cls.__name__, ()):
+        if name not in values:
+            values[name] = np.zeros(len(next(iter(values.values()))), dtype=np.int64)
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise StoreError(f"{cls.__name__} in the journal lacks its {name}")

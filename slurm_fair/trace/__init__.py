@@ -6,7 +6,7 @@ from slurm_fair.trace.describe import Description, describe
 from slurm_fair.trace.faults import Fault
 from slurm_fair.trace.generate import Wish, generate
 from slurm_fair.trace.read import Reading, read_trace
-from slurm_fair.trace.regimes import JobRegimes, Regime, read_regimes
+from slurm_fair.trace.regimes import JobRegimes, Regime, read_regimes, refuse_foreign
 from slurm_fair.trace.status import End
 from slurm_fair.trace.table import Mode, Trace
 from slurm_fair.trace.throughputs import Throughputs, read_throughputs
@@ -34,6 +34,7 @@ __all__ = [
     "read_throughputs",
     "read_trace",
     "read_weights",
+    "refuse_foreign",
     "uniform",
     "write_trace",
 ]

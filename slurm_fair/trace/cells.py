@@ -9,6 +9,7 @@ from slurm_fair.trace.faults import BadCell, shown
 
 # Far beyond any cluster or century, and small enough that products and sums stay exact.
 MOST = 1e12
+CENTURY = 100 * 365.25 * 86_400.0  # seconds; no job runs so long, and no trace spans more
 _MOST_TEXT = 200
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE = re.compile(r"[0-9]{1,12}(?:\.0{1,9})?")
@@ -41,16 +42,27 @@ def not_negative(text: str) -> float:
     return value + 0.0  # -0 is 0
 
 
+def instant(text: str) -> float:
+    """Seconds since some beginning."""
+    return _within_a_century(text, not_negative(text))
+
+
+def duration_or_nan(text: str) -> float:
+    """Seconds above 0; NaN where they are not given."""
+    return _within_a_century(text, positive(text)) if text else math.nan
+
+
+def _within_a_century(text: str, seconds: float) -> float:
+    if seconds > CENTURY:
+        raise BadCell(f"{shown(text)} is more than a hundred years ({CENTURY:.0f} s)")
+    return seconds
+
+
 def whole(text: str) -> int:
     """A whole number of 0 or more; `4.0` is one too."""
     if _WHOLE.fullmatch(text) is None:
         raise BadCell(f"{shown(text)} is no whole number of 0 or more")
     return int(text.partition(".")[0])
-
-
-def positive_or_nan(text: str) -> float:
-    """A number above 0; NaN where it is not given."""
-    return positive(text) if text else math.nan
 
 
 def not_negative_or_nan(text: str) -> float:

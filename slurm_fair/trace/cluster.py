@@ -27,8 +27,9 @@ from slurm_fair.trace.cells import MOST
 from slurm_fair.trace.faults import nearest, shown
 from slurm_fair.trace.files import reading
 
+USUAL_TYPE = "gpu"
 _KEYS: dict[str, Any] = {
-    "name": "", "gpus": 0, "type": "gpu", "rack": "", "speed": 1.0, "cpus": 0, "memory_gb": 0.0,
+    "name": "", "gpus": 0, "type": USUAL_TYPE, "rack": "", "speed": 1.0, "cpus": 0, "memory_gb": 0.0,
 }  # fmt: skip
 _NEEDED = ("name", "gpus")
 _MOST_NODES = 200_000
@@ -83,7 +84,7 @@ def uniform(gpus: int, gpus_per_node: int = 8) -> Machines:
         speed=np.ones(count),
         cpus=zeros,
         memory_gb=np.zeros(count),
-        gpu_types=("gpu",),
+        gpu_types=(USUAL_TYPE,),
         racks=("",),
     )
 

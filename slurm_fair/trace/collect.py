@@ -31,9 +31,9 @@ def _mode(text: str) -> Mode:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "job_id": cells.name,
     "tenant": cells.name,
-    "submit_s": cells.not_negative,
+    "submit_s": cells.instant,
     "gpus": cells.positive,
-    "duration_s": cells.positive_or_nan,
+    "duration_s": cells.duration_or_nan,
     "user": cells.words,
     "gpu_type": cells.words,
     "model": cells.words,
@@ -48,8 +48,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "total_steps": cells.whole_or_zero,
     "sensitivity": cells.not_negative_or_nan,
     "node_count": cells.whole_or_zero,
-    "declared_s": cells.positive_or_nan,
-    "epoch_seconds": cells.positive_or_nan,
+    "declared_s": cells.duration_or_nan,
+    "epoch_seconds": cells.duration_or_nan,
 }
 _ABSENT = {name: _PARSERS[name]("") for name in OPTIONAL}
 _COMPLETED = ("user", "model", "batch_size")  # may follow from other cells
@@ -153,7 +153,7 @@ def _run_time(job: dict[str, Any], throughputs: Throughputs) -> float:
         steps = job["epochs"] * math.ceil(job["samples"] / batch)
     rate = throughputs.steps_per_second(job["model"], batch, math.ceil(job["gpus"]))
     seconds = steps / rate if steps and rate else math.nan
-    return seconds if seconds <= cells.MOST else math.nan
+    return seconds if seconds <= cells.CENTURY else math.nan
 
 
 def _no_run_time(job: dict[str, Any], throughputs: Throughputs | None) -> str:
@@ -162,6 +162,10 @@ def _no_run_time(job: dict[str, Any], throughputs: Throughputs | None) -> str:
     if throughputs is None:
         return "is empty: give the run time in seconds, or throughputs of the models"
     kind = f"model {shown(job['model'])}, batch size {job['batch_size'] or 'any'}, {job['gpus']:g} GPUs"
-    if not throughputs.steps_per_second(job["model"], job["batch_size"], math.ceil(job["gpus"])):
+    rate = throughputs.steps_per_second(job["model"], job["batch_size"], math.ceil(job["gpus"]))
+    if rate is None:
         return f"is empty, and the throughputs have no row for {kind}: add one, or give the run time"
+    if not rate:
+        reference = throughputs.reference_type
+        return f"is empty, and the throughputs say that {kind} cannot run on {reference}: give the run time"
     return "is empty, and so are total_steps, or epochs with samples and batch_size: give one of them"

@@ -17,9 +17,10 @@ from slurm_fair.errors import InputError
 from slurm_fair.trace import cells
 from slurm_fair.trace.faults import BadCell, Fault, nearest, refuse, shown
 from slurm_fair.trace.files import reading
-from slurm_fair.trace.table import Mode
+from slurm_fair.trace.table import Mode, Trace
 
 REGIMES = "regimes_epochs_batch_secperepoch"
+_ROUNDING = 0.01  # run times are written with few digits, and so are seconds per epoch
 _KEYS = ("job_id", "model", "mode", "gpus", "samples_per_epoch", REGIMES)
 
 
@@ -77,6 +78,38 @@ def read_regimes(path: Path) -> dict[str, JobRegimes]:
     if not found:
         raise InputError(f"{path}: no line in it: give one JSON object for each job")
     return found
+
+
+def refuse_foreign(path: Path, found: Mapping[str, JobRegimes], trace: Trace, *, whole: bool) -> None:
+    """Regimes that are not those of this trace: each job's must add up to what the trace says of it.
+
+    With `whole`, every job of the file must be in the trace: no row of the trace was left out.
+    """
+    row_of = {str(name): row for row, name in enumerate(trace.job_id.tolist())}
+    strange = [job for job in found if job not in row_of]
+    if len(strange) == len(found):
+        raise InputError(f"{path}: names no job of the trace: give the regimes of this trace")
+    if strange and whole:
+        more = f" and {len(strange) - 1} more jobs" if len(strange) > 1 else ""
+        raise InputError(
+            f"{path}: job {shown(strange[0])}{more} not in the trace: give the regimes of this trace"
+        )
+    for name, job in found.items():
+        wrong = _disagreement(job, trace, row_of[name]) if name in row_of else ""
+        if wrong:
+            raise InputError(f"{path}: job {shown(name)}: {wrong}: give the regimes of this trace")
+
+
+def _disagreement(job: JobRegimes, trace: Trace, row: int) -> str:
+    """How a job's regimes differ from its row of the trace, in one clause."""
+    epochs, seconds = int(trace.epochs[row]), float(trace.duration_s[row])
+    if epochs and epochs != job.epochs:
+        return f"its regimes have {job.epochs} epochs and the trace says {epochs}"
+    if abs(job.seconds - seconds) > _ROUNDING * seconds:
+        return f"its regimes take {job.seconds:g} s and the trace's duration_s is {seconds:g}"
+    if job.gpus != float(trace.gpus[row]):
+        return f"its regimes are those of {job.gpus:g} GPUs and the trace says {trace.gpus[row]:g}"
+    return ""
 
 
 def _object(line: str) -> dict[str, Any]:

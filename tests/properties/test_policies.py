@@ -119,6 +119,7 @@ def _waiting(draw: Draw, base: int, nodes: list[str]) -> JobSpec:
         base,
         gpus=gpus,
         nodes=nodes_asked,
+        most_nodes=draw(st.sampled_from([0, 0, 0, nodes_asked, nodes_asked + 1])),
         gpus_per_node=per_node,
         gpu_type=draw(st.sampled_from(["", "", *TYPES])),
         cpus=draw(st.sampled_from([1, 1, 8])),
@@ -260,6 +261,7 @@ def test_gangs_are_whole_and_lie_as_they_asked(name: str, seen: View) -> None:
         assert sum(sites.values()) == snap.jobs.gpus[row]
         assert min(sites.values()) > 0
         assert len(sites) >= snap.jobs.nodes[row] or each
+        assert len(sites) <= (snap.jobs.most_nodes[row] or len(sites))
         assert not each or set(sites.values()) == {each}
         assert len({int(snap.nodes.gpu_type[node]) for node in sites}) == 1
 
@@ -340,7 +342,14 @@ def left_idle(seen: View, plan: Plan, rows: set[int]) -> None:
             continue
         for node in set(np.flatnonzero(members[jobs.partition[row]] & nodes.usable)) - whole:
             fits = free[0][node] >= 1 and free[1][node] >= jobs.cpus[row] and free[2][node] >= 1
+            fits &= runs_on(seen, row, int(nodes.gpu_type[node]))
             assert not fits or jobs.gpu_type[row] not in (-1, nodes.gpu_type[node])
+
+
+def runs_on(seen: View, row: int, gpu_type: int) -> bool:
+    """Whether a job runs on GPUs of this type at all."""
+    told = seen.snapshot.told
+    return told is None or bool(told.rate[row, gpu_type] > 0)
 
 
 @only(name for name in EVERY if name not in MOVE_JOBS)

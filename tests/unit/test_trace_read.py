@@ -134,7 +134,7 @@ def test_a_missing_run_time_is_steps_over_the_measured_rate(
         ("1,,,", False, "no model is named"),
         ("1,ResNet-18,32,9000", False, "or throughputs of the models"),
         ("1,ResNet-18,32,9000", True, "no row for model 'ResNet-18', batch size 32, 1 GPUs"),
-        ("1,LM,5,9000", True, "no row for model 'LM'"),
+        ("1,LM,5,9000", True, "model 'LM', batch size 5, 1 GPUs cannot run on v100"),
         ("2,ResNet-18,32,", True, "total_steps"),
     ],
 )
