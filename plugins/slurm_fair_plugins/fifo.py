@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.model import Plan
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, ordered
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
+from slurm_fair.policy.ordered import Words, ordered
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View
 

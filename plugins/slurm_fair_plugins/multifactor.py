@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.model import Plan
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.backfill import Depth, backfilled
 from slurm_fair.policy.carried import keep_tenant_numbers, tenant_numbers
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words
+from slurm_fair.policy.ordered import Words
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View
 

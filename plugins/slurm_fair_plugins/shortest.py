@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, contenders, ordered
+from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Ints
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, ordered
+from slurm_fair.policy.ordered import Words, ordered
 from slurm_fair.policy.parts import whole_parts
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.view import View

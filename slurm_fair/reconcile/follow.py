@@ -54,7 +54,7 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     adopted, new = _adopt(row, snapshot, terms)
     if adopted is None:
         return Followed(leases, tuple(events), row)
-    events += [_adoption(adopted, at, snapshot) for at in range(len(adopted))]
+    events += [_adoption(adopted, at, snapshot, terms) for at in range(len(adopted))]
     return Followed(merge(leases, adopted), tuple(events), np.sort(np.concatenate((row, new))))
 
 
@@ -255,9 +255,9 @@ def _why_in_vain(leases: Leases, at: int, snapshot: Snapshot) -> str:
     return "its node takes no new work any more" if stuck else "its GPUs did not come free"
 
 
-def _adoption(leases: Leases, at: int, snapshot: Snapshot) -> Event:
+def _adoption(leases: Leases, at: int, snapshot: Snapshot, terms: LeaseTerms) -> Event:
     row = int(find(snapshot.jobs.key, leases.key[at : at + 1])[0])
-    detail = {"until": float(leases.end[at]), "start": float(leases.start[at])}
+    detail = {"until": terms.said_end(float(leases.end[at])), "start": float(leases.start[at])}
     return Event(
         snapshot.time, "adopted", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
     )

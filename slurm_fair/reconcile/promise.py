@@ -46,14 +46,16 @@ def promise(
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = extended = _renewed(after, at, terms, now)
-        parts.append(lambda: _renewals(extended, at, renewed, snapshot, now))
+        parts.append(lambda: _renewals(extended, at, renewed, snapshot, terms, now))
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
         parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
     if granted.size:
         new = _granted(granted, plan, snapshot, terms, now)
-        parts.append([_grant_event(at, row, new, snapshot, now) for at, row in enumerate(granted.tolist())])
+        parts.append(
+            [_grant_event(at, row, new, snapshot, terms, now) for at, row in enumerate(granted.tolist())]
+        )
         after = merge(after, new)
     return after, Events(*parts)
 
@@ -72,10 +74,12 @@ def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Lease
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
 
 
-def _renewals(leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, now: float) -> list[Event]:
+def _renewals(
+    leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, terms: LeaseTerms, now: float
+) -> list[Event]:
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, "renewed", row, snapshot, until=end, number=number)
+        _event(now, "renewed", row, snapshot, until=terms.said_end(end), number=number)
         for row, end, number in zip(job.tolist(), until, numbers, strict=True)
     ]
 
@@ -166,6 +170,10 @@ def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object
     return Event(now, kind, int(jobs.key[row]), tenant, int(jobs.gpus[row]), detail)
 
 
-def _grant_event(at: int, row: int, leases: Leases, snapshot: Snapshot, now: float) -> Event:
+def _grant_event(
+    at: int, row: int, leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float
+) -> Event:
     names = [snapshot.nodes.names[node] for node in leases.places.nodes_of(at).tolist()]
-    return _event(now, "granted", row, snapshot, nodes=names, until=float(leases.end[at]), number=1)
+    return _event(
+        now, "granted", row, snapshot, nodes=names, until=terms.said_end(float(leases.end[at])), number=1
+    )
