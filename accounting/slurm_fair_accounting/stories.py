@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.model import Event
 
 
@@ -63,6 +64,9 @@ class Story:
 
     def _stopped(self, event: Event) -> None:
         self._end_run(event.time, event.detail.get("start"))
+        lease = self._open_lease()
+        if lease and event.detail.get("state") == NODE_FAIL:
+            lease.ended_by = ""  # what had been revoked was lost before we took it
         self._end_lease(event.time, "stopped")
 
     def _finished(self, event: Event) -> None:

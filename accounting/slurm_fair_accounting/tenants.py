@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from slurm_fair.model import Standing
+from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.model import Event, Standing
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.history import live_of
 from slurm_fair_accounting.jobs import with_rho
@@ -51,16 +53,15 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     """One row per tenant; the covered period is the one between the two instants whose accounts are known."""
     standing = source.latest()
     live = live_of(standing, period)
-    events = list(
-        source.events(period.start, period.end, kinds=("finished", "revoked"), tenant=choice.tenant)
-    )
+    kinds = ("finished", "revoked", "stopped")
+    events = list(source.events(period.start, period.end, kinds=kinds, tenant=choice.tenant))
     ended = [event for event in events if event.kind == "finished"]
     covered = _covered(source, standing, period)
     if covered is None:
         accounts, note = _of_jobs(ended), FROM_JOBS
     else:
         accounts, note = _between(source, standing, covered), ""
-    revoked = Counter(event.tenant for event in events if event.kind == "revoked")
+    preempted = _preempted(events)
     jobs = Counter(event.tenant for event in ended) + Counter(job.tenant for job in live.values())
     quota = sum(account.quota for account in accounts.values())
     present = standing is not None and period.end >= standing.ledger.time
@@ -80,10 +81,31 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
                 "waiting": waiting[name] if present else None,
                 "had_gpu_seconds": account.had,
                 "owed_gpu_seconds": account.owed,
-                "preemptions": revoked[name],
+                "preemptions": preempted[name],
             }
         )
     return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered or period, note)
+
+
+def _preempted(events: Iterable[Event]) -> Counter[str]:
+    """Leases that were revoked, less those whose job ended, or whose node failed, before we took them back."""
+    count: Counter[str] = Counter()
+    asked: dict[int, str] = {}
+    for event in sorted(events, key=_as_it_came):
+        if event.kind == "revoked":
+            count[event.tenant] += 1
+            asked[event.key] = event.tenant
+        elif (tenant := asked.pop(event.key, None)) and (
+            event.kind == "finished" or event.detail.get("state") == NODE_FAIL
+        ):
+            count[tenant] -= 1
+    return count
+
+
+def _as_it_came(event: Event) -> tuple[float, bool]:
+    """Slurm cuts its instants to whole seconds, so that a stop may seem to lie before the revocation."""
+    revoked = event.kind == "revoked"
+    return math.floor(event.time) if revoked else event.time, not revoked
 
 
 def _covered(source: JournalReader, standing: Standing | None, period: Period) -> Period | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.policy.settings import Within
 from slurm_fair.solve import Table, first_in_line
 from slurm_fair_plugins.received import Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of
@@ -28,12 +28,7 @@ class Allox(InRounds):
 
     called: ClassVar[str] = "allox"
 
-    alpha: float = 0.2
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.alpha <= 1.0:
-            raise ConfigError(f"allox: alpha is a part of the jobs, 0 to 1, not {self.alpha:g}")
-        InRounds.__post_init__(self)
+    alpha: Annotated[float, Within(0, 1, "a part of the jobs")] = 0.2
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """The shares: all of its time for a job that is matched, over its gang."""

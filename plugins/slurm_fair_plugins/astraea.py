@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model import Blocked, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
@@ -23,6 +22,7 @@ from slurm_fair.policy.draft import (
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals
+from slurm_fair.policy.settings import PlacerName, Within, check_settings
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import (
     Accounts,
@@ -63,18 +63,13 @@ class Astraea:
 
     choose_share: Literal["quota", "demand"] = "quota"  # eq. 16 or eq. 8
     new_jobs_first: bool = True  # a job that never ran goes before others of its tenant
-    keep_long_renewed: int = 0  # so do leases renewed this often, after the new jobs; 0 = off
+    # So do leases renewed this often, after the new jobs.
+    keep_long_renewed: Annotated[int, Within(0, 1e9, "0 = off")] = 0
     urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        if self.choose_share not in ("quota", "demand"):
-            raise ConfigError(f"astraea: choose_share is 'quota' or 'demand', not '{self.choose_share}'")
-        if self.urgent not in ("tight", "any", "off"):
-            raise ConfigError(f"astraea: urgent is 'tight', 'any' or 'off', not '{self.urgent}'")
-        if self.keep_long_renewed < 0:
-            raise ConfigError("astraea: keep_long_renewed is a number of renewals, 0 = off")
-        placer(self.placement)
+        check_settings(self, "astraea")
 
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from slurm_fair.errors import ConfigError
-from slurm_fair.model import Plan
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, oldest_first, ordered
-from slurm_fair.policy.placement import placer
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
+from slurm_fair.policy.ordered import Words, oldest_first, ordered
+from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(granted="it came first", waits="others came before it")
@@ -28,13 +27,11 @@ class Fifo:
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 
-    reset_seconds: float = 0.0
-    placement: str = "consolidated"
+    reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every look")] = 0.0
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        if self.reset_seconds < 0:
-            raise ConfigError("fifo: reset_seconds is a number of seconds, 0 = at every look")
-        placer(self.placement)
+        check_settings(self, "fifo")
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to those who came first."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import Gang, Sites
 from slurm_fair.policy.ordered import Words, ordered
 from slurm_fair.policy.placement import consolidated
 from slurm_fair.policy.room import Room
+from slurm_fair.policy.settings import Within, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(
@@ -41,11 +41,10 @@ class Gandiva:
     lease_seconds: ClassVar[float] = 60.0  # the paper's time slice
 
     migrate: bool = True
-    defragment_above: float = 0.75
+    defragment_above: Annotated[float, Within(0, 1, "a part of a node", above=True)] = 0.75
 
     def __post_init__(self) -> None:
-        if not 0 < self.defragment_above <= 1:
-            raise ConfigError("gandiva: defragment_above is a part of a node, above 0 and at most 1")
+        check_settings(self, "gandiva")
 
     def plan(self, view: View) -> Plan:
         """Those that waited longest first; of those that run, those that began their slice last stay longest."""

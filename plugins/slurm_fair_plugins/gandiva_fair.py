@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats
 from slurm_fair.policy.carried import job_numbers, keep_job_numbers
@@ -47,11 +46,6 @@ class GandivaFair(InRounds):
     lease_seconds: ClassVar[float] = 60.0  # the paper's time quantum
 
     split: Literal["stride", "equal"] = "stride"
-
-    def __post_init__(self) -> None:
-        InRounds.__post_init__(self)
-        if self.split not in ("stride", "equal"):
-            raise ConfigError(f"gandiva-fair: split is 'stride' or 'equal', not '{self.split}'")
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """GPUs of each type over the number of jobs, for every job alike, and at most all of its time."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Floats
 from slurm_fair.solve import Table, finish_time, max_min, max_sum
 from slurm_fair_plugins.received import Crowd
@@ -49,11 +48,6 @@ class GavelFtf(InRounds):
     called: ClassVar[str] = "gavel-ftf"
 
     alone: Literal["part", "whole"] = "part"
-
-    def __post_init__(self) -> None:
-        InRounds.__post_init__(self)
-        if self.alone not in ("part", "whole"):
-            raise ConfigError(f"gavel-ftf: alone is 'part' or 'whole', not '{self.alone}'")
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """The shares."""

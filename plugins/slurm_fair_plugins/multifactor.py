@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
-from slurm_fair.model import Plan
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.backfill import Depth, backfilled
 from slurm_fair.policy.carried import keep_tenant_numbers, tenant_numbers
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words
+from slurm_fair.policy.ordered import Words
 from slurm_fair.policy.placement import placer
+from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 
 DAY = 86400.0
 USAGE = "usage"
+_WEIGHT = Within(0, 4294967295)  # as Slurm keeps them
 RENEW_SECONDS = 3600.0  # usage is brought up to date at least this often
 WORDS = Words(
     granted="its priority is among the highest, or it fits in without delay to others",
@@ -41,29 +42,22 @@ class Multifactor:
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 
-    priority_weight_age: float = 1000.0
-    priority_weight_fairshare: float = 10000.0
-    priority_weight_job_size: float = 1000.0
-    priority_weight_qos: float = 0.0
-    qos_priority: dict[str, float] = field(default_factory=dict)
-    priority_max_age_seconds: float = 7 * DAY
-    priority_decay_half_life_seconds: float = 7 * DAY
+    priority_weight_age: Annotated[float, _WEIGHT] = 1000.0
+    priority_weight_fairshare: Annotated[float, _WEIGHT] = 10000.0
+    priority_weight_job_size: Annotated[float, _WEIGHT] = 1000.0
+    priority_weight_qos: Annotated[float, _WEIGHT] = 0.0
+    qos_priority: Annotated[dict[str, float], _WEIGHT] = field(default_factory=dict)
+    priority_max_age_seconds: Annotated[float, Within(1, YEARS)] = 7 * DAY
+    priority_decay_half_life_seconds: Annotated[float, Within(0, YEARS, "0 = no decay")] = 7 * DAY
     priority_favor_small: bool = False
     backfill: Literal["none", "easy", "conservative"] = "easy"
-    bf_max_job_test: int = 500
-    bf_window_seconds: float = DAY
-    bf_resolution_seconds: float = 60.0
-    placement: str = "consolidated"
+    bf_max_job_test: Annotated[int, Within(1, 1e6)] = 500
+    bf_window_seconds: Annotated[float, Within(60, 30 * DAY)] = DAY
+    bf_resolution_seconds: Annotated[float, Within(1, 3600)] = 60.0
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        if self.backfill not in ("none", "easy", "conservative"):
-            raise ConfigError(f"slurm: backfill is none, easy or conservative, not '{self.backfill}'")
-        for name in ("priority_max_age_seconds", "bf_max_job_test", "bf_resolution_seconds"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"slurm: {name} must be above 0")
-        if self.priority_decay_half_life_seconds < 0:
-            raise ConfigError("slurm: priority_decay_half_life_seconds is a number of seconds, 0 = no decay")
-        placer(self.placement)
+        check_settings(self, "slurm")
 
     def plan(self, view: View) -> Plan:
         """Free GPUs by priority, and what is left to those who delay nobody with a reservation."""

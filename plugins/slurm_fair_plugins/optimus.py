@@ -9,7 +9,7 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats
 from slurm_fair.policy.ordered import Words, contenders, ordered
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(
@@ -31,10 +31,10 @@ class Optimus:
     gangs first. Equal gains go to the shortest remaining time, which shortens the mean most.
     """
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "optimus")
 
     def plan(self, view: View) -> Plan:
         """GPUs to the highest gains."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 from slurm_fair.solve import LIMIT_SECONDS, Table
 from slurm_fair_plugins.received import Clock, Crowd, Past, Received
@@ -51,19 +50,13 @@ class InRounds:
     called: ClassVar[str] = ""  # its name in the configuration
     lease_seconds: ClassVar[float] = 360.0  # the paper's round
 
-    reset_seconds: float = 1000.0
+    reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every change")] = 1000.0
     newcomers: Literal["wait", "fill"] = "fill"
     received: Literal["progress", "run"] = "run"
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        if self.reset_seconds < 0:
-            raise ConfigError(f"{self.called}: reset_seconds is a number of seconds, 0 = at every change")
-        if self.newcomers not in ("wait", "fill"):
-            raise ConfigError(f"{self.called}: newcomers is 'wait' or 'fill', not '{self.newcomers}'")
-        if self.received not in ("progress", "run"):
-            raise ConfigError(f"{self.called}: received is 'progress' or 'run', not '{self.received}'")
-        placer(self.placement)
+        check_settings(self, self.called)
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """The shares of a crowd, one column per GPU type, and what the policy wants to remember."""

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, contenders, ordered
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.ordered import Words, contenders, ordered
+from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(
@@ -29,10 +29,10 @@ class ShortestRemaining:
     reports; seconds with the whole gang on the reference GPU type. Jobs of unknown length come last.
     """
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "srtf")
 
     def plan(self, view: View) -> Plan:
         """GPUs to those that have the least to do."""
@@ -48,10 +48,10 @@ class ShortestRemainingService:
     Reading: as `srtf` for the remaining time.
     """
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "srsf")
 
     def plan(self, view: View) -> Plan:
         """GPUs to those that need the least GPU time to end."""
@@ -69,10 +69,10 @@ class ShortestJob:
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "sjf")
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to the shortest jobs."""

@@ -9,7 +9,7 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.ordered import Words, contenders, ordered
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
 EPOCHS = 100.0  # of a job that does not tell: a hundredth of its work is an epoch
@@ -32,10 +32,10 @@ class Slaq:
     jobs go first and old ones wait long: quality in the sum is all that counts.
     """
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "slaq")
 
     def plan(self, view: View) -> Plan:
         """GPUs to where the loss falls most."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from slurm_fair.errors import ConfigError
 from slurm_fair.model import JobState, Plan
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy.carried import job_numbers, keep_job_numbers
 from slurm_fair.policy.ordered import Words, contenders, ordered
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.settings import PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(
@@ -32,10 +31,10 @@ class Las:
     Reading: the attained service is compared when a lease is over; between equals the first submitted goes first.
     """
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "las")
 
     def plan(self, view: View) -> Plan:
         """GPUs to those that had the least GPU time."""
@@ -58,16 +57,12 @@ class Tiresias:
     model and is not part of this: gangs are consolidated.
     """
 
-    thresholds_gpu_seconds: tuple[float, ...] = (3250.0,)
-    promote_knob: float = 0.0
-    placement: str = "consolidated"
+    thresholds_gpu_seconds: Annotated[tuple[float, ...], Within(0, 1e15, above=True), Rising()] = (3250.0,)
+    promote_knob: Annotated[float, Within(0, 1e9, "run times; 0 = off")] = 0.0
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        if list(self.thresholds_gpu_seconds) != sorted(set(self.thresholds_gpu_seconds)):
-            raise ConfigError("tiresias: thresholds_gpu_seconds must rise")
-        if self.promote_knob < 0:
-            raise ConfigError("tiresias: promote_knob is a number of run times, 0 = off")
-        placer(self.placement)
+        check_settings(self, "tiresias")
 
     def plan(self, view: View) -> Plan:
         """GPUs to the first queue, then to the next."""

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Ints
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS, Words, oldest_first, ordered
+from slurm_fair.policy.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.parts import whole_parts
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(granted="it is next in its tenant's quota", waits="its tenant's quota is used up")
@@ -29,10 +29,10 @@ class YarnCs:
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 
-    placement: str = "consolidated"
+    placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
-        placer(self.placement)
+        check_settings(self, "yarn-cs")
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to each tenant's oldest jobs, as far as its quota reaches."""

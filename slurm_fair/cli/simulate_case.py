@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.errors import InputError
+from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
-from slurm_fair.policy.ordered import NEVER_ENDS_SECONDS
 from slurm_fair.sim.load import impossible, refuse_impossible
 from slurm_fair.sim.run import rules_for
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario

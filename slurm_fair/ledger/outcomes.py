@@ -174,6 +174,7 @@ _CODES = {
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 _ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
 _COMPLETED = "COMPLETED"
+NODE_FAIL = "NODE_FAIL"  # Slurm's word for a run that ended because a node failed
 _FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "sia_seconds")
 
 
@@ -255,7 +256,14 @@ def _runs(lines: _Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
     first = np.searchsorted(life, mine)
     since = np.where(follows, np.concatenate([[0], turns[:-1]])[: len(turns)], first)
     revoked = (some.code == _STOPPED) & (before[turns] > before[since])
+    revoked[revoked] = ~_failed(lines, turns[revoked])
     return runs.take(np.lexsort((runs.start, runs.job))), mine[revoked]
+
+
+def _failed(lines: _Lines, rows: Ints) -> Bools:
+    """Stops of which it is known that a node failed, though the job had been asked to give its GPUs back."""
+    states = [lines.events[row].detail.get("state") for row in lines.event[rows].tolist()]
+    return np.array([state == NODE_FAIL for state in states], dtype=bool)
 
 
 def _outcomes(lines: _Lines, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:
@@ -309,10 +317,11 @@ def _said(lines: _Lines, life: Ints, count: int) -> dict[str, Floats]:
 
 
 def _restarts(lines: _Lines, life: Ints, said: Floats) -> Ints:
-    """As the end says, or as the last start did."""
-    rows = np.flatnonzero(lines.code == _STARTED)
+    """As the end says, or as the last start or stop did: a job that lives on after a stop starts once more."""
+    rows = np.flatnonzero((lines.code == _STARTED) | (lines.code == _STOPPED))
     seen = np.zeros(len(said))
     restarts = _numbers([lines.events[row] for row in lines.event[rows].tolist()], "restarts")
+    restarts += lines.code[rows] == _STOPPED
     np.maximum.at(seen, life[rows], np.nan_to_num(restarts))
     return _first_known(said, seen).astype(np.int64)
 

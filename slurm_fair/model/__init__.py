@@ -4,7 +4,7 @@ from slurm_fair.model.account import ClosedRuns, JobAccounts, Ledger, TenantAcco
 from slurm_fair.model.action import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import label, labels, pack_keys, parse_label, unpack_keys
 from slurm_fair.model.job import Blocked, JobState, JobTable
-from slurm_fair.model.lease import LeasePhase, Leases, LeaseTerms
+from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Plan, Verdict
@@ -15,6 +15,7 @@ from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Told
 
 __all__ = [
+    "NEVER_ENDS_SECONDS",
     "Action",
     "Blind",
     "Blocked",

@@ -23,6 +23,9 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
+NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
+
+
 @dataclass(frozen=True)
 class LeaseTerms:
     """The site's rules for leases, all in seconds. What follows from them is kept with them: no slots."""
@@ -49,6 +52,10 @@ class LeaseTerms:
         if not self.aligned:
             return start + max(self.term, self.min_runtime)
         return math.ceil((start + max(self.min_runtime, self._lead)) / self.term) * self.term
+
+    def said_end(self, end: float) -> float | None:
+        """A lease's end as events say it: one that lasts until its job ends has none."""
+        return end if self.term < NEVER_ENDS_SECONDS else None
 
     def grants_at(self, now: float) -> bool:
         """Whether leases may be granted now. Shortly before a common end they may not: such a lease would last

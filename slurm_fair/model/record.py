@@ -61,6 +61,12 @@ class Events(Sequence[Event]):
     def __repr__(self) -> str:
         return f"Events{self._all!r}"
 
+    def changed(self, change: Callable[[Event], Event]) -> Events:
+        """Those that are written out already, each changed; the others as they are."""
+        return Events(
+            *(part if callable(part) else [change(event) for event in part] for part in self._parts)
+        )
+
     @property
     def at_hand(self) -> Sequence[Event]:
         """Those that are written out already: all but what a lease's end does to leases that only go on."""

@@ -21,7 +21,6 @@ from slurm_fair.policy.view import View
 from slurm_fair.policy.walk import Candidates
 
 ANY_TYPE = -1
-NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the lease term of policies that stop nobody
 _FIRST_STRETCH, _LAST_STRETCH = 64, 2048
 _FEW = 8  # jobs that are sooner looked at than sorted out
 _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk

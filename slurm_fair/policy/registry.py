@@ -13,6 +13,7 @@ import msgspec
 from slurm_fair.errors import ConfigError, PolicyError
 from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.protocol import Policy
+from slurm_fair.policy.settings import allowed, check_settings, refusal
 
 GROUP = "slurm_fair.policies"
 
@@ -26,8 +27,10 @@ def load(name: str, settings: Mapping[str, object]) -> Policy:
     """The policy of this name with these settings, checked against the fields of its class."""
     kind = _kind(name)
     hints = _hints(kind)
-    checked = {key: _value(name, hints, key, value) for key, value in settings.items()}
-    return cast(Policy, kind(**checked))
+    checked = {key: _value(name, kind, hints, key, value) for key, value in settings.items()}
+    policy = kind(**checked)
+    check_settings(policy, name)
+    return cast(Policy, policy)
 
 
 @lru_cache(maxsize=1)
@@ -54,14 +57,15 @@ def _hints(kind: type[Any]) -> Mapping[str, object]:
     return {f.name: hints[f.name] for f in fields(kind) if f.init}
 
 
-def _value(name: str, hints: Mapping[str, object], key: str, value: object) -> object:
+def _value(name: str, kind: type[Any], hints: Mapping[str, object], key: str, value: object) -> object:
     if key not in hints:
         raise ConfigError(f"[policy.{name}]: unknown setting '{key}': {known_names(key, hints)}")
     if get_origin(hints[key]) is Literal and value not in get_args(hints[key]):
         options = known_names(str(value), map(str, get_args(hints[key])))
-        raise ConfigError(f"[policy.{name}] {key} = {value!r}: {options}")
+        raise refusal(name, key, value, f"{options}: give {allowed(kind, key)}")
     try:
         return msgspec.convert(value, type=hints[key])
     except msgspec.ValidationError as error:
         what = str(error).replace("`", "")
-        raise ConfigError(f"[policy.{name}] {key} = {value!r}: {what[0].lower()}{what[1:]}") from error
+        cure = f"{what[0].lower()}{what[1:]}: give {allowed(kind, key)}"
+        raise refusal(name, key, value, cure) from error

@@ -196,7 +196,8 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
         places=leases.places.joined(snapshot.held.renumber(number)),
     )
     return after, [
-        _adoption(at, until, snapshot) for at, until in zip(new.tolist(), end.tolist(), strict=True)
+        _adoption(at, terms.said_end(until), snapshot)
+        for at, until in zip(new.tolist(), end.tolist(), strict=True)
     ]
 
 
@@ -251,7 +252,7 @@ def _why_in_vain(leases: Leases, at: int, snapshot: Snapshot) -> str:
     return "its node takes no new work any more" if stuck else "its GPUs did not come free"
 
 
-def _adoption(row: int, until: float, snapshot: Snapshot) -> Event:
+def _adoption(row: int, until: float | None, snapshot: Snapshot) -> Event:
     jobs = snapshot.jobs
     detail = {"until": until, "start": float(jobs.start[row])}
     return Event(

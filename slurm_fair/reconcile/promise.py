@@ -45,7 +45,7 @@ def promise(
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = extended = _renewed(after, at, terms, now)
-        parts.append(lambda: _renewals(extended, at, renewed, snapshot, now))
+        parts.append(lambda: _renewals(extended, at, renewed, snapshot, terms, now))
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
@@ -70,10 +70,12 @@ def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Lease
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
 
 
-def _renewals(leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, now: float) -> list[Event]:
+def _renewals(
+    leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, terms: LeaseTerms, now: float
+) -> list[Event]:
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, "renewed", row, snapshot, until=end, number=number)
+        _event(now, "renewed", row, snapshot, until=terms.said_end(end), number=number)
         for row, end, number in zip(job.tolist(), until, numbers, strict=True)
     ]
 
@@ -118,8 +120,8 @@ def _granted(
         places=leases.places.joined(places),
         node_names=snapshot.nodes.names,
     )
-    numbered = enumerate(rows.tolist(), start=first)
-    return after, [_grant_event(row, places.nodes_of(at), end, snapshot, now) for at, row in numbered]
+    numbered, until = enumerate(rows.tolist(), start=first), terms.said_end(end)
+    return after, [_grant_event(row, places.nodes_of(at), until, snapshot, now) for at, row in numbered]
 
 
 def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
@@ -170,6 +172,6 @@ def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object
     return Event(now, kind, int(jobs.key[row]), tenant, int(jobs.gpus[row]), detail)
 
 
-def _grant_event(row: int, nodes: Ints, end: float, snapshot: Snapshot, now: float) -> Event:
+def _grant_event(row: int, nodes: Ints, until: float | None, snapshot: Snapshot, now: float) -> Event:
     names = [snapshot.nodes.names[node] for node in nodes.tolist()]
-    return _event(now, "granted", row, snapshot, nodes=names, until=end, number=1)
+    return _event(now, "granted", row, snapshot, nodes=names, until=until, number=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,6 +48,11 @@ class Books:
         run = self._open.pop(key)
         self.over.append(replace(run, end=now, reached=reached, saved=saved, word=word, lived_on=lived_on))
 
+    def hand_over(self) -> list[Run]:
+        """The runs that have ended; they are no longer kept here."""
+        over, self.over = self.over, []
+        return over
+
     def of(self, key: int) -> Iterator[Run]:
         """The runs of one job that have ended, in order."""
         return (run for run in self.over if run.key == key)
@@ -58,6 +63,10 @@ class Books:
         shown = [run for run in self.over if run.start <= end and run.end >= start]
         shown += [run for run in self._open.values() if run.start <= end]
         shown.sort(key=lambda run: (run.key, run.start))
+        return self.table(shown)
+
+    def table(self, shown: Sequence[Run]) -> RunTable:
+        """These runs as accounting lists them."""
         people = self._people
 
         def ints(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

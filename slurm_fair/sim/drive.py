@@ -17,6 +17,7 @@ from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.load import population
 from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
@@ -39,6 +40,7 @@ class Simulation:
     standing: Standing = field(init=False)
     decisions: list[float] = field(default_factory=list)  # seconds that the policy took, by look
     _at_rest: int = 0
+    _settled: Settled = field(init=False)
 
     def __post_init__(self) -> None:
         self.epoch = epoch_for(self.rules.terms.term)
@@ -46,6 +48,7 @@ class Simulation:
         people = population(self.scenario, self.epoch)
         self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term)
         self.standing = Standing.new(self.epoch)
+        self._settled = Settled(self.cluster.keep_books(), self.journal)
 
     def run(self) -> None:
         """Until every job is over, or the time is up."""
@@ -64,10 +67,10 @@ class Simulation:
     def look(self) -> TickRecord:
         """One tick of the controller."""
         watch = Stopwatch(time.perf_counter)
-        done = tick(self.cluster, self.clock, self.journal, self.rules, self.standing, watch)
-        self.standing = done.standing
+        done = tick(self.cluster, self.clock, self._settled, self.rules, self.standing, watch)
         self.decisions.append(watch.seconds["plan"])
         assert done.record is not None
+        self.standing = self._settled.standing or done.standing
         return done.record
 
     # -- when something could change --------------------------------------------------------------------------

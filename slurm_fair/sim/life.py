@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.model import Blocked, JobState, label
 from slurm_fair.sim.agenda import Agenda, Happens
 from slurm_fair.sim.books import Books, Run
@@ -15,7 +16,7 @@ from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
 from slurm_fair.sim.work import spread_factor
 
 SAVED, NO_ANSWER = 1, 0
-REQUEUED, NODE_FAIL = "REQUEUED", "NODE_FAIL"  # words of runs after which a job may live on
+REQUEUED = "REQUEUED"  # after such a run, and after one whose node failed, a job may live on
 REQUEUE_GATE_SECONDS = 121.0  # the begin time that Slurm itself gives a requeued job
 WAITING, RUNNING, ENDING, DONE = (
     int(s) for s in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.DONE)
@@ -28,7 +29,7 @@ Sites = list[tuple[int, int]]
 class Tally:
     """What the cluster itself counts: facts that no look shows."""
 
-    lost_gpu_seconds: float = 0.0  # held without progress: checkpoints, restarts, leaving, work done again
+    lost_gpu_seconds: float = 0.0  # held without progress: checkpoints, restarts, work done again
     held_gpu_seconds: float = 0.0
     preemptions: int = 0
     restarts: int = 0
@@ -336,13 +337,12 @@ class Life:
         jobs, lives_on = self.jobs, self._lives_on(job)
         word = self._then.pop(job)
         jobs.runs[job] += 1
-        self.tally.held_gpu_seconds += float(jobs.gpus[job]) * (now - float(jobs.start[job]))
+        # As in Slurm's accounting a run is over when its job begins to leave, not when it has left.
+        self.tally.held_gpu_seconds += float(jobs.gpus[job]) * float(jobs.end[job] - jobs.start[job])
         if self.books is not None:
             done, saved = float(jobs.done[job]), float(jobs.saved[job])
-            self.books.ends(int(jobs.key[job]), now, done, saved, word, lives_on)
+            self.books.ends(int(jobs.key[job]), float(jobs.end[job]), done, saved, word, lives_on)
         self.floor.leave(job)
-        if not self._round:  # of a round's idle rest nobody is to blame
-            self.tally.lost_gpu_seconds += float(jobs.gpus[job]) * (now - float(jobs.end[job]))
         jobs.stopped_at[job] = now
         if lives_on:
             self._back_into_the_queue(job, now, ours=word == REQUEUED or bool(jobs.pinned[job]))

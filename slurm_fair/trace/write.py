@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from slurm_fair.errors import InputError
 from slurm_fair.model.columns import Ints
 from slurm_fair.trace.cells import free
@@ -60,7 +58,7 @@ def columns_of(trace: Trace) -> dict[str, list[str]]:
         "gpu_type": _names(trace.gpu_type, trace.gpu_types),
         "model": _names(trace.model, trace.models),
         "status": _words(trace.status, lambda code: End(code).name if code else ""),
-        "weight": _numbers(np.where(trace.weight == 1, math.nan, trace.weight)),
+        "weight": _numbers(trace.weight) if (trace.weight != 1).any() else [],
         "gpus_choices": _names(trace.choice_set, ["|".join(map(str, sizes)) for sizes in trace.choice_sets]),
         "app": _names(trace.app, trace.apps),
         "mode": _words(trace.mode, lambda code: Mode(code).name.lower() if code else ""),

@@ -120,6 +120,12 @@ STORIES: list[tuple[str, list[Event], dict[str, Any]]] = [
         {"preemptions": 1, "runs": 2, "ran": 8.0},
     ),
     (
+        "a node that failed while the job saved",
+        [event(0, "submitted"), event(5, "started"), event(12, "revoked"),
+         event(13, "stopped", start=5.0, restarts=0, state="NODE_FAIL")],
+        {"preemptions": 0, "runs": 1, "restarts": 1},
+    ),
+    (
         "a run without length",
         [event(0, "submitted"), event(5, "started"), event(5, "stopped", start=5.0), event(8, "started"),
          event(8, "finished")],

@@ -47,5 +47,5 @@ def test_a_gang_stands_in_line_as_one_job() -> None:
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.5])
 def test_a_part_is_between_none_and_all(alpha: float) -> None:
-    with pytest.raises(ConfigError, match="alpha is a part"):
+    with pytest.raises(ConfigError, match=r"policy\.allox\.alpha = .* from 0 to 1 \(a part"):
         Allox(alpha=alpha)

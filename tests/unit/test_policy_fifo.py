@@ -40,5 +40,5 @@ def test_freed_gpus_wait_for_the_next_choice_where_choices_are_rare() -> None:
 
 
 def test_a_negative_time_between_choices_is_refused() -> None:
-    with pytest.raises(ConfigError, match="fifo: reset_seconds"):
+    with pytest.raises(ConfigError, match=r"policy\.fifo\.reset_seconds = "):
         Fifo(reset_seconds=-1.0)

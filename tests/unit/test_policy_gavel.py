@@ -131,9 +131,9 @@ def test_a_job_without_any_gpu_of_its_type_never_stops_the_others(policy: type[I
 
 
 SETTINGS = [
-    ({"reset_seconds": -1.0}, "gavel: reset_seconds"),
-    ({"newcomers": "push"}, "gavel: newcomers"),
-    ({"received": "love"}, "gavel: received"),
+    ({"reset_seconds": -1.0}, "policy.gavel.reset_seconds"),
+    ({"newcomers": "push"}, "policy.gavel.newcomers"),
+    ({"received": "love"}, "policy.gavel.received"),
 ]
 
 

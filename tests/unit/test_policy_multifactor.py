@@ -118,5 +118,5 @@ def test_without_backfill_the_first_that_does_not_fit_shuts_its_partition() -> N
     ids=["age", "depth", "half-life"],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="slurm: "):
+    with pytest.raises(ConfigError, match=r"policy\.slurm\."):
         Multifactor(**settings)  # type: ignore[arg-type]

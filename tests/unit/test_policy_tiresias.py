@@ -71,5 +71,5 @@ def test_what_is_known_of_jobs_that_are_gone_is_forgotten() -> None:
     "settings", [{"thresholds_gpu_seconds": (5.0, 5.0)}, {"promote_knob": -1.0}], ids=["thresholds", "knob"]
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="tiresias: "):
+    with pytest.raises(ConfigError, match=r"policy\.tiresias\."):
         Tiresias(**settings)  # type: ignore[arg-type]

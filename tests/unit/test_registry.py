@@ -31,7 +31,7 @@ WRONG: list[tuple[str, dict[str, object], type[SlurmFairError], str]] = [
     ("astraea", {"choose_share": "quotas"}, ConfigError, "choose_share = 'quotas': did you mean 'quota'?"),
     ("astraea", {"keep_long_renewed": "3"}, ConfigError, "keep_long_renewed = '3': expected int, got str"),
     ("astraea", {"keep_long_renewed": True}, ConfigError, "expected int, got bool"),
-    ("astraea", {"keep_long_renewed": -1}, ConfigError, "keep_long_renewed is a number of renewals"),
+    ("astraea", {"keep_long_renewed": -1}, ConfigError, "keep_long_renewed = -1: give a whole number from 0"),
     ("astraea", {"new_jobs_first": 1}, ConfigError, "new_jobs_first = 1: expected bool, got int"),
     ("astraea", {"placement": "consolidate"}, ConfigError, "'consolidate': did you mean 'consolidated'?"),
 ]  # fmt: skip

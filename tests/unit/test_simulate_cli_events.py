@@ -152,3 +152,22 @@ def test_events_of_gavels_rounds_are_in_order_though_ends_are_told_late(tmp_path
     times = [json.loads(line)["time"] for line in events.read_text().splitlines()]
     assert times == sorted(times)
     assert sum(row["jobs"] for row in report("tenants", events)) == found["jobs_total"]
+
+
+@pytest.mark.parametrize("more", [(), ("--until", "5000")])
+def test_a_lease_without_a_term_has_no_end_and_a_report_ends_where_the_run_ended(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    path = tmp_path / "events.jsonl"
+    only(made(tmp_path), "--policy", "fifo", "--events-out", str(path), *more)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    granted = [line for line in lines if line["kind"] == "granted"]
+    assert granted
+    assert {line["until"] for line in granted} == {None}
+    assert [fault for line in granted for fault in faults(line, EVENTS)] == []
+    said = call("report", "tenants", "--from", str(path), "--json")
+    period = json.loads(said.out)["period"]
+    assert period["start"] == lines[0]["time"]
+    assert period["end"] == pytest.approx(max(line["time"] for line in lines), abs=1.0)
+    if more:
+        assert period["end"] - period["start"] == pytest.approx(5000.0, abs=1.0)

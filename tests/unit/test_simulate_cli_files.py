@@ -42,6 +42,13 @@ def test_a_row_a_job_has_the_traces_columns_and_what_became_of_it(tmp_path: Path
     assert float(two["ftf_static"]) == pytest.approx(203 / 100)
 
 
+def test_the_weight_of_every_job_is_written_where_one_has_another_than_one(tmp_path: Path) -> None:
+    trace = written(tmp_path, "a,x,5,4,100,1", "b,x,7,4,100,2.5", "c,x,8,4,100,", header=f"{HEADER},weight")
+    out = tmp_path / "jobs.csv"
+    assert simulated(trace, "--policy", "fifo", "--jobs-out", str(out)).code == 0
+    assert [row["weight"] for row in jobs_of(out)] == ["1", "2.5", "1"]
+
+
 def test_jobs_agree_with_the_summary(tmp_path: Path) -> None:
     out = tmp_path / "jobs.csv"
     found = only(made(tmp_path), *COSTS, "--jobs-out", str(out))

@@ -98,7 +98,7 @@ def test_shockwave_jobs_have_mode_weight_and_the_run_time_that_was_declared() ->
         {"job_id": "1", "tenant": "job1", "submit_s": "0", "gpus": "4", "duration_s": "720", "model": "ResNet-18",
          "weight": "2.5", "mode": "", "batch_size": "32", "total_steps": "9000", "declared_s": "720"},
         {"job_id": "0", "tenant": "job0", "submit_s": "20", "gpus": "1", "duration_s": "1500", "model": "LM",
-         "weight": "", "mode": "gns", "batch_size": "10", "total_steps": "100", "declared_s": "1500"},
+         "weight": "1", "mode": "gns", "batch_size": "10", "total_steps": "100", "declared_s": "1500"},
     ]  # fmt: skip
 
 

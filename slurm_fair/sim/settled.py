@@ -1,0 +1,95 @@
+"""What looks cannot show of runs, told from the books: runs that nobody saw, where a run lay, and why it ended.
+
+A run that begins and is lost between two looks leaves a restart behind and nothing else. A live controller learns
+of it when it settles its ledger with accounting; a simulated one settles at every look, before it remembers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from slurm_fair.ledger import settle
+from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.model import Event, Events, Ledger, Snapshot, Standing, TickRecord
+from slurm_fair.model.columns import find
+from slurm_fair.ports import Journal
+from slurm_fair.sim.books import Books, Run
+
+_OF_RUNS = ("started", "stopped")
+_Told = Mapping[tuple[int, float], Run]
+
+
+class Settled:
+    """A Journal before another one; `standing` is what goes on from the last look."""
+
+    def __init__(self, books: Books, journal: Journal) -> None:
+        self._books, self._journal = books, journal
+        self._ended: list[Run] = []  # runs that no look has shown to be over
+        self.standing: Standing | None = None
+
+    def append(self, tick: TickRecord, standing: Standing) -> None:
+        """Mend the look's events and the ledger, and pass both on."""
+        self._ended += self._books.hand_over()
+        if self._ended:
+            shown = self._shown(tick.snapshot)
+            if shown:
+                events, unseen = _mended(tick.events, {(run.key, run.start): run for run in shown})
+                tick = replace(tick, events=events)
+                standing = replace(standing, ledger=self._charged(standing.ledger, unseen))
+        self.standing = standing
+        self._journal.append(tick, standing)
+
+    def _shown(self, snapshot: Snapshot) -> list[Run]:
+        """Ended runs that this look shows to be over; the others were stopped after it."""
+        jobs = snapshot.jobs
+        rows = find(jobs.key, np.array([run.key for run in self._ended], dtype=np.int64)).tolist()
+        later = [
+            row >= 0 and run.lived_on and jobs.restarts[row] <= run.restarts
+            for run, row in zip(self._ended, rows, strict=True)
+        ]
+        shown = [run for run, is_later in zip(self._ended, later, strict=True) if not is_later]
+        self._ended = [run for run, is_later in zip(self._ended, later, strict=True) if is_later]
+        return shown
+
+    def _charged(self, ledger: Ledger, unseen: Sequence[Run]) -> Ledger:
+        return settle(ledger, self._books.table(unseen), ledger.time)[0] if unseen else ledger
+
+    def latest(self) -> Standing | None:
+        """Of the journal behind."""
+        return self._journal.latest()
+
+    def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
+        """Of the journal behind."""
+        return self._journal.ticks(first, last)
+
+
+def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
+    """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
+    parts = events if isinstance(events, Events) else Events(events)
+    stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == "stopped"}
+    unseen = [run for at, run in runs.items() if run.lived_on and at not in stopped]
+    more = [event for run in unseen for event in _events_of(run)]
+    return Events(more) + parts.changed(lambda event: _with_books(event, runs)), unseen
+
+
+def _with_books(event: Event, runs: _Told) -> Event:
+    if event.kind not in _OF_RUNS:
+        return event
+    begun = event.kind == "started"
+    run = runs.get((event.key, event.time if begun else event.detail["start"]))
+    if run is None or (event.detail["nodes"] if begun else run.word != NODE_FAIL):
+        return event
+    more = {"nodes": list(run.nodes)} if begun else {"state": run.word}
+    return replace(event, detail={**event.detail, **more})
+
+
+def _events_of(run: Run) -> list[Event]:
+    begun = {"nodes": list(run.nodes), "restarts": run.restarts}
+    over = {"start": run.start, "had": run.gpus * (run.end - run.start), "restarts": run.restarts}
+    return [
+        Event(run.start, "started", run.key, run.tenant, run.gpus, begun),
+        Event(run.end, "stopped", run.key, run.tenant, run.gpus, {**over, "state": run.word}),
+    ]
