@@ -102,7 +102,7 @@ class JobTable(Columns):
     def active(self) -> Bools:
         """Jobs that claim a share now."""
         claims: Bools = self.state != _DONE
-        if self.blocked.any():
+        if np.count_nonzero(self.blocked):
             claims &= ~((self.state == _WAITING) & _IS_INACTIVE[self.blocked])
         return claims
 

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Columns, Ints, any_of
+from slurm_fair.model.columns import Columns, Ints, among, any_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Placement(Columns):
 
     def only(self, rows: Ints) -> Self:
         """The triples of some rows (indices), the row numbers unchanged."""
-        return self.take(np.isin(self.row, rows))
+        return self.take(among(self.row, rows))
 
     def renumber(self, new_row: Ints) -> Self:
         """Rows renumbered by `new_row[old]`; rows that map to -1 are dropped."""
-        rows, node, gpus = new_row[self.row], self.node, self.gpus
+        rows, node, gpus = new_row.take(self.row), self.node, self.gpus
         if len(rows) and rows[rows.argmin()] < 0:
             kept = (rows >= 0).nonzero()[0]
             rows, node, gpus = rows[kept], node[kept], gpus[kept]
