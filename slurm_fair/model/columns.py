@@ -147,10 +147,17 @@ def find(sorted_keys: Ints, wanted: Ints) -> Ints:
     if wanted is sorted_keys:
         return np.arange(len(wanted))
     if not len(sorted_keys):
-        return np.full(len(wanted), -1, dtype=np.int64)
+        return absent(len(wanted))
     at = sorted_keys.searchsorted(wanted)
     at[sorted_keys.take(at, mode="clip") != wanted] = -1
     return at
+
+
+def absent(count: int) -> Ints:
+    """So many rows that are not there yet: -1 each."""
+    rows = np.empty(count, dtype=np.int64)
+    rows.fill(-1)
+    return rows
 
 
 def any_of(flags: Bools) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, absent, check_lengths
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
@@ -93,7 +93,7 @@ class Leases(Columns):
         kept = rows.nonzero()[0] if rows.dtype == np.bool_ else rows
         if "places" in others:
             return self._picked(kept, **others)
-        new_row = np.full(len(self), -1, dtype=np.int64)
+        new_row = absent(len(self.key))
         new_row[kept] = np.arange(len(kept))
         return self._picked(kept, places=self.places.renumber(new_row), **others)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import JobTable, LeasePhase, Placement, Plan, Verdict
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Ints, absent
 from slurm_fair.policy.view import View
 
 _GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
@@ -95,7 +95,7 @@ def standstill(view: View, note: str) -> Plan:
     return Plan(
         verdict.astype(np.int8),
         reason.astype(np.int64),
-        np.full(len(jobs), -1, dtype=np.int64),
+        absent(len(jobs)),
         np.full(len(jobs), np.nan),
         Placement.none(),
         (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.policy.gang import Sites
 from slurm_fair.policy.view import View
 
@@ -111,7 +111,7 @@ class Draft:
     def unchanged(self) -> Plan:
         """The plan of a round in which there is nothing to decide."""
         rows = len(self._verdict)
-        return self.finish(Placement.none(), np.full(rows, -1, dtype=np.int64), np.full(rows, np.nan))
+        return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan))
 
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:

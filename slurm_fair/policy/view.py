@@ -130,8 +130,10 @@ class View:
     def expired(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
         leases, jobs = self.leases, self.snapshot.jobs
-        expired = np.zeros(len(jobs.key), dtype=bool)
-        over = ((leases.phase == _LEASED) & (leases.end <= self.now)).nonzero()[0]
+        expired, end = np.zeros(len(jobs.key), dtype=bool), leases.end
+        if not len(end) or end[end.argmin()] > self.now:
+            return expired
+        over = ((leases.phase == _LEASED) & (end <= self.now)).nonzero()[0]
         if over.size:
             job = self.job_of_lease[over]
             expired[job[job >= 0]] = True

@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, find
+from slurm_fair.model.columns import Bools, Ints, absent, find
 
 _WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(int, JobState)
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
@@ -42,13 +42,13 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     kept = np.arange(len(row))
     events: list[Event] = []
     if gone.size or late.size:
-        stays = np.ones(len(row), dtype=bool)
-        stays[gone] = False
-        late = late[stays[late]]
-        stays[late] = False
+        goes = np.zeros(len(row), dtype=bool)
+        goes[gone] = True
+        late = late[~goes[late]]
+        goes[late] = True
         events += [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
         events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
-        kept, promised = stays.nonzero()[0], promised[stays[promised]]
+        kept, promised = (~goes).nonzero()[0], promised[~goes[promised]]
     leases = _as_seen(leases, row, promised, kept, snapshot, terms)
     row = row[kept]
     new = _unasked(row, snapshot)
@@ -142,11 +142,11 @@ def _begun(
 
 def _places(leases: Leases, row: Ints, promised: Ints, kept: Ints, snapshot: Snapshot) -> Placement:
     """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
-    lease_of_job = np.full(len(snapshot.jobs.key), -1, dtype=np.int64)
+    lease_of_job = absent(len(snapshot.jobs.key))
     lease_of_job[row[kept]] = np.arange(len(kept))
     if not promised.size:
         return snapshot.held.renumber(lease_of_job)
-    number = np.full(len(row), -1, dtype=np.int64)
+    number = absent(len(row))
     number[promised] = lease_of_job[row[promised]]
     lease_of_job[row[promised]] = -1
     to_come = leases.places.renumber(number)
@@ -178,7 +178,7 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
     start = jobs.start[new]
     since = np.where(now - start < max(3 * terms.interval, 5.0), start, now)
     end = np.array([terms.end_for(instant) for instant in since.tolist()])
-    number = np.full(len(jobs.key), -1, dtype=np.int64)
+    number = absent(len(jobs.key))
     number[new] = np.arange(len(leases.key), len(leases.key) + len(new))
     after = leases.extended(
         len(new),

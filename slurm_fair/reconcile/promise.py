@@ -21,7 +21,7 @@ from slurm_fair.model import (
     Verb,
     Verdict,
 )
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.columns import Ints, absent, find
 
 _GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
@@ -101,7 +101,7 @@ def _granted(
 ) -> tuple[Leases, list[Event]]:
     """With a promise for each of these jobs."""
     jobs, end, first = snapshot.jobs, terms.end_for(now), len(leases.key)
-    number = np.full(len(jobs.key), -1, dtype=np.int64)
+    number = absent(len(jobs.key))
     number[rows] = np.arange(first, first + len(rows))
     places = plan.places.renumber(number)
     after = leases.extended(
