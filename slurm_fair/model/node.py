@@ -47,8 +47,8 @@ class NodeTable(Columns):
     @once
     def gpus_of_types(self) -> tuple[Ints, Floats]:
         """The GPU types that managed jobs can have now, and how many GPUs of each."""
-        gpus = np.bincount(self.gpu_type, self.capacity)
-        there = gpus.nonzero()[0]
+        gpus: Floats = np.bincount(self.gpu_type, self.capacity).astype(np.float64)
+        there: Ints = gpus.nonzero()[0]
         return there, gpus[there]
 
 
