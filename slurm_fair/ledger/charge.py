@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
-from slurm_fair.ledger.lives import JobLives, JobRuns, Window, join
+from slurm_fair.ledger.lives import JobLives, JobRuns, Window
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import Changes, Claims, Cluster, integrate, integrate_over_changes, totals
+from slurm_fair.ledger.shares import (
+    Changes,
+    Claims,
+    Cluster,
+    constant,
+    integrate,
+    integrate_over_changes,
+    totals,
+)
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of
 
 # Closed runs are forgotten many at a time: when their memory has become so much (a part) too long.
 _FORGET_PART = 1 / 8
@@ -28,8 +36,7 @@ class Charged(NamedTuple):
     used: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
+class _Shared(NamedTuple):
     """What the window adds to claims and tenants."""
 
     lives: Floats
@@ -44,37 +51,33 @@ def charge(
 
     `changes` are those of the size since then, as far as their instants are known.
     """
-    accounts, lives, runs = window.accounts, window.lives, window.runs
-    charged, closed = runs.less_already_charged(window.fresh, accounts.key, ledger.closed)
-    count, used = lives.ended.size, gpu_seconds(charged, ledger.began)
+    lives, runs, before, met = window.lives, window.runs, ledger.jobs, ledger.jobs.key.size
+    charged, closed = runs.less_already_charged(window.fresh, lives.key, ledger.closed)
+    count, used = lives.key.size, gpu_seconds(runs, ledger.began)
     had = totals(runs.life, used - charged.charged, count)
-    owed = _owed(ledger, accounts, lives, until, settings, changes)
-    tenants = _tenants_after(ledger.tenants, accounts.tenant, lives, had, owed, ledger.began)
-    if charged is not runs:
-        charged = _all_theirs(lives, charged)
-        had = totals(runs.life, used - charged.charged, count)
+    along = lives.active & (lives.active_to >= until)
+    changing = (~along).nonzero()[0]
+    owed = _owed(ledger, lives, changing, until, settings, changes)
+    last_job = _last_job(ledger, lives, along, changing, until)
+    tenants = _tenants_after(ledger.tenants, lives.tenant, had, owed, last_job)
+    if (
+        charged is not runs
+    ):  # one that is new to us has what its runs had, also what its tenant was charged earlier
+        already = runs.life < met
+        had = totals(runs.life, used - charged.charged * already, count)
+        charged = charged._replace(charged_seconds=charged.charged_seconds * already)
     ran = totals(runs.life, runs.end - runs.start - charged.charged_seconds, count)
     # A life's seconds are negative when it had ended before the last look was taken.
-    waited = accounts.waited + (lives.active_to - lives.active_from) - ran
-    result = Charged(
-        had=accounts.had + had,
-        owed=accounts.owed + owed.lives,
-        waited=np.maximum(waited, 0.0),
-        ran=accounts.ran + ran,
-        used=used,
-    )
-    jobs = _accounts_after(window, result)
+    waited = lives.active_to - lives.active_from
+    waited[:met] += before.waited
+    waited -= ran
+    had[:met] += before.had
+    owed.lives[:met] += before.owed
+    ran[:met] += before.ran
+    result = Charged(had, owed.lives, np.maximum(waited, 0.0), ran, used)
     closed = _closed_after(closed, window, used, until, settings.closed_memory_seconds)
+    jobs = _accounts_after(window, result)
     return Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed), result
-
-
-def _all_theirs(lives: JobLives, runs: JobRuns) -> JobRuns:
-    """A job without an account has what its runs had, also the part that its tenant was charged earlier."""
-    met = lives.met[runs.life]
-    return runs.with_columns(
-        charged=np.where(met, runs.charged, 0.0),
-        charged_seconds=np.where(met, runs.charged_seconds, 0.0),
-    )
 
 
 def gpu_seconds(runs: JobRuns, began: float) -> Floats:
@@ -85,42 +88,44 @@ def gpu_seconds(runs: JobRuns, began: float) -> Floats:
 
 def _owed(
     ledger: Ledger,
-    accounts: JobAccounts,
     lives: JobLives,
+    changing: Ints,
     until: float,
     settings: LedgerSettings,
     changes: Changes,
 ) -> _Shared:
-    known, submit = accounts.active, accounts.submit  # known: active as last seen
-    since = np.where(known, -np.inf, np.maximum(lives.active_from, ledger.began))
-    claims = Claims(accounts.tenant, accounts.gpus, accounts.weight, since, lives.active_to)
-    real = (lives.active_to > lives.active_from) | known
-    some = not all_of(real)
-    if some:
-        rows = real.nonzero()[0]
-        claims, submit, known = claims.take(rows), submit[rows], known[rows]
+    """`changing` are the lives that were not active as last seen, or not to the end."""
+    since, until_each, known = constant(lives.key.size, -np.inf), lives.active_to, lives.active[changing]
+    begin, end = lives.active_from[changing], until_each[changing]
+    never = (end <= begin) & ~known
+    begin = np.maximum(begin, ledger.began)
+    begin[known] = -np.inf
+    if any_of(never):  # no claim at all
+        begin[never] = np.inf
+        until_each = until_each.copy()
+        until_each[changing[never]] = -np.inf
+    since[changing] = begin
+    claims = Claims(lives.tenant, lives.gpus, lives.weight, since, until_each)
     cluster = Cluster(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)
     if changes:
         window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
     else:
-        window = integrate(claims, cluster, ledger.time, until, settings)
-    owed, quota, demand = window.claims, window.quota, window.demand
-    late = np.where(known, claims.until, claims.since) < ledger.time
-    if any_of(late):
-        submit = np.where(known, submit, claims.since)
-        missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
-        owed, quota, demand = owed + missed.lives, quota + missed.quota, demand + missed.demand
-    if some:
-        owed, per_claim = np.zeros(real.size), owed
-        owed[rows] = per_claim
-    return _Shared(owed, quota, demand)
+        window = integrate(claims, cluster, ledger.time, until, settings, changing)
+    news_from = begin.copy()
+    news_from[known] = end[known]
+    late = changing[news_from < ledger.time]
+    if not late.size:
+        return _Shared(window.claims, window.quota, window.demand)
+    submit = np.where(lives.active, lives.submit, since)
+    missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
+    return _Shared(*(one + more for one, more in zip(window[:3], missed, strict=True)))
 
 
 def _late(
     ledger: Ledger,
     claims: Claims,
     submit: Floats,
-    late: Bools,
+    late: Ints,
     cluster: Cluster,
     level: Floats,
     settings: LedgerSettings,
@@ -133,7 +138,7 @@ def _late(
     only what the job itself is owed, at today's level: siblings and tenants have been told their shares.
     """
     known = np.isneginf(claims.since)
-    news = claims.take(np.flatnonzero(late))
+    news = claims.take(late)
     from_time = np.where(known[late], news.until, news.since)
     earliest = max(ledger.began, ledger.time - settings.late_seconds, float(from_time.min()))
     joined = cluster.last_job[news.tenant] + settings.tenant_memory_seconds <= ledger.time
@@ -142,12 +147,12 @@ def _late(
     concerned[news.tenant] = True
     rows = np.flatnonzero(concerned[claims.tenant])
     is_known = np.flatnonzero(known[rows])
-    truth = claims.take(rows).with_columns(since=submit[rows])
-    belief = truth.take(is_known).with_columns(until=np.full(len(is_known), np.inf))
+    truth = claims.take(rows)._replace(since=submit[rows])
+    belief = truth.take(is_known)._replace(until=np.full(len(is_known), np.inf))
     # Tenants outside the concerned ones keep their quotas: they count as present through last_job.
     now = integrate(truth, cluster, earliest, ledger.time, settings)
     then = integrate(belief, cluster, earliest, ledger.time, settings)
-    owed = np.zeros(len(claims))
+    owed = np.zeros(claims.tenant.size)
     owed[rows] = now.claims
     owed[rows[is_known]] -= then.claims
     older = np.where(known[late], 0.0, np.maximum(earliest - news.since, 0.0))
@@ -157,19 +162,24 @@ def _late(
     return _Shared(owed, np.where(concerned, quota, 0.0), np.where(concerned, demand, 0.0))
 
 
+def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, until: float) -> Floats:
+    """When each tenant last had an active job, if `along` are the lives that were active all along."""
+    last_job = ledger.tenants.last_job.copy()
+    if until > ledger.time:
+        last_job[lives.tenant[along]] = until
+    since, end = lives.active_from[changing], lives.active_to[changing]
+    real = end > np.maximum(since, ledger.began)
+    np.maximum.at(last_job, lives.tenant[changing[real]], end[real])
+    return last_job
+
+
 def _tenants_after(
-    tenants: TenantAccounts, tenant: Ints, lives: JobLives, had: Floats, owed: _Shared, began: float
+    tenants: TenantAccounts, tenant: Ints, had: Floats, owed: _Shared, last_job: Floats
 ) -> TenantAccounts:
-    last_job, count = tenants.last_job.copy(), tenants.last_job.size
-    real = lives.active_to > np.maximum(lives.active_from, began)
-    if all_of(real):
-        np.maximum.at(last_job, tenant, lives.active_to)
-    else:
-        np.maximum.at(last_job, tenant[real], lives.active_to[real])
     return TenantAccounts(
         names=tenants.names,
         weight=tenants.weight,
-        had=tenants.had + totals(tenant, had, count),
+        had=tenants.had + totals(tenant, had, last_job.size),
         owed_quota=tenants.owed_quota + owed.quota,
         owed_demand=tenants.owed_demand + owed.demand,
         last_job=last_job,
@@ -178,31 +188,22 @@ def _tenants_after(
 
 def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     """Of those who live on, sorted by key."""
-    accounts, lives, runs = window.accounts, window.lives, window.runs
-    run_start, run_had = np.zeros(lives.ended.size), np.zeros(lives.ended.size)
+    lives, runs = window.lives, window.runs
+    run_start, run_had = np.zeros(lives.key.size), np.zeros(lives.key.size)
     life, start, used = runs.life, runs.start, result.used
     if window.over.size:
         rows = runs.open.nonzero()[0]
-        life, start, used = life.take(rows), start.take(rows), used.take(rows)
+        life, start, used = life[rows], start[rows], used[rows]
     run_start[life], run_had[life] = start, used
-    after = JobAccounts(
-        key=accounts.key,
-        submit=accounts.submit,
-        incarnation=lives.incarnation,
-        restarts=lives.restarts,
-        tenant=lives.tenant,
-        gpus=lives.gpus,
-        weight=lives.weight,
-        had=result.had,
-        owed=result.owed,
-        waited=result.waited,
-        ran=result.ran,
-        run_start=run_start,
-        run_had=run_had,
-        active=lives.active,
-    )
+    columns: tuple[NDArray[Any], ...] = (
+        lives.key, lives.submit, lives.incarnation, lives.restarts, lives.then_tenant, lives.then_gpus,
+        lives.then_weight, result.had, result.owed, result.waited, result.ran, run_start, run_had,
+        lives.then_active,
+    )  # fmt: skip
     if window.ended.size:
-        after = after.take((~lives.ended).nonzero()[0])
+        kept = (~lives.ended).nonzero()[0]
+        columns = tuple(column[kept] for column in columns)
+    after = JobAccounts(*columns)
     if any_of(after.key[1:] < after.key[:-1]):
         after = after.take(after.key.argsort(kind="stable"))
     return after
@@ -213,41 +214,42 @@ def _closed_after(
 ) -> ClosedRuns:
     """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
     if window.over.size or window.ended.size:
-        closed = join(closed, _closed_now(window, used, closed.since))
+        closed = closed.joined(_closed_now(window, used, closed.since))
     forget_before = until - memory_seconds
     if forget_before - closed.since < _FORGET_PART * memory_seconds:
         return closed
     kept = (closed.end >= forget_before).nonzero()[0]
-    return replace(closed.take(kept), since=forget_before)
+    return closed.take(kept).with_columns(since=forget_before)
 
 
 def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:
-    accounts, lives, runs, over = window.accounts, window.lives, window.runs, window.over
+    lives, runs, over = window.lives, window.runs, window.over
     life, incarnation = runs.life[over], runs.incarnation[over]
-    without_run = lives.ended.copy()
-    without_run[life[incarnation == lives.incarnation[life]]] = False
-    ends = without_run.nonzero()[0]
-    with_run = ClosedRuns(
-        key=accounts.key[life],
+    with_run = life[incarnation == lives.incarnation[life]]
+    closed = ClosedRuns(
+        key=lives.key[life],
         submit=incarnation,
         start=runs.start[over],
         end=runs.end[over],
         gpus=runs.gpus[over],
-        tenant=accounts.tenant[life],
+        tenant=lives.tenant[life],
         charged=used[over],
         since=since,
     )
-    if not ends.size:
-        return with_run
+    without_run = lives.ended.copy()
+    without_run[with_run] = False
+    if not any_of(without_run):
+        return closed
+    ends = without_run.nonzero()[0]
     nothing = np.zeros(ends.size)
-    return with_run.joined(
+    return closed.joined(
         ClosedRuns(
-            key=accounts.key[ends],
+            key=lives.key[ends],
             submit=lives.incarnation[ends],
             start=nothing,
             end=lives.active_to[ends],
-            gpus=accounts.gpus[ends],
-            tenant=accounts.tenant[ends],
+            gpus=lives.gpus[ends],
+            tenant=lives.tenant[ends],
             charged=nothing,
             since=since,
         )

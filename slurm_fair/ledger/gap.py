@@ -8,9 +8,9 @@ import numpy as np
 
 from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.fold import DEFAULTS, with_tenants
-from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, seconds_charged
+from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, rows_of, seconds_charged
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import JobAccounts, Ledger, RunTable
+from slurm_fair.model import Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 
 
@@ -35,27 +35,32 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
         return ledger
     known, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))
     chains = _chains(known, runs)
-    accounts = _accounts(known, chains, tenant_row)
-    lives = _lives(known, chains, accounts, until)
-    kept = _of_this_gap(known, accounts, lives, until)
-    rows = _unmentioned(known, chains)
-    others = known.jobs.take(rows)
-    silent = _unmentioned_lives(known, chains, others, until)
-    count = int(kept.sum())
-    stretches = join(
-        _runs(known, chains, np.where(kept, np.cumsum(kept) - 1, -1), until),
-        _unmentioned_runs(known, rows, silent, count),
-    )
-    window = Window.of(join(accounts.take(kept), others), join(lives.take(kept), silent), stretches)
-    return charge(known, window, until, settings)[0]
+    lives = _lives(known, chains, tenant_row, until)
+    kept = _of_this_gap(known, chains, lives, until)
+    silent = np.flatnonzero(~np.isin(np.arange(len(known.jobs)), chains.account))
+    others = _silent_lives(known, chains, silent, until)
+    place = _places(chains.account, kept, len(known.jobs))
+    order = np.argsort(np.concatenate([place[kept], silent]))
+    stretches = join(_runs(known, chains, place, until), _silent_runs(known, silent, others))
+    everyone = rows_of(join(rows_of(lives, np.flatnonzero(kept)), others), order)
+    return charge(known, Window.of(everyone, stretches), until, settings)[0]
 
 
-def _of_this_gap(ledger: Ledger, accounts: JobAccounts, lives: JobLives, until: float) -> Bools:
+def _of_this_gap(ledger: Ledger, chains: _Chains, lives: JobLives, until: float) -> Bools:
     """Not those that were over before it, which the ledger has charged and closed."""
-    kept = lives.met | ((accounts.submit <= until) & (lives.active_to > ledger.time))
-    ended = np.flatnonzero(kept & lives.ended & ~lives.met)
-    kept[ended[known_ends(ledger.closed, accounts.key[ended], lives.incarnation[ended])]] = False
+    met = chains.account >= 0
+    kept = met | ((lives.submit <= until) & (lives.active_to > ledger.time))
+    ended = np.flatnonzero(kept & lives.ended & ~met)
+    kept[ended[known_ends(ledger.closed, lives.key[ended], lives.incarnation[ended])]] = False
     return kept
+
+
+def _places(account: Ints, kept: Bools, accounts: int) -> Ints:
+    """Where each life goes: accounts in their order, then new ones; -1 for one that is not kept."""
+    new = kept & (account < 0)
+    place = np.where(kept, account, -1)
+    place[new] = np.arange(accounts, accounts + int(new.sum()))
+    return place
 
 
 def _chains(ledger: Ledger, runs: RunTable) -> _Chains:
@@ -70,57 +75,49 @@ def _chains(ledger: Ledger, runs: RunTable) -> _Chains:
     same = (row >= 0) & (at(ledger.jobs.incarnation, row, -1.0) == runs.submit)
     account = np.full(len(first), -1, dtype=np.int64)
     account[life[same]] = row[same]
+    owner = np.full(
+        len(ledger.jobs), -1, dtype=np.int64
+    )  # of two lives that could be one account's, the later
+    owner[account[account >= 0]] = np.flatnonzero(account >= 0)
+    account[(account >= 0) & (at(owner, account, -1) != np.arange(len(first)))] = -1
     return _Chains(runs, life, first, last, account)
 
 
-def _accounts(ledger: Ledger, chains: _Chains, tenant_row: Ints) -> JobAccounts:
-    """What each life had come to when the gap began; its gang and its tenant are those that accounting tells."""
+def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> JobLives:
     first, last = chains.runs.take(chains.first), chains.runs.take(chains.last)
     account, jobs = chains.account, ledger.jobs
-    return JobAccounts(
-        key=last.key,
-        submit=np.where(account >= 0, at(jobs.submit, account, 0.0), first.submit),
-        incarnation=np.where(account >= 0, at(jobs.incarnation, account, 0.0), first.submit),
-        restarts=at(jobs.restarts, account, 0),
-        tenant=tenant_row[last.tenant] if len(last) else last.tenant,
-        gpus=last.gpus,
-        weight=at(jobs.weight, account, 1.0),
-        had=at(jobs.had, account, 0.0),
-        owed=at(jobs.owed, account, 0.0),
-        waited=at(jobs.waited, account, 0.0),
-        ran=at(jobs.ran, account, 0.0),
-        run_start=at(jobs.run_start, account, 0.0),
-        run_had=at(jobs.run_had, account, 0.0),
-        active=at(jobs.active, account, False),
-    )
-
-
-def _lives(ledger: Ledger, chains: _Chains, accounts: JobAccounts, until: float) -> JobLives:
-    last, account, jobs = chains.runs.take(chains.last), chains.account, ledger.jobs
     # A requeued run without a successor in the table: its job waits.
     ended = (last.end > 0) & (last.end <= until) & (last.requeued == 0)
     active_to = np.where(ended, last.end, until)
+    submit = np.where(account >= 0, at(jobs.submit, account, 0.0), first.submit)
     later = chains.runs.submit > at(jobs.incarnation, account, np.inf)[chains.life]
-    known_restarts = accounts.restarts + np.bincount(chains.life[later], minlength=len(last))
-    met = account >= 0
+    known_restarts = at(jobs.restarts, account, 0) + np.bincount(chains.life[later], minlength=len(first))
+    active = at(jobs.active, account, False)
     woke = np.where(last.start > 0, np.clip(last.start, ledger.time, active_to), active_to)
-    known_from = np.where(met & ~accounts.active, woke, ledger.time)
-    active_from = np.where(met, known_from, np.minimum(accounts.submit, active_to))
+    known_from = np.where(active, ledger.time, woke)
+    active_from = np.where(account >= 0, known_from, np.minimum(submit, active_to))
+    tenant = tenant_row[last.tenant] if len(last) else last.tenant
+    weight = at(jobs.weight, account, 1.0)
     return JobLives(
-        incarnation=last.submit,
-        restarts=np.where(met, known_restarts, chains.last - chains.first),
-        tenant=accounts.tenant,
-        gpus=accounts.gpus,
-        weight=accounts.weight,
-        active=~met | (active_to > active_from),
+        key=last.key,
+        submit=submit,
+        tenant=tenant,
+        gpus=last.gpus,
+        weight=weight,
+        active=active,
         active_from=active_from,
         active_to=active_to,
         ended=ended,
-        met=met,
+        incarnation=last.submit,
+        restarts=np.where(account >= 0, known_restarts, chains.last - chains.first),
+        then_tenant=tenant,
+        then_gpus=last.gpus,
+        then_weight=weight,
+        then_active=(account < 0) | (active_to > active_from),
     )
 
 
-def _runs(ledger: Ledger, chains: _Chains, new_row: Ints, until: float) -> JobRuns:
+def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns:
     runs, jobs = chains.runs, ledger.jobs
     account = chains.account[chains.life]
     open_before = (at(jobs.run_start, account, 0.0) > 0) & (
@@ -129,10 +126,10 @@ def _runs(ledger: Ledger, chains: _Chains, new_row: Ints, until: float) -> JobRu
     )
     is_open = (runs.end == 0) | (runs.end > until)
     touches = (runs.start > 0) & (runs.start <= until) & (is_open | (runs.end > ledger.time) | open_before)
-    rows = np.flatnonzero(touches & (new_row[chains.life] >= 0))
+    rows = np.flatnonzero(touches & (place[chains.life] >= 0))
     some, account, before = runs.take(rows), account[rows], open_before[rows]
     return JobRuns(
-        life=new_row[chains.life[rows]],
+        life=place[chains.life[rows]],
         incarnation=some.submit,
         restarts=np.zeros(len(rows), dtype=np.int64),
         gpus=some.gpus,
@@ -145,28 +142,29 @@ def _runs(ledger: Ledger, chains: _Chains, new_row: Ints, until: float) -> JobRu
     )
 
 
-def _unmentioned(ledger: Ledger, chains: _Chains) -> Ints:
-    """Rows of the accounts that accounting does not know."""
-    return np.flatnonzero(~np.isin(np.arange(len(ledger.jobs)), chains.account))
-
-
-def _unmentioned_lives(ledger: Ledger, chains: _Chains, some: JobAccounts, until: float) -> JobLives:
-    """They went on; one whose id another job bears now has ended."""
+def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float) -> JobLives:
+    """Accounts that accounting does not know; one whose id another job bears now has ended."""
+    some = ledger.jobs.take(accounts)
     reused = _first_submit(chains, some.key)
     ended = np.isfinite(reused)
     active_to = np.where(ended, np.clip(reused, ledger.time, until), until)
     active_from = np.where(some.active, ledger.time, active_to)
     return JobLives(
-        incarnation=some.incarnation,
-        restarts=some.restarts,
+        key=some.key,
+        submit=some.submit,
         tenant=some.tenant,
         gpus=some.gpus,
         weight=some.weight,
-        active=active_to > active_from,
+        active=some.active,
         active_from=active_from,
         active_to=active_to,
         ended=ended,
-        met=np.ones(len(some), dtype=bool),
+        incarnation=some.incarnation,
+        restarts=some.restarts,
+        then_tenant=some.tenant,
+        then_gpus=some.gpus,
+        then_weight=some.weight,
+        then_active=active_to > active_from,
     )
 
 
@@ -178,12 +176,12 @@ def _first_submit(chains: _Chains, keys: Ints) -> Floats:
     return np.where(there, at(first.submit, np.where(there, earliest, -1), np.inf), np.inf)
 
 
-def _unmentioned_runs(ledger: Ledger, accounts: Ints, lives: JobLives, first_life: int) -> JobRuns:
-    """Their open runs went on for as long as they lived; `lives` begin at row `first_life` of all."""
+def _silent_runs(ledger: Ledger, accounts: Ints, lives: JobLives) -> JobRuns:
+    """Their open runs went on for as long as they lived."""
     some = ledger.jobs.take(accounts)
     rows = np.flatnonzero(some.run_start > 0)
     return JobRuns(
-        life=first_life + rows,
+        life=accounts[rows],
         incarnation=some.incarnation[rows],
         restarts=some.restarts[rows],
         gpus=some.gpus[rows],

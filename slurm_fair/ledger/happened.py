@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
-from slurm_fair.ledger.lives import Window
-from slurm_fair.model import Event, JobAccounts, Ledger, Snapshot
-from slurm_fair.model.columns import Ints
+from slurm_fair.ledger.lives import JobLives, Window
+from slurm_fair.model import Event, Ledger, Snapshot
+from slurm_fair.model.columns import Ints, all_of
 
-# Of two events at the same instant, the one that must have come first.
-ORDER = ("submitted", "stopped", "started", "finished")
+_WHEN = attrgetter("time", "key")
+_ENDS = np.array([0, 1])
+_OF_FINISHED = ("had", "owed", "waited", "ran", "rho", "restarts", "submit", "end")
 
 
 def happened(
     ledger: Ledger, snapshot: Snapshot, window: Window, seen: Ints | None, result: Charged
 ) -> tuple[Event, ...]:
     """Events of one window, in the order of time; `seen` as `window_seen` tells it."""
-    names, events = ledger.tenants.names, list[Event]()
-    met, count = ledger.jobs.key.size, window.accounts.key.size
+    names, lives, events = ledger.tenants.names, window.lives, list[Event]()
+    met, count = ledger.jobs.key.size, lives.key.size
+    # Of two events at the same instant, the one that must have come first stands first.
     if met < count:
-        rows = np.arange(met, count)
-        submit = window.accounts.submit[met:].tolist()
-        events += _events("submitted", submit, window.accounts, rows, names, [{} for _ in submit])
-    if window.fresh.size:
-        events += _started(window, snapshot, seen, names)
+        submit = lives.submit[met:].tolist()
+        events += _events("submitted", submit, lives, slice(met, count), names, [{} for _ in submit])
     if window.over.size:
         events += _stopped(window, result, names)
+    if window.fresh.size:
+        events += _started(window, snapshot, seen, names)
     if window.ended.size:
         events += _finished(window, result, names)
     if len(events) > 1:
-        events.sort(key=lambda e: (e.time, e.key, ORDER.index(e.kind)))
+        events.sort(key=_WHEN)
     return tuple(events)
 
 
 def _started(window: Window, snapshot: Snapshot, seen: Ints | None, names: tuple[str, ...]) -> list[Event]:
     runs, fresh = window.runs, window.fresh
-    life = runs.life[fresh]
-    nodes = _nodes(snapshot, np.where(runs.open[fresh], life if seen is None else seen[life], -1))
+    life, is_open = runs.life[fresh], runs.open[fresh]
+    rows = life if seen is None else seen[life]
+    nodes = _nodes(snapshot, rows if all_of(is_open) else np.where(is_open, rows, -1))
     details: list[dict[str, Any]] = [
         {"nodes": held, "restarts": restarts}
         for held, restarts in zip(nodes, runs.restarts[fresh].tolist(), strict=True)
     ]
-    return _events("started", runs.start[fresh].tolist(), window.accounts, life, names, details)
+    return _events("started", runs.start[fresh].tolist(), window.lives, life, names, details)
 
 
 def _nodes(snapshot: Snapshot, rows: Ints) -> list[list[str]]:
     """Names of the nodes that each of these rows of the snapshot holds; none for row -1."""
     held, names = snapshot.held, snapshot.nodes.names
-    first, end = held.row.searchsorted(rows).tolist(), held.row.searchsorted(rows, "right").tolist()
-    spans = (held.node[a:b].tolist() for a, b in zip(first, end, strict=True))
-    return [[names[node] for node in span] for span in spans]
+    spans = held.row.searchsorted(rows[:, None] + _ENDS).tolist()
+    return [[names[node] for node in held.node[first:end].tolist()] for first, end in spans]
 
 
 def _stopped(window: Window, result: Charged, names: tuple[str, ...]) -> list[Event]:
@@ -69,37 +71,31 @@ def _stopped(window: Window, result: Charged, names: tuple[str, ...]) -> list[Ev
         {"start": start, "had": had, "restarts": restarts}
         for start, had, restarts in zip(*columns, strict=True)
     ]
-    return _events("stopped", runs.end[rows].tolist(), window.accounts, runs.life[rows], names, details)
+    return _events("stopped", runs.end[rows].tolist(), window.lives, runs.life[rows], names, details)
 
 
 def _finished(window: Window, result: Charged, names: tuple[str, ...]) -> list[Event]:
     rows, lives = window.ended, window.lives
-    had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows]
-    columns = {
-        "had": had,
-        "owed": owed,
-        "waited": result.waited[rows],
-        "ran": result.ran[rows],
-        "rho": metrics.rho_for_reports(had, owed),
-        "restarts": lives.restarts[rows],
-        "submit": window.accounts.submit[rows],
-        "end": end,
-    }
-    values = zip(*(column.tolist() for column in columns.values()), strict=True)
-    details = [dict(zip(columns, row, strict=True)) for row in values]
-    return _events("finished", end.tolist(), window.accounts, rows, names, details)
+    had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows].tolist()
+    columns = (
+        had.tolist(), owed.tolist(), result.waited[rows].tolist(), result.ran[rows].tolist(),
+        metrics.rho_for_reports(had, owed).tolist(), lives.restarts[rows].tolist(),
+        lives.submit[rows].tolist(), end,
+    )  # fmt: skip
+    details = [dict(zip(_OF_FINISHED, row, strict=True)) for row in zip(*columns, strict=True)]
+    return _events("finished", end, lives, rows, names, details)
 
 
 def _events(
     kind: str,
     times: list[float],
-    accounts: JobAccounts,
-    rows: Ints,
+    lives: JobLives,
+    rows: Ints | slice,
     names: tuple[str, ...],
     details: list[dict[str, Any]],
 ) -> list[Event]:
-    columns = (column[rows].tolist() for column in (accounts.key, accounts.tenant, accounts.gpus))
+    keys, tenants, gpus = lives.key[rows].tolist(), lives.tenant[rows].tolist(), lives.gpus[rows].tolist()
     return [
-        Event(time, kind, key, names[tenant], gpus, detail)
-        for time, key, tenant, gpus, detail in zip(times, *columns, details, strict=True)
+        Event(time, kind, key, names[tenant], gang, detail)
+        for time, key, tenant, gang, detail in zip(times, keys, tenants, gpus, details, strict=True)
     ]

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import ClosedRuns, JobAccounts
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, all_of, among, check_lengths
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, among
 
 Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
-Table = TypeVar("Table", bound=Columns)
 
 
-@dataclass(frozen=True, slots=True)
-class JobLives(Columns):
-    """One row per job that lived at some time of the window: when, and what is known of it at the window's end."""
+class JobLives(NamedTuple):
+    """One row per job that lived at some time of the window: the ledger's accounts in their order, then new ones.
 
-    incarnation: Floats  # SubmitTime and restarts: what tells a requeue from a reused id
-    restarts: Ints
+    What it claims, as last seen, counts in the window; what it claims then counts from the window's end on.
+    """
+
+    key: Ints
+    submit: Floats  # of the job
     tenant: Ints  # row of the ledger's tenants
     gpus: Ints
     weight: Floats
@@ -28,14 +28,15 @@ class JobLives(Columns):
     active_from: Floats  # may lie before the window for a job that was not known yet
     active_to: Floats  # may lie before the window for a job whose end was not known yet
     ended: Bools
-    met: Bools  # known to the ledger when the window began
+    incarnation: Floats  # SubmitTime and restarts as known at the window's end
+    restarts: Ints
+    then_tenant: Ints
+    then_gpus: Ints
+    then_weight: Floats
+    then_active: Bools
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
 
-
-@dataclass(frozen=True, slots=True)
-class JobRuns(Columns):
+class JobRuns(NamedTuple):
     """One row per run that touched the window; a life may have several."""
 
     life: Ints  # row of the lives
@@ -49,9 +50,6 @@ class JobRuns(Columns):
     charged_seconds: Floats
     news: Bools  # nobody has been told of its start
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
-
     def less_already_charged(self, fresh: Ints, keys: Ints, closed: ClosedRuns) -> tuple[Self, ClosedRuns]:
         """Runs that were closed (or settled) earlier are opened again, so that nothing is charged twice.
 
@@ -59,7 +57,8 @@ class JobRuns(Columns):
         """
         if not fresh.size or not closed.key.size:
             return self, closed
-        known = (among(closed.key, keys[self.life[fresh]]) & (closed.start > 0)).nonzero()[0]
+        known = among(closed.key, keys[self.life[fresh]]).nonzero()[0]
+        known = known[closed.start[known] > 0] if known.size else known
         if not known.size:
             return self, closed
         row_of = {run: row for row, run in zip(known, _pairs(closed.key, closed.start, known), strict=True)}
@@ -71,13 +70,15 @@ class JobRuns(Columns):
         seconds[runs] = closed.end[rows] - closed.start[rows]
         news[runs] = False
         left = np.delete(np.arange(len(closed)), rows)
-        return replace(self, charged=charged, charged_seconds=seconds, news=news), closed.take(left)
+        return self._replace(charged=charged, charged_seconds=seconds, news=news), closed.take(left)
+
+
+Rows = TypeVar("Rows", JobLives, JobRuns)
 
 
 class Window(NamedTuple):
     """Everyone who lived between two instants, the runs of that time, and which rows of theirs want more work."""
 
-    accounts: JobAccounts  # one row per life, as they stood when the window began; opened for who came in it
     lives: JobLives
     runs: JobRuns
     ended: Ints  # rows of the lives
@@ -85,10 +86,9 @@ class Window(NamedTuple):
     fresh: Ints  # rows of the runs that are news
 
     @classmethod
-    def of(cls, accounts: JobAccounts, lives: JobLives, runs: JobRuns) -> Self:
+    def of(cls, lives: JobLives, runs: JobRuns) -> Self:
         """With the rows worked out."""
-        ended, over, fresh = lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0]
-        return cls(accounts, lives, runs, ended, over, fresh)
+        return cls(lives, runs, lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0])
 
 
 def at(column: Column, rows: Ints, absent: Any) -> Column:
@@ -101,9 +101,14 @@ def at(column: Column, rows: Ints, absent: Any) -> Column:
     return np.where(there, column[rows], column.dtype.type(absent))
 
 
-def join(first: Table, second: Table) -> Table:
+def join(first: Rows, second: Rows) -> Rows:
     """Both tables' rows, one after the other."""
-    return first.joined(second) if len(second) else first
+    return type(first)._make(np.concatenate(both) for both in zip(first, second, strict=True))
+
+
+def rows_of(table: Rows, rows: Ints) -> Rows:
+    """Some rows."""
+    return type(table)._make(column.take(rows) for column in table)
 
 
 def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:

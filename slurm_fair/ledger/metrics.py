@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -16,7 +16,7 @@ Numbers = NDArray[np.int64] | NDArray[np.float64]
 LOSS_BELOW = 0.95
 
 
-def quota(total_gpus: float, weight: Floats, weight_sum: Floats) -> Floats:
+def quota(total_gpus: float, weight: Floats, weight_sum: Floats | float) -> Floats:
     """Q_j of eq. 6: the tenant's part of the cluster; nothing where nobody has a weight."""
     return ratio(total_gpus * weight, weight_sum, nothing=0.0)
 
@@ -43,7 +43,7 @@ def job_claim(gpus: Numbers, share: Floats) -> Floats:
 
 def ceiling(gpus: Numbers, weight: Floats) -> Floats:
     """The share level from which on a job's claim is its whole gang."""
-    return ratio(np.asarray(gpus, dtype=np.float64), weight, nothing=np.inf)
+    return ratio(gpus, weight, nothing=np.inf)
 
 
 def water_levels(group: Ints, gpus: Ints, weight: Floats, share: Floats) -> Floats:
@@ -98,12 +98,16 @@ def unfair_fraction(had: Floats, owed: Floats, demanded: Bools) -> float:
     return float(np.mean(served < 1.0 - 1e-9))
 
 
-def ratio(above: Floats, below: Floats, *, nothing: float) -> Floats:
+def ratio(above: Numbers, below: Floats | float, *, nothing: float) -> Floats:
     """above / below; `nothing` where there is nothing to divide by, or it is not known."""
-    below = np.asarray(below, np.float64)
-    result = np.empty(np.broadcast(above, below).shape)
+    if isinstance(below, float):
+        return above / below if below > 0 else np.full(above.shape, nothing)
+    real = below > 0
+    if all_of(real):
+        return np.asarray(above / below)
+    result = np.empty(real.shape if above.shape == real.shape else np.broadcast(above, below).shape)
     result.fill(nothing)
-    np.divide(above, below, out=result, where=below > 0)
+    np.divide(above, below, out=result, where=real)
     return result
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from slurm_fair.ledger.fold import with_tenants
-from slurm_fair.ledger.lives import at, join
+from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.shares import totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
@@ -35,7 +35,7 @@ def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]
         ledger,
         tenants=tenants.with_columns(had=tenants.had + totals(said.tenant, gpu_seconds, len(tenants))),
         jobs=_jobs_settled(ledger.jobs, said, gpu_seconds, seconds),
-        closed=join(polled.take(left), said),
+        closed=polled.take(left).joined(said),
     )
     return settled, float(np.abs(gpu_seconds).sum())
 

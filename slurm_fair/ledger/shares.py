@@ -6,26 +6,23 @@ tenant's share per unit of weight. So one timeline of levels per tenant serves a
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints, all_of, any_of, check_lengths
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 
 # M from each instant on, in order of time.
 Changes: TypeAlias = Sequence[tuple[float, int]]
 Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
 
 
-@dataclass(frozen=True, slots=True)
-class Claims(Columns):
-    """When which job was active, in any order."""
+class Claims(NamedTuple):
+    """When which job was active, in any order; one that never was begins at inf and ends at -inf."""
 
     tenant: Ints
     gpus: Ints
@@ -33,12 +30,14 @@ class Claims(Columns):
     since: Floats
     until: Floats
 
-    def __post_init__(self) -> None:
-        check_lengths(self)
+    def take(self, rows: Ints | Bools) -> Self:
+        """Some of them."""
+        return type(self)(
+            self.tenant[rows], self.gpus[rows], self.weight[rows], self.since[rows], self.until[rows]
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """What the tenants share during a window."""
 
     total_gpus: float
@@ -46,8 +45,7 @@ class Cluster:
     last_job: Floats  # when each tenant had last had an active job before the window, -inf = never
 
 
-@dataclass(frozen=True, slots=True)
-class Owed:
+class Owed(NamedTuple):
     """Integrals over the window, and the share levels at its beginning."""
 
     claims: Floats  # of min(D_i, S_i), per claim
@@ -56,10 +54,10 @@ class Owed:
     first_level: Floats  # per tenant
 
 
-@dataclass(frozen=True, slots=True)
-class _Timeline:
+class _Timeline(NamedTuple):
     """Segments of constant shares, sorted by (tenant, time); each tenant has at least one."""
 
+    uncut: bool  # each tenant has just one
     tenant: Ints
     seconds: Floats
     demand: Floats
@@ -70,28 +68,32 @@ class _Timeline:
     odd_from: Ints  # the segments of those; none for one that was not active in the window at all
     odd_to: Ints
 
-    @property
-    def uncut(self) -> bool:
-        """Whether each tenant has one segment."""
-        return len(self.tenant) == len(self.first) - 1
 
+def integrate(
+    claims: Claims,
+    cluster: Cluster,
+    since: float,
+    until: float,
+    settings: LedgerSettings,
+    changing: Ints | None = None,
+) -> Owed:
+    """What each claim and each tenant is owed between two instants.
 
-def integrate(claims: Claims, cluster: Cluster, since: float, until: float, settings: LedgerSettings) -> Owed:
-    """What each claim and each tenant is owed between two instants."""
+    `changing` are the only claims that may begin or end in between, where that is known.
+    """
     steps = _presence(claims, cluster, since, until, settings)
-    line = _timeline(claims, cluster, steps, since, until)
+    line = _timeline(claims, cluster, steps, since, until, changing)
     share = metrics.tenant_share(line.demand, line.quota)
     if settings.water_filled:
         level = _water_levels(claims, line, share)
     else:
         level = metrics.share_level(share, line.weight_sum)
-    tenants = len(cluster.weight)
-    return Owed(
-        claims=_per_claim(claims, line, level),
-        quota=totals(line.tenant, line.seconds * line.quota, tenants),
-        demand=totals(line.tenant, line.seconds * share, tenants),
-        first_level=level.take(line.first[:-1]),
-    )
+    quota, demand, first_level = line.seconds * line.quota, line.seconds * share, level
+    if not line.uncut:
+        tenants = cluster.weight.size
+        quota, demand = totals(line.tenant, quota, tenants), totals(line.tenant, demand, tenants)
+        first_level = level[line.first[:-1]]
+    return Owed(_per_claim(claims, line, level, first_level, until - since), quota, demand, first_level)
 
 
 def integrate_over_changes(
@@ -100,11 +102,11 @@ def integrate_over_changes(
     """The same where M changed in between."""
     before = [gpus for instant, gpus in changes if instant <= since]
     within = [(instant, gpus) for instant, gpus in changes if since < instant < until]
-    cluster = replace(cluster, total_gpus=float(before[-1])) if before else cluster
+    cluster = cluster._replace(total_gpus=float(before[-1])) if before else cluster
     begins, ends = [since, *(at for at, _ in within)], [*(at for at, _ in within), until]
     levels = [cluster.total_gpus, *(float(gpus) for _, gpus in within)]
     parts = [
-        integrate(claims, replace(cluster, total_gpus=gpus), begin, end, settings)
+        integrate(claims, cluster._replace(total_gpus=gpus), begin, end, settings)
         for gpus, begin, end in zip(levels, begins, ends, strict=True)
     ]
     return Owed(
@@ -115,8 +117,7 @@ def integrate_over_changes(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
+class _Steps(NamedTuple):
     """Which tenants count in the quota: those at the beginning, and who joins (+1) or leaves (-1) when."""
 
     present: Bools
@@ -126,6 +127,8 @@ class _Steps:
 
 
 _NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
+_FEW = 8  # so few running integrals cost less than to find out which of them are alike
+_AT_ONCE = 64  # as many running integrals as memory is taken for at a time
 
 
 def _presence(
@@ -133,7 +136,7 @@ def _presence(
 ) -> _Steps:
     """A tenant counts while it has an active job and for the memory after it."""
     if settings.everyone_counts:
-        return _Steps(np.ones(len(cluster.weight), dtype=bool), _NOBODY, _NEVER, _NOBODY)
+        return _Steps(np.ones(cluster.weight.size, dtype=bool), _NOBODY, _NEVER, _NOBODY)
     memory_seconds = settings.tenant_memory_seconds
     remembered = cluster.last_job + memory_seconds
     always = remembered >= until
@@ -163,13 +166,12 @@ def _toggles(always: Bools, count: Ints, who: Ints, time: Floats, change: Ints) 
     order = np.lexsort((-change, time, who))
     who, time, change = who[order], time[order], change[order]
     first = np.searchsorted(who, np.arange(len(count) + 1))
-    before = count[who] + _running_in_group(change, first, who) - change
+    before = count[who] + _running_in_group(change, first[who]) - change
     real = ((before == 0) & (change > 0)) | ((before == 1) & (change < 0))
     return _Steps(always | (count > 0), who[real], time[real], change[real])
 
 
-@dataclass(frozen=True, slots=True)
-class _Cuts:
+class _Cuts(NamedTuple):
     """The instants that cut a window: per tenant its beginning, arrivals, departures and changes of quotas."""
 
     order: Ints  # the rows below sorted by (tenant, time)
@@ -177,101 +179,121 @@ class _Cuts:
     tenant: Ints  # per sorted row
     time: Floats
     first: Ints  # first sorted row of each tenant, and one past the last of all
-    comes: Ints  # claims that begin in the window
-    goes: Ints  # claims that end in it
+    begin: Ints  # first sorted row of the same tenant, per sorted row
     instants: Floats  # changes of quotas
 
-    def totals(self, at_start: Floats, column: Ints | Floats) -> Floats:
-        """Running total per tenant of a column of the claims, from what it is at the start."""
-        steady = np.zeros(len(self.instants) * len(at_start))
-        steps = np.concatenate([at_start, column[self.comes], -column[self.goes], steady])
-        return _running_in_group(steps[self.order], self.first, self.tenant)
+    def running(self, at_start: Floats, comes: Ints | Floats, goes: Ints | Floats) -> Floats:
+        """What each tenant has in every segment, from what it has at the start and what comes and goes."""
+        changes: Floats = np.concatenate((at_start, comes, -goes))
+        if self.instants.size:
+            changes = np.concatenate((changes, np.zeros(self.instants.size * at_start.size)))
+        return _running_in_group(changes[self.order], self.begin)
 
 
-def _cuts(claims: Claims, comes: Ints, goes: Ints, steps: _Steps, since: float) -> _Cuts:
-    tenants = len(steps.present)
-    everyone, instants = np.arange(tenants), _NEVER
-    who = [everyone, claims.tenant[comes], claims.tenant[goes]]
-    when = [np.full(tenants, since), claims.since[comes], claims.until[goes]]
-    if len(steps.time):
+def _cuts(who: Ints, when: Floats, steps: _Steps, since: float) -> _Cuts:
+    """`who` comes or goes `when`."""
+    everyone, tenants = np.arange(steps.present.size + 1), steps.present.size
+    tenant, time = np.concatenate((everyone[:-1], who)), np.concatenate((constant(tenants, since), when))
+    instants = _NEVER
+    if steps.time.size:
         instants = np.unique(steps.time)
-        who.append(np.tile(everyone, len(instants)))
-        when.append(np.repeat(instants, tenants))
-    tenant, time = np.concatenate(who), np.concatenate(when)
+        tenant = np.concatenate((tenant, np.tile(everyone[:-1], instants.size)))
+        time = np.concatenate((time, np.repeat(instants, tenants)))
     order = np.lexsort((time, tenant))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
     tenant = tenant[order]
-    first = tenant.searchsorted(np.arange(tenants + 1))
-    return _Cuts(order, place, tenant, time[order], first, comes, goes, instants)
+    first = tenant.searchsorted(everyone)
+    return _Cuts(order, place, tenant, time[order], first, first[tenant], instants)
 
 
-def _timeline(claims: Claims, cluster: Cluster, steps: _Steps, since: float, until: float) -> _Timeline:
+def _timeline(
+    claims: Claims, cluster: Cluster, steps: _Steps, since: float, until: float, changing: Ints | None
+) -> _Timeline:
     """Cut the window at every event that changes a tenant's demand, weights or quota."""
-    along = (claims.since <= since) & (claims.until >= until)
-    odd = (~along).nonzero()[0] if since < until else np.arange(len(claims))
-    if not len(odd) and not len(steps.time):
+    odd, begin, end = _not_along(claims, since, until, changing)
+    if not odd.size and not steps.time.size:
         return _uncut(claims, cluster, steps, until - since)
-    tenant, begin, end = claims.tenant[odd], claims.since[odd], claims.until[odd]
     real = (end > begin) & (end > since) & (begin < until)
-    comes, goes = real & (begin > since), real & (end < until)
-    cuts = _cuts(claims, odd[comes], odd[goes], steps, since)
-    tenants, arrivals = len(cluster.weight), len(cuts.comes)
-    ends = np.empty(len(cuts.time))
+    comes, goes = (real & (begin > since)).nonzero()[0], (real & (end < until)).nonzero()[0]
+    came, gone, tenant = odd[comes], odd[goes], claims.tenant[odd]
+    when = np.concatenate((begin[comes], end[goes]))
+    cuts = _cuts(claims.tenant[np.concatenate((came, gone))], when, steps, since)
+    away = ~real
+    away[comes] = True
+    demand, weight_sum = _at_start(claims, odd[away], steps.present.size)
+    first, ends = cuts.first, np.empty(cuts.time.size)
     ends[:-1] = cuts.time[1:]
-    ends[cuts.first[1:] - 1] = until
-    demand, weight_sum = _at_start(claims, odd[comes | ~real], tenants)
-    odd_from, odd_to = cuts.first[tenant], cuts.first[tenant + 1]
-    odd_from[comes] = cuts.place[tenants : tenants + arrivals]
-    odd_to[goes] = cuts.place[tenants + arrivals : tenants + arrivals + len(cuts.goes)]
+    ends[first[1:] - 1] = until
+    odd_from, odd_to = first[tenant], first[tenant + 1]
+    at = steps.present.size + comes.size
+    odd_from[comes] = cuts.place[at - comes.size : at]
+    odd_to[goes] = cuts.place[at : at + goes.size]
     return _Timeline(
+        uncut=False,
         tenant=cuts.tenant,
         seconds=ends - cuts.time,
-        demand=cuts.totals(demand, claims.gpus),
-        weight_sum=cuts.totals(weight_sum, claims.weight),
+        demand=cuts.running(demand, claims.gpus[came], claims.gpus[gone]),
+        weight_sum=cuts.running(weight_sum, claims.weight[came], claims.weight[gone]),
         quota=_quotas(cluster, steps, cuts),
-        first=cuts.first,
+        first=first,
         odd=odd,
         odd_from=odd_from,
-        odd_to=np.where(real, odd_to, odd_from),
+        odd_to=odd_to if all_of(real) else np.where(real, odd_to, odd_from),
     )
+
+
+def _not_along(
+    claims: Claims, since: float, until: float, changing: Ints | None
+) -> tuple[Ints, Floats, Floats]:
+    """Claims that were not active all along, and since and until when they were."""
+    if since >= until:
+        return np.arange(claims.tenant.size), claims.since, claims.until
+    if changing is None:
+        changing = (~((claims.since <= since) & (claims.until >= until))).nonzero()[0]
+    begin, end = claims.since[changing], claims.until[changing]
+    along = (begin <= since) & (end >= until)
+    if any_of(along):
+        changing, begin, end = changing[~along], begin[~along], end[~along]
+    return changing, begin, end
 
 
 def _uncut(claims: Claims, cluster: Cluster, steps: _Steps, seconds: float) -> _Timeline:
     """Nothing changes in the window."""
-    tenants = len(cluster.weight)
+    tenants = cluster.weight.size
     first = np.arange(tenants + 1)
-    demand, weight_sum = _at_start(claims, _NOBODY, tenants)
-    quota = _steady_quotas(cluster, steps.present)
-    whole = np.full(tenants, seconds)
-    return _Timeline(first[:-1], whole, demand, weight_sum, quota, first, _NOBODY, _NOBODY, _NOBODY)
+    demand = totals(claims.tenant, claims.gpus, tenants)
+    weight_sum = totals(claims.tenant, claims.weight, tenants)
+    quota, whole = _steady_quotas(cluster, steps.present), constant(tenants, seconds)
+    return _Timeline(True, first[:-1], whole, demand, weight_sum, quota, first, _NOBODY, _NOBODY, _NOBODY)
 
 
-def _at_start(claims: Claims, absent: Ints, tenants: int) -> tuple[Floats, Floats]:
+def _at_start(claims: Claims, away: Ints, tenants: int) -> tuple[Floats, Floats]:
     """Demand and weights of each tenant at the window's beginning, when some claims are not active."""
-    gpus, weight = claims.gpus, claims.weight
-    if len(absent):
-        gpus, weight = gpus.copy(), weight.copy()
-        gpus[absent], weight[absent] = 0, 0.0
+    gpus, weight = claims.gpus.copy(), claims.weight.copy()
+    gpus[away], weight[away] = 0, 0.0
     return totals(claims.tenant, gpus, tenants), totals(claims.tenant, weight, tenants)
 
 
 def _steady_quotas(cluster: Cluster, present: Bools) -> Floats:
     """Q_j while the same tenants count."""
-    weight_sum = np.full(len(present), cluster.weight[present].sum())
-    return np.where(present, metrics.quota(cluster.total_gpus, cluster.weight, weight_sum), 0.0)
+    weight = cluster.weight
+    if not all_of(present):
+        weight = weight * present
+    weight_sum = float(cluster.weight[present].sum())
+    return metrics.quota(cluster.total_gpus, weight, weight_sum)
 
 
 def _quotas(cluster: Cluster, steps: _Steps, cuts: _Cuts) -> Floats:
     """Q_j in every segment: nothing for a tenant that does not count then."""
-    if not len(steps.time):
-        return _steady_quotas(cluster, steps.present).take(cuts.tenant)
+    if not steps.time.size:
+        return _steady_quotas(cluster, steps.present)[cuts.tenant]
     changes = np.zeros(len(cuts.order), dtype=np.int64)
     quota_rows = cuts.place[len(cuts.order) - len(cuts.instants) * len(cluster.weight) :]
     at = np.searchsorted(cuts.instants, steps.time)
     changes[quota_rows[at * len(cluster.weight) + steps.tenant]] = steps.change
     changes[cuts.first[:-1]] += steps.present
-    present = _running_in_group(changes, cuts.first, cuts.tenant) > 0
+    present = _running_in_group(changes, cuts.begin) > 0
     by_step = _weight_sums(cluster, steps, cuts.instants)
     weight_sum = by_step[np.searchsorted(cuts.instants, cuts.time, side="right")]
     return np.where(present, metrics.quota(cluster.total_gpus, cluster.weight[cuts.tenant], weight_sum), 0.0)
@@ -284,61 +306,73 @@ def _weight_sums(cluster: Cluster, steps: _Steps, instants: Floats) -> Floats:
     return np.cumsum(np.concatenate([[cluster.weight[steps.present].sum()], changes]))
 
 
-def _running_in_group(values: Numbers, first: Ints, group: Ints) -> Numbers:
-    """Running sum that starts anew with each of the sorted groups, which begin at `first`."""
+def _running_in_group(values: Numbers, begin: Ints) -> Numbers:
+    """Running sum that starts anew with each group; `begin` is the row at which the row's own group begins."""
     running = values.cumsum()
-    begin = first.take(group)
-    anew: Numbers = running - running.take(begin) + values.take(begin)
+    anew: Numbers = running - running[begin]
+    anew += values[begin]
     return anew
 
 
-def _per_claim(claims: Claims, line: _Timeline, level: Floats) -> Floats:
+def _per_claim(claims: Claims, line: _Timeline, level: Floats, first_level: Floats, seconds: float) -> Floats:
     """Integral of each claim's rate over its segments."""
-    at_start = line.first[:-1]
-    share = metrics.job_share(level.take(at_start).take(claims.tenant), claims.weight)
-    owed = metrics.job_claim(claims.gpus, share) * line.seconds.take(at_start).take(claims.tenant)
-    if line.uncut:  # then a claim was active all along, or not at all
-        owed[line.odd] = 0.0
+    share = metrics.job_share(first_level[claims.tenant], claims.weight)
+    owed = metrics.job_claim(claims.gpus, share) * seconds
+    if line.uncut:
         return owed
-    several = (line.first[1:] - at_start) > 1
-    several = several.take(claims.tenant)
+    ceiling = metrics.ceiling(claims.gpus, claims.weight)
+    several = (line.first[1:] - line.first[:-1] > 1)[claims.tenant]
     several[line.odd] = False
     many = several.nonzero()[0]
-    owed[many] = _over_whole_window(claims.tenant[many], claims.gpus[many], claims.weight[many], line, level)
-    owed[line.odd] = _over_parts(claims.gpus[line.odd], claims.weight[line.odd], line, level)
+    if many.size:
+        owed[many] = _over_whole_window(claims, many, ceiling[many], line, level)
+    owed[line.odd] = _over_parts(ceiling[line.odd], line, level) * claims.weight[line.odd]
     return owed
 
 
-def _over_whole_window(tenant: Ints, gpus: Ints, weight: Floats, line: _Timeline, level: Floats) -> Floats:
+def _over_whole_window(claims: Claims, rows: Ints, ceiling: Floats, line: _Timeline, level: Floats) -> Floats:
     """Jobs active all along: segments sorted by level are below or above the job's ceiling, by bisection."""
-    order = np.lexsort((level, line.tenant))
-    sorted_level, seconds = level[order], line.seconds[order]
-    below = _from_zero(sorted_level * seconds)
-    above = _from_zero(seconds)
-    ceiling = metrics.ceiling(gpus, weight)
-    low = _pairs(line.tenant, sorted_level).searchsorted(_pairs(tenant, ceiling), side="right")
-    capped_seconds = above[line.first[tenant + 1]] - above[low]
-    capped = np.where(capped_seconds > 0, gpus * capped_seconds, 0.0)
-    return weight * (below[low] - below[line.first[tenant]]) + capped
+    tenant, order = claims.tenant[rows], np.lexsort((level, line.tenant))
+    level, seconds = level[order], line.seconds[order]
+    integrals = np.zeros((2, level.size + 1))
+    integrals[0, 1:], integrals[1, 1:] = level * seconds, seconds
+    below, above = integrals.cumsum(axis=1)
+    low = _pairs(line.tenant, level).searchsorted(_pairs(tenant, ceiling), side="right")
+    owed: Floats = claims.weight[rows] * (below[low] - below[line.first[tenant]])
+    owed += claims.gpus[rows] * (above[line.first[tenant + 1]] - above[low])
+    return owed
 
 
 def _pairs(tenant: Ints, level: Floats) -> NDArray[np.complex128]:
     """Complex numbers sort by their real part first."""
-    pairs = np.empty(len(tenant), dtype=np.complex128)
+    pairs = np.empty(tenant.size, dtype=np.complex128)
     pairs.real, pairs.imag = tenant, level
     return pairs
 
 
-def _over_parts(gpus: Ints, weight: Floats, line: _Timeline, level: Floats) -> Floats:
-    """Jobs that came or went: one running integral per distinct ceiling, read at both ends."""
-    owed = np.zeros(len(gpus))
-    alike: dict[float, list[int]] = defaultdict(list)
-    for row, ceiling in enumerate(metrics.ceiling(gpus, weight).tolist()):
-        alike[ceiling].append(row)
-    for ceiling, rows in alike.items():
-        integral = _from_zero(np.minimum(level, ceiling) * line.seconds)
-        owed[rows] = weight[rows] * (integral[line.odd_to[rows]] - integral[line.odd_from[rows]])
+def _over_parts(ceilings: Floats, line: _Timeline, level: Floats) -> Floats:
+    """Per unit of weight, jobs that came or went: one running integral per ceiling, read at both ends."""
+    kind, owed = np.arange(ceilings.size), np.empty(ceilings.size)
+    if ceilings.size > _FEW:
+        ceilings, kind = np.unique(ceilings, return_inverse=True)
+    for first in range(0, ceilings.size, _AT_ONCE):
+        some = ceilings[first : first + _AT_ONCE, None]
+        rows: Ints | slice = slice(None)
+        if ceilings.size > _AT_ONCE:
+            rows = ((kind >= first) & (kind < first + _AT_ONCE)).nonzero()[0]
+        integral = np.zeros((some.size, level.size + 1))
+        integral[:, 1:] = np.minimum(level, some) * line.seconds
+        integral = integral.cumsum(axis=1)
+        row = kind[rows] - first
+        owed[rows] = integral[row, line.odd_to[rows]] - integral[row, line.odd_from[rows]]
     return owed
+
+
+def constant(count: int, value: float) -> Floats:
+    """One value over and over; np.full takes four times as long for a few."""
+    values = np.empty(count)
+    values.fill(value)
+    return values
 
 
 def totals(group: Ints, values: NDArray[np.int64] | Floats, count: int) -> Floats:
@@ -346,16 +380,10 @@ def totals(group: Ints, values: NDArray[np.int64] | Floats, count: int) -> Float
     return np.bincount(group, values, count).astype(np.float64, copy=False)
 
 
-def _from_zero(values: Floats) -> Floats:
-    """Integral up to each boundary."""
-    integral = np.zeros(len(values) + 1)
-    values.cumsum(out=integral[1:])
-    return integral
-
-
 def _water_levels(claims: Claims, line: _Timeline, share: Floats) -> Floats:
     """Max-min level of every segment: the n-th segments of all tenants at once, for n = 0, 1, ..."""
-    highest = float(np.max(metrics.ceiling(claims.gpus, claims.weight)[claims.weight > 0], initial=0.0))
+    begins = (claims.weight > 0) & (claims.since < np.inf)
+    highest = float(np.max(metrics.ceiling(claims.gpus, claims.weight)[begins], initial=0.0))
     level = np.zeros(len(share))
     claim_from, claim_to = line.first[claims.tenant], line.first[claims.tenant + 1]
     claim_from[line.odd], claim_to[line.odd] = line.odd_from, line.odd_to
