@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, absent, find
+from slurm_fair.model.columns import Bools, Ints, absent, any_of, find
 
 _WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(int, JobState)
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
@@ -67,7 +67,10 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
     doubtful: Ints = (~(held & (jobs.restarts[row] == leases.restarts))).nonzero()[0]
     if not doubtful.size:
         return doubtful
-    job, state, was = row[doubtful], state[doubtful], leases.restarts[doubtful]
+    job, state = row[doubtful], state[doubtful]
+    if not ((job >= 0) & (state != _DONE)).nonzero()[0].size:
+        return doubtful
+    was = leases.restarts[doubtful]
     waits = (leases.phase[doubtful] == _GRANTED) & (state == _WAITING) & (jobs.blocked[job] == _FREE_TO_START)
     # Slurm counts the restart while the old run is still completing.
     same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
@@ -134,7 +137,7 @@ def _begun(
     phase[seen], start[seen] = _LEASED, begins
     # An aligned lease keeps the common end that it was granted for, however long its GPUs took to come free.
     late = (end[seen] <= snapshot.time) | (not terms.aligned)
-    if late.any():
+    if any_of(late):
         since = np.maximum(begins[late], leases.granted[seen[late]])
         end[seen[late]] = [terms.end_for(begin) for begin in since.tolist()]
     return {"phase": phase, "start": start, "end": end}
