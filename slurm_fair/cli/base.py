@@ -9,14 +9,16 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import ConfigError, SlurmFairError, StoreError
 from slurm_fair.places import Places
-from slurm_fair.store import Reader, open_reader
+
+if TYPE_CHECKING:
+    from slurm_fair.store import Reader
 
 _FULL = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 
@@ -29,7 +31,9 @@ class Site:
     places: Places
 
     def reader(self) -> Reader:
-        """The journal, to read."""
+        """The journal, to read; only who reads one waits for its library."""
+        from slurm_fair.store import open_reader
+
         if os.access(self.places.directory, os.X_OK) and not self.places.journal.exists():
             raise StoreError(
                 f"{self.places.journal}: no journal yet: start the daemon with `slurm-fair run`, "

@@ -12,12 +12,11 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slurm_fair.cli.simulate_case import Turn
-from slurm_fair.cli.simulate_events import EventsOut
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Events, JobState, Standing, TickRecord
 from slurm_fair.sim.clock import epoch_for
@@ -25,6 +24,9 @@ from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.result import Result
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from slurm_fair.cli.simulate_events import EventsOut
 
 # Of a policy: jobs that ended, and seconds of virtual time.
 Beat = Callable[[str, int, float], None]
@@ -100,6 +102,10 @@ def run_one(order: Order, beat: Beat) -> Done:
     """One policy, in this process."""
     if order.events_to is None:
         return _run(order, beat, None)
+    from slurm_fair.cli.simulate_events import (
+        EventsOut,  # only who wants the events waits for the journal's code
+    )
+
     epoch = epoch_for(order.turn.rules().terms.term)
     with EventsOut(order.events_to, order.scenario, epoch) as events:
         return _run(order, beat, events)
