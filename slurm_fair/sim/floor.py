@@ -106,10 +106,10 @@ class Floor:
         if len(nodes) == 1:
             node = nodes[0]
             return [(node, gpus)] if self.usable[node] and self.free[node] >= gpus else None
-        share = per_node or (-(-gpus // len(nodes)) if at_least > 1 else 0)
-        left, sites = gpus, []
+        evenly, left, sites = at_least > 1 and not per_node, gpus, []
         for after, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
             # Without a split of its own it takes all that a node has, and one GPU at least of each.
+            share = -(-left // (after + 1)) if evenly else per_node
             here = min(left, share) if share else min(self.free[node], left - after)
             if not self.usable[node] or self.free[node] < here or (here < 1 and not share):
                 return None

@@ -13,7 +13,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.model import Action, Blind, Blocked, JobState, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs, Manners, Submission, Veil
-from slurm_fair.trace import Machines, uniform
+from slurm_fair.trace import Machines, Throughputs, uniform
 from tests.simulated import Rounds, arrival, simulated
 from tests.virtual_scene import T0, Scene
 
@@ -184,6 +184,13 @@ def test_a_job_is_as_fast_as_its_slowest_gpu_and_slower_apart(nodes: tuple[str, 
     assert scene.at(1000).ended(key) == pytest.approx(seconds)
 
 
+def test_a_gang_that_does_not_divide_by_its_nodes_has_a_part_on_each() -> None:
+    scene = Scene(machines=two_kinds())
+    key = scene.submit(gpus=4, nodes=3)
+    scene.act(Verb.OPEN, key, "n1", "n2", "n3")
+    assert scene.look().held.gpus.tolist() == [2, 1, 1]
+
+
 def test_what_a_job_reports_is_its_progress() -> None:
     scene = Scene(machines=two_kinds())
     scene.runs(seconds=100)
@@ -191,6 +198,24 @@ def test_what_a_job_reports_is_its_progress() -> None:
     assert told is not None
     assert (told.done_seconds[0], told.left_seconds[0]) == (40, 60)
     assert told.rate.tolist() == [[2.0, 1.0]]
+
+
+SPEEDS = Throughputs(
+    "made", ("made",), "v100",
+    {("v100", "consolidated", "m", 0, 8): 5.0, ("a100", "consolidated", "m", 0, 8): 0.0},
+)  # fmt: skip
+
+
+def test_no_job_is_put_on_gpus_on_which_it_was_measured_not_to_run() -> None:
+    jobs = [arrival(0, gpus=8, seconds=100, model="m"), arrival(0, gpus=8, seconds=100)]
+    result = simulated(jobs, "fifo", machines=two_kinds(), throughputs=SPEEDS)
+    assert (result.runs.end - result.epoch).tolist() == [100, 50]
+
+
+def test_a_job_that_runs_on_no_gpus_there_are_is_refused_by_name() -> None:
+    only_fast = two_kinds().take(np.array([0]))
+    with pytest.raises(InputError, match=r"1 of 1 jobs .* as they were measured: 0 \(8 GPUs\)"):
+        simulated([arrival(0, gpus=8, model="m")], "fifo", machines=only_fast, throughputs=SPEEDS)
 
 
 def test_gpus_of_a_job_that_ended_stay_idle_until_gavels_round_is_over() -> None:
