@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.once import once
-from slurm_fair.policy.view import View
+from slurm_fair.policy import Pools, Shapes, View
 from slurm_fair.solve import Table
 
 UNKNOWN_SECONDS = 3600.0  # remaining time where nobody's is known
@@ -51,10 +51,23 @@ class Crowd:
         """Speed of each job on each type, 0 where its user does not want it or its gang has no room."""
         wants = self.view.snapshot.jobs.gpu_type[self.rows]
         may = (wants < 0)[:, None] | (wants[:, None] == self.kinds)
-        fits = self.gang[:, None] <= self.capacity
+        fits = self._room_for_gangs() if len(self.kinds) > 1 else self.gang[:, None] <= self.capacity
         said = self.view.snapshot.told  # not the view's: joining all that is told costs more than the round
         rate = 1.0 if said is None else said.rate[self.rows[:, None], self.kinds]
         return np.where(may & fits, rate, 0.0)
+
+    def _room_for_gangs(self) -> Bools:
+        """Whether each gang, laid as it asks, has room on the nodes of each type when they are idle."""
+        snapshot, rows = self.view.snapshot, self.rows
+        fits = self.gang[:, None] <= self.capacity
+        least = int(snapshot.nodes.gpus.min(initial=0))
+        odd = np.flatnonzero((snapshot.jobs.nodes[rows] > 1) | (self.gang > least))
+        if len(odd):
+            pools, free = Pools.of(snapshot), snapshot.nodes.capacity
+            for at, kind in enumerate(self.kinds.tolist()):
+                shapes = Shapes.of(pools, snapshot, rows[odd], np.full(len(odd), kind))
+                fits[odd, at] &= shapes.fitting(pools, free)
+        return fits
 
     @once
     def left(self) -> Floats:

@@ -130,6 +130,14 @@ def test_a_job_without_any_gpu_of_its_type_never_stops_the_others(policy: type[I
     assert play.play(policy(), 3) == [{"2"}] * 3
 
 
+@pytest.mark.parametrize("policy", [Gavel, GavelFtf, MaxSumThroughput])
+def test_a_gang_has_no_share_on_a_type_on_whose_nodes_it_could_not_lie(policy: type[InRounds]) -> None:
+    nodes = {"f1": node(4, gpu_type="fast"), "f2": node(2, gpu_type="fast"), "s1": node(3), "s2": node(3)}
+    wide = job(1, gpus=5, nodes=2)  # three GPUs on one node, two on the other: the slow ones have room
+    play = ToldPlay([wide, job(2)], nodes, left=dict.fromkeys("12", 1e9), rates={"1": (9.0, 1.0)})
+    assert play.play(policy(), 2) == [{"1", "2"}] * 2
+
+
 SETTINGS = [
     ({"reset_seconds": -1.0}, "gavel: reset_seconds"),
     ({"newcomers": "push"}, "gavel: newcomers"),
