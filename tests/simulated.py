@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from slurm_fair.model import JobState, LeasePhase, Standing, TickRecord
 from slurm_fair.sim import Costs, Listener, Outage, Result, Scenario, rules_for, simulate
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
@@ -123,34 +122,3 @@ def simulated(
         checkpoint_cost=how.costs.checkpoint,
     )
     return simulate(scenario, rules, listen=listen)
-
-
-class Witness:
-    """Looks at every tick of a simulation for what must never be; a listener."""
-
-    def __init__(self) -> None:
-        self.looks = 0
-        self.idle: list[tuple[float, str]] = []  # looks that left GPUs idle that a waiting job could have had
-
-    def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        """One tick."""
-        self.looks += 1
-        snapshot, jobs = tick.snapshot, tick.snapshot.jobs
-        held = snapshot.held.per_node(len(snapshot.nodes))
-        assert (held <= snapshot.nodes.gpus).all(), "more GPUs held than there are"
-        gangs = np.bincount(snapshot.held.row, snapshot.held.gpus, len(jobs)).astype(np.int64)
-        holds = jobs.state != JobState.WAITING
-        holds &= jobs.state != JobState.DONE
-        assert (gangs[holds] == jobs.gpus[holds]).all(), "a gang is not whole"
-        assert (gangs[~holds] == 0).all(), "a job that does not run holds GPUs"
-        keys = standing.leases.key
-        assert (keys[1:] > keys[:-1]).all(), "two leases of one job"
-        self._promises(tick, standing)
-
-    @staticmethod
-    def _promises(tick: TickRecord, standing: Standing) -> None:
-        leases, nodes = standing.leases, tick.snapshot.nodes
-        giving_back = np.flatnonzero(leases.phase == LeasePhase.REVOKING)
-        staying = leases.places.take(~np.isin(leases.places.row, giving_back))
-        promised = staying.per_node(len(nodes))
-        assert (promised <= nodes.gpus).all(), "more GPUs promised than there are"

@@ -20,6 +20,7 @@ from slurm_fair.policy import View, load, names
 from slurm_fair.policy.check import objections
 from tests.accounts import Account, view
 from tests.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
+from tests.conservation import LESS, broken, left_waiting
 
 NOW = 10_000.0
 PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")
@@ -148,19 +149,6 @@ def loadable() -> list[str]:
     return found
 
 
-# Those that leave GPUs idle on purpose while a job waits, and why.
-ITS_TYPE = "a job waits for the GPU type that was chosen for it, a new one for its share"
-HOLD_BACK = {
-    "allox": ITS_TYPE,
-    "fifo": "nobody overtakes the head of the line",
-    "gavel": ITS_TYPE,
-    "gavel-ftf": ITS_TYPE,
-    "hived": "a guaranteed job waits for a lent cell rather than split another node",
-    "mst": ITS_TYPE,
-    "ossp": ITS_TYPE,
-    "slurm": "nobody delays a reservation",
-    "yarn-cs": "what is over the quota waits",
-}
 # Those that stop a job so that it goes on elsewhere, whoever takes its GPUs.
 MOVE_JOBS = ("allox", "gandiva", "gavel", "gavel-ftf", "mst", "ossp")
 EVERY = loadable()
@@ -322,28 +310,21 @@ def test_the_same_view_gives_the_same_plan(name: str, seen: View) -> None:
     assert one.reasons == two.reasons
 
 
-@only(name for name in EVERY if name not in HOLD_BACK)
-def test_no_gpu_is_idle_while_a_job_waits_that_could_use_it(name: str, seen: View) -> None:
+@every_policy
+def test_no_gpus_are_idle_while_a_gang_waits_that_fits_them(name: str, seen: View) -> None:
     snap, plan = planned(name, seen)
-    left_idle(seen, plan, set(range(len(snap.jobs))))
+    assert broken(name, snap, plan, left_idle(seen, plan)) == []
 
 
-def left_idle(seen: View, plan: Plan, rows: set[int]) -> None:
-    """None of these waits though it is small enough for what is free."""
-    jobs, nodes, members = seen.snapshot.jobs, seen.snapshot.nodes, seen.snapshot.partitions.members
-    free = [free_after(seen, plan, what) for what in ("gpus", "cpus", "memory_mb")]
-    # What is left of nodes that a gang takes whole is not to be had: Slurm may lay the gang over it.
-    parts = np.bincount(plan.places.row, minlength=len(jobs))
-    spread = (parts > jobs.nodes) & (jobs.gpus_per_node == 0)
-    whole = set(plan.places.node[spread[plan.places.row]].tolist())
-    named = {*seen.snapshot.wanted.row.tolist(), *seen.snapshot.barred.row.tolist()}
-    for row in rows & set(rows_of(plan, Verdict.WAIT)) - named:
-        if jobs.gpus[row] > 1 or jobs.nodes[row] > 1 or jobs.array_limit[row]:
-            continue
-        for node in set(np.flatnonzero(members[jobs.partition[row]] & nodes.usable)) - whole:
-            fits = free[0][node] >= 1 and free[1][node] >= jobs.cpus[row] and free[2][node] >= 1
-            fits &= runs_on(seen, row, int(nodes.gpu_type[node]))
-            assert not fits or jobs.gpu_type[row] not in (-1, nodes.gpu_type[node])
+def left_idle(seen: View, plan: Plan) -> list[int]:
+    """Rows that wait though their gangs fit what nobody has when the plan is carried out."""
+    free = [np.array(free_after(seen, plan, what)) for what in ("gpus", "cpus", "memory_mb")]
+    return left_waiting(seen.snapshot, plan, *free)
+
+
+def test_whoever_promises_less_is_a_policy_and_says_why() -> None:
+    assert set(LESS) <= set(EVERY)
+    assert all(len(less.why.split()) > 5 for less in LESS.values())
 
 
 def runs_on(seen: View, row: int, gpu_type: int) -> bool:

@@ -11,9 +11,9 @@ from hypothesis import given, note, settings
 from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
+from tests.conservation import LESS
 from tests.properties.test_policies import (
     EVERY,
-    HOLD_BACK,
     free_after,
     rows_of,
     runs_on,
@@ -29,7 +29,7 @@ def _has_placement(name: str) -> bool:
 
 
 PLACING = tuple(name for name in EVERY if _has_placement(name))
-CONSERVING = tuple(name for name in PLACING if name not in HOLD_BACK)
+CONSERVING = tuple(name for name in PLACING if name not in LESS)
 
 
 def planned(name: str, seen: View) -> Plan:

@@ -2,123 +2,182 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from slurm_fair.ledger.outcomes import Outcomes
 from slurm_fair.policy import registry
-from slurm_fair.sim import Costs, NodeEvent, Outage
-from tests.simulated import Arrival, Rounds, Witness, arrival, simulated
+from slurm_fair.sim import Costs, NodeEvent
+from slurm_fair.sim.books import Run
+from tests.any_scenario import Case, Played, cases, play
+from tests.proofs import proved
+from tests.witness import Witness
 
 POLICIES = registry.names()
-GPUS, PER_NODE = 8, 4
-MINUTE = 60.0
-
-ARRIVALS = st.lists(
-    st.builds(
-        arrival,
-        st.integers(0, 40).map(lambda minutes: minutes * MINUTE / 2),
-        gpus=st.sampled_from((1, 1, 1, 2, 3, 4, 8)),
-        seconds=st.integers(1, 60).map(lambda minutes: minutes * MINUTE / 2 + 7),
-        tenant=st.sampled_from(("a", "b", "c")),
-        user=st.sampled_from(("", "u1", "u2")),
-    ),
-    min_size=1,
-    max_size=12,
-)
-HOW = st.builds(
-    Rounds,
-    lease=st.sampled_from((120.0, 300.0, 600.0)),
-    interval=st.sampled_from((10.0, 30.0)),
-    aligned=st.booleans(),
-    rounds=st.just("conserving"),
-    costs=st.builds(
-        Costs,
-        checkpoint=st.sampled_from((0.0, 5.0)),
-        restart=st.sampled_from((0.0, 20.0)),
-        requeue_delay=st.sampled_from((0.0, 60.0)),
-    ),
-)
-OUTAGES = st.sampled_from(
-    (
-        (),
-        (Outage(300.0, "n1", NodeEvent.DOWN), Outage(900.0, "n1", NodeEvent.UP)),
-        (Outage(200.0, "n2", NodeEvent.DRAIN), Outage(2000.0, "n2", NodeEvent.UP)),
-    )
-)
-few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+SHORT, LONG = 25, 400  # examples for each policy: in the suite, and under `make prove`
+each_policy = pytest.mark.parametrize("policy", POLICIES)
 
 
-def finished(outcomes: Outcomes, jobs: list[Arrival]) -> None:
-    """Everybody ended, and did neither more nor less than its own work."""
-    assert len(outcomes) == len(jobs)
-    assert outcomes.completed.all()
-    asked = np.array([job.seconds for job in sorted(jobs, key=lambda job: job.at)])
-    assert (outcomes.ran >= asked - 1e-6).all(), "a job ended before its work was done"
+def some(examples: int) -> settings:
+    """Examples are whole simulations: their time is no measure of anything."""
+    return settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@few
-@given(jobs=ARRIVALS, how=HOW, outages=OUTAGES)
-def test_every_policy_finishes_every_trace_within_the_machines(
-    policy: str, jobs: list[Arrival], how: Rounds, outages: tuple[Outage, ...]
-) -> None:
-    witness = Witness()
-    result = simulated(
-        jobs, policy, gpus=GPUS, gpus_per_node=PER_NODE, how=how, outages=outages, listen=witness,
-        settings={}, weights={"a": 1.0, "b": 2.0},
-    )  # fmt: skip
-    assert witness.looks == len(result.decisions) > 0
-    finished(result.outcomes, jobs)
+def every_promise(case: Case, policy: str) -> None:
+    """One simulation, watched at every look and audited at its end."""
+    played = play(case, policy, Witness())
+    everybody_ended(played)
+    work_was_done_once(played)
+    no_node_out_of_service_took_a_job(played)
+    held_time_is_work_and_what_changing_hands_costs(played)
+    the_account_says_what_the_books_say(played)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@few
-@given(jobs=ARRIVALS, how=HOW)
-def test_without_costs_nobody_runs_longer_than_its_work(
-    policy: str, jobs: list[Arrival], how: Rounds
-) -> None:
-    result = simulated(jobs, policy, gpus=GPUS, gpus_per_node=PER_NODE, how=replace(how, costs=Costs()))
-    finished(result.outcomes, jobs)
-    asked = np.array([job.seconds for job in sorted(jobs, key=lambda job: job.at)])
-    assert result.outcomes.ran == pytest.approx(asked, abs=1e-3)
-    assert result.summary.overhead_fraction == pytest.approx(0.0, abs=1e-9)
+@each_policy
+@some(SHORT)
+@given(case=cases())
+def test_every_policy_keeps_every_promise_in_any_scenario(policy: str, case: Case) -> None:
+    every_promise(case, policy)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@few
-@given(jobs=ARRIVALS, how=HOW)
-def test_held_time_is_work_and_what_changing_hands_costs(
-    policy: str, jobs: list[Arrival], how: Rounds
-) -> None:
-    result = simulated(jobs, policy, gpus=GPUS, gpus_per_node=PER_NODE, how=how)
-    work = sum(job.seconds * job.gpus for job in jobs)
-    lost = result.summary.overhead_fraction * result.summary.gpu_seconds
-    assert result.summary.gpu_seconds == pytest.approx(work + lost, rel=1e-6, abs=0.1)
+@pytest.mark.prove
+@each_policy
+def test_every_policy_keeps_every_promise_in_hundreds_of_scenarios(policy: str) -> None:
+    some(LONG)(given(case=cases())(lambda case: every_promise(case, policy)))()
+    claim = f"`{policy}` keeps every promise in any simulation"
+    proved(claim, "0 broken", f"0 broken in {LONG} simulations drawn at random")
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
-@given(jobs=ARRIVALS, how=HOW)
-def test_the_same_twice_is_the_same(policy: str, jobs: list[Arrival], how: Rounds) -> None:
-    first, second = (simulated(jobs, policy, gpus=GPUS, gpus_per_node=PER_NODE, how=how) for _ in range(2))
-    assert repr(first.summary) == repr(second.summary)
-    for name, column in first.outcomes._arrays().items():
-        assert np.array_equal(column, getattr(second.outcomes, name), equal_nan=column.dtype.kind == "f"), (
-            name
-        )
+@each_policy
+@some(4)
+@given(case=cases())
+def test_the_same_twice_is_the_same_to_the_last_byte(policy: str, case: Case) -> None:
+    def once() -> tuple[str, str, list[bytes]]:
+        witness = Witness()
+        result = play(case, policy, witness).result
+        columns = [column.tobytes() for _, column in sorted(result.outcomes._arrays().items())]
+        return witness.digest, repr(result.summary), columns
+
+    assert once() == once()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@few
-@given(jobs=ARRIVALS)
-def test_every_policy_finishes_in_gavels_rounds(policy: str, jobs: list[Arrival]) -> None:
-    how = Rounds(lease=120.0, rounds="gavel", costs=Costs(restart=20.0))
-    result = simulated(jobs, policy, gpus=GPUS, gpus_per_node=PER_NODE, how=how, listen=Witness())
-    finished(result.outcomes, jobs)
-    assert math.isfinite(result.summary.makespan_s)
+@each_policy
+@some(4)
+@given(case=cases())
+def test_where_nothing_costs_anything_every_held_second_is_work(policy: str, case: Case) -> None:
+    free = Costs()
+    calm = tuple(outage for outage in case.scenario.outages if outage.event is not NodeEvent.DOWN)
+    scenario = replace(case.scenario, costs=free, outages=calm)
+    played = play(replace(case, scenario=scenario, how=replace(case.how, costs=free)), policy)
+    assert played.simulation.cluster.tally.lost_gpu_seconds == pytest.approx(0.0, abs=1e-3)
+
+
+# -- the audit ----------------------------------------------------------------------------------------------------
+
+
+def everybody_ended(played: Played) -> None:
+    """All jobs are over, and all that nobody cancelled are complete."""
+    outcomes, gone = played.result.outcomes, {row for _, row in played.case.cancels}
+    assert len(outcomes) == len(played.case.jobs)
+    assert outcomes.over.all(), "a job never ended"
+    cut_short = set(played.result.trace_row[~outcomes.completed].tolist())
+    assert cut_short <= gone, "a job that nobody cancelled did not complete"
+
+
+def runs_of(played: Played) -> dict[int, list[Run]]:
+    """The runs of every row of the trace, in order."""
+    jobs = played.simulation.cluster.jobs
+    return {row: list(played.books.of(int(jobs.key[row]))) for row in range(len(played.case.jobs))}
+
+
+def work_was_done_once(played: Played) -> None:
+    """Each run begins with what the one before it saved, and the last one ends with the whole work done."""
+    for row, runs in runs_of(played).items():
+        work = played.case.jobs[row].seconds
+        assert [run.restarts for run in runs] == list(range(len(runs)))
+        assert all(run.start >= played.result.epoch + played.case.jobs[row].at for run in runs)
+        assert not runs or runs[0].resumed_from == 0
+        for before, after in itertools.pairwise(runs):
+            assert after.start >= before.end
+            assert after.resumed_from == before.saved <= before.reached
+        completed = bool(runs) and runs[-1].word == "COMPLETED"
+        assert not completed or runs[-1].reached == work
+        assert all(run.reached <= work for run in runs)
+        assert completed or row in {row for _, row in played.case.cancels}
+
+
+def no_node_out_of_service_took_a_job(played: Played) -> None:
+    """Nobody starts on a node that is drained or down, and nobody runs on one that is down."""
+    ups = [each for each in played.case.scenario.outages if each.event is NodeEvent.UP]
+    for outage in played.case.scenario.outages:
+        if outage.event is NodeEvent.UP:
+            continue
+        back = next(up.time_s for up in ups if up.node == outage.node)
+        first, last = played.result.epoch + outage.time_s, played.result.epoch + back
+        for run in itertools.chain(*runs_of(played).values()):
+            if outage.node in run.nodes:
+                assert not first < run.start < last, "it started on a node that takes no work"
+                down = outage.event is NodeEvent.DOWN
+                assert not down or run.end <= first or run.start >= last, "it ran on a node that was down"
+
+
+def held_time_is_work_and_what_changing_hands_costs(played: Played) -> None:
+    """Work at the speed that its places allow, and what is counted as lost; in Gavel's rounds, their rest."""
+    tally, useful, rests = played.simulation.cluster.tally, 0.0, 0.0
+    for row, runs in runs_of(played).items():
+        for run in runs:
+            kept = run.reached if run.word in ("COMPLETED", "CANCELLED") else run.saved
+            needed = (kept - run.resumed_from) / speed(played.case, row, run.nodes)
+            assert run.end - run.start >= needed - 1e-6, "more work was done than there was time for"
+            useful += needed * run.gpus
+            rests += played.case.lease * run.gpus if run.word == "COMPLETED" else 0.0
+    held = sum(run.gpus * (run.end - run.start) for run in played.books.over)
+    assert held == pytest.approx(tally.held_gpu_seconds)
+    over = held - useful - tally.lost_gpu_seconds
+    assert -1e-2 <= over <= (rests if played.case.how.rounds == "gavel" else 1e-2)
+
+
+def speed(case: Case, row: int, nodes: tuple[str, ...]) -> float:
+    """Of a gang against well placed GPUs of the reference type: the slowest counts, and lying apart costs."""
+    job, floor, measured = case.jobs[row], case.scenario.machines, case.scenario.throughputs
+    at = [floor.names.index(name) for name in nodes]
+    per_type = {floor.gpu_types[floor.gpu_type[node]]: float(floor.speed[node]) for node in at}
+    spread = 1.0 if math.isnan(job.sensitivity) else 1.0 / job.sensitivity
+    if measured is not None and job.model:
+        there = [measured.steps_per_second(job.model, 16, job.gpus, kind) or 0.0 for kind in per_type]
+        alone = measured.steps_per_second(job.model, 16, job.gpus) or 0.0
+        apart = measured.steps_per_second(job.model, 16, job.gpus, placement="unconsolidated") or 0.0
+        slowest, spread = min(there) / alone, apart / alone
+    else:
+        slowest = min(per_type.values())
+    sizes = np.cumsum(np.sort(floor.gpus)[::-1])
+    fewest = max(int(np.searchsorted(sizes, job.gpus)) + 1, job.nodes)
+    if len(set(floor.rack[at].tolist())) > 1:
+        return slowest / (1.0 + 3.0 * (1.0 / spread - 1.0))
+    return slowest * (spread if len(nodes) > fewest else 1.0)
+
+
+def the_account_says_what_the_books_say(played: Played) -> None:
+    """The ledger's account of every job, and the summary, add up to what the cluster itself noted."""
+    outcomes, result = played.result.outcomes, played.result
+    runs = runs_of(played)
+    if played.case.how.rounds == "conserving":
+        by_job = [runs[row] for row in result.trace_row.tolist()]
+        held = np.array([sum(run.end - run.start for run in of_job) for of_job in by_job])
+        missed = np.array([sum(unseen_seconds(run, played.case) for run in of_job) for of_job in by_job])
+        assert (outcomes.ran <= held + 1e-3).all()
+        assert (outcomes.ran >= held - missed - 1e-3).all()
+    assert outcomes.waited + outcomes.ran == pytest.approx(outcomes.end - outcomes.submit, abs=1e-3)
+    begun = np.array([len(runs[row]) for row in result.trace_row.tolist()])
+    assert (outcomes.restarts[outcomes.completed] == begun[outcomes.completed] - 1).all()
+    assert result.summary.gpu_seconds == pytest.approx(float((outcomes.ran * outcomes.gpus).sum()), rel=1e-6)
+
+
+def unseen_seconds(run: Run, case: Case) -> float:
+    """Of a run that a failing node ended before any look saw it: by the next one Slurm has forgotten its start."""
+    brief = run.word == "NODE_FAIL" and run.end - run.start < case.how.interval
+    return run.end - run.start if brief else 0.0

@@ -1,0 +1,170 @@
+"""Work conservation, asked from outside: would a job that waits fit the GPUs that a plan leaves free?
+
+Every policy promises it that is not in `LESS`, which says what the others promise instead, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from slurm_fair.model import Plan, Snapshot, Verdict
+from slurm_fair.model.columns import Bools, Ints
+
+
+def left_waiting(
+    snapshot: Snapshot, plan: Plan, gpus: Ints, cpus: Ints | None = None, memory_mb: Ints | None = None
+) -> list[int]:
+    """Rows that the plan leaves waiting though their gangs fit what is free of each node once it is done.
+
+    Tasks of an array with a limit of its own are passed over.
+    """
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    plenty = np.full(len(nodes), 1 << 40)
+    free = gpus.copy()
+    free[_taken_whole(snapshot, plan)] = 0
+    rooms = free, plenty if cpus is None else cpus, plenty if memory_mb is None else memory_mb
+    waits = np.flatnonzero((plan.verdict == Verdict.WAIT) & (jobs.array_limit == 0))
+    return [row for row in waits.tolist() if fits(snapshot, row, *rooms)]
+
+
+def _taken_whole(snapshot: Snapshot, plan: Plan) -> list[int]:
+    """Nodes that a gang takes whole: Slurm may lay it over them in its own way, so the rest is nobody's."""
+    jobs = snapshot.jobs
+    parts = np.bincount(plan.places.row, minlength=len(jobs))
+    spread = (parts > np.maximum(jobs.nodes, 1)) & (jobs.gpus_per_node == 0)
+    taken: list[int] = plan.places.node[spread[plan.places.row]].tolist()
+    return taken
+
+
+def fits(snapshot: Snapshot, row: int, gpus: Ints, cpus: Ints, memory_mb: Ints) -> bool:
+    """Whether a gang could start, consolidated: on as few nodes of one type as its shape allows."""
+    jobs, nodes, partitions = snapshot.jobs, snapshot.nodes, snapshot.partitions
+    partition, asked = int(jobs.partition[row]), int(jobs.gpu_type[row])
+    if not partitions.up[partition]:
+        return False
+    barred = np.isin(np.arange(len(nodes)), snapshot.barred.nodes_of(row))
+    return any(
+        _fits_type(snapshot, row, partitions.members[partition] & (nodes.gpu_type == kind), ~barred,
+                   (gpus, cpus, memory_mb))
+        for kind in range(len(snapshot.gpu_types))
+        if asked in (-1, kind) and (snapshot.told is None or snapshot.told.rate[row, kind] > 0)
+    )  # fmt: skip
+
+
+def _fits_type(
+    snapshot: Snapshot, row: int, members: Bools, allowed: Bools, free: tuple[Ints, Ints, Ints]
+) -> bool:
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    gang, per_node = int(jobs.gpus[row]), int(jobs.gpus_per_node[row])
+    wanted = snapshot.wanted.nodes_of(row)
+    least, share = max(int(jobs.nodes[row]), len(wanted), 1), per_node
+    most = int(jobs.most_nodes[row]) or gang
+    biggest = int(nodes.gpus[members].max(initial=0))
+    if per_node:
+        least = max(-(-gang // per_node), least)
+    else:
+        # Which of its nodes gets the greater part is Slurm's choice, so each must have room for it.
+        share = -(-gang // least)
+    whole = share > biggest > 0 and not per_node
+    parts = -(-gang // biggest) if whole else least
+    room = members & allowed & nodes.usable
+    for have, need in zip(free[1:], (int(jobs.cpus[row]), int(jobs.memory_mb[row])), strict=True):
+        room = room & (have >= -(-need // parts))
+    if whole:
+        idle = room & (free[0] == nodes.gpus) & (free[0] > 0)
+        biggest_first = np.sort(nodes.gpus[idle])[::-1][:most]
+        return bool(idle[wanted].all()) and parts <= most and int(biggest_first.sum()) >= gang
+    room = room & (free[0] >= share)
+    return bool(room[wanted].all()) and min(gang, most) >= least and int(room.sum()) >= least
+
+
+# -- who promises less --------------------------------------------------------------------------------
+
+Narrowed = Callable[[Snapshot, Plan, list[int]], list[int]]
+# A job that could never run, or may not because of its own array, is in nobody's way.
+_OUT_OF_THE_LINE = ("no node of its partition can take its gang", "its array's own limit is reached")
+
+
+@dataclass(frozen=True, slots=True)
+class Less:
+    """What a policy leaves idle on purpose, and which of the jobs that would fit it may not leave waiting."""
+
+    why: str
+    still: Narrowed
+
+
+def head_of_the_line(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """The first of all that wait."""
+    del snapshot
+    waits = np.flatnonzero((plan.verdict == Verdict.WAIT) & (plan.rank >= 0))
+    in_line = [row for row in waits.tolist() if plan.reasons[plan.reason[row]] not in _OUT_OF_THE_LINE]
+    head = min(in_line, key=lambda row: int(plan.rank[row]), default=-1)
+    return [row for row in rows if row == head]
+
+
+def lines_within_their_quota(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """Those of a tenant whose whole line would fit, and with what it has is within its quota, rounded down."""
+    jobs, weight = snapshot.jobs, snapshot.tenants.weight
+    has = (plan.verdict == Verdict.GRANT) | (plan.verdict == Verdict.KEEP)
+    has[snapshot.held.row] = True
+    waits = plan.verdict == Verdict.WAIT
+    quota = np.floor(snapshot.total_gpus * weight / max(float(weight.sum()), 1e-9))
+    asked = np.bincount(jobs.tenant, jobs.gpus * (has | waits), len(weight))
+    idle = np.zeros(len(jobs), dtype=bool)
+    idle[rows] = True
+    stuck = np.bincount(jobs.tenant, waits & ~idle, len(weight)) > 0
+    return [
+        row
+        for row in rows
+        if not stuck[jobs.tenant[row]] and asked[jobs.tenant[row]] <= quota[jobs.tenant[row]]
+    ]
+
+
+def where_types_are_alike(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """All, where there is one GPU type."""
+    del plan
+    nodes = snapshot.nodes
+    return rows if len(set(nodes.gpu_type[nodes.capacity > 0].tolist())) == 1 else []
+
+
+def where_nothing_is_lent(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """All, where no lease is over that its owner could ask back."""
+    del snapshot
+    return [] if np.isin(plan.verdict, (Verdict.RENEW, Verdict.REVOKE)).any() else rows
+
+
+_ITS_TYPE = Less(
+    "a job waits for the GPU type on which its share is (Gavel, section 5: shares are of each type)",
+    where_types_are_alike,
+)
+LESS = MappingProxyType(
+    {
+        "allox": Less(
+            "a job waits for the GPU that it was matched to (AlloX, section 4.2)", where_types_are_alike
+        ),
+        "gavel": _ITS_TYPE,
+        "gavel-ftf": _ITS_TYPE,
+        "mst": _ITS_TYPE,
+        "ossp": _ITS_TYPE,
+        "fifo": Less(
+            "nobody overtakes the head of the line (Shockwave, section 8: no backfill)", head_of_the_line
+        ),
+        "slurm": Less(
+            "nobody delays the reservation of one ahead (sched/backfill, by declared times)", head_of_the_line
+        ),
+        "yarn-cs": Less("what is over the static quota waits (Astraea, section 6)", lines_within_their_quota),
+        "hived": Less(
+            "a guaranteed gang waits for a lent cell rather than split another node (HiveD, section 4)",
+            where_nothing_is_lent,
+        ),
+    }
+)
+
+
+def broken(policy: str, snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """Of the rows that would fit, those that this policy must not leave waiting."""
+    return LESS[policy].still(snapshot, plan, rows) if policy in LESS else rows

@@ -1,0 +1,108 @@
+"""What must never be at any look of a simulation, watched from outside while it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.model import JobState, LeasePhase, Leases, Snapshot, Standing, TickRecord, Verdict
+from tests.conservation import broken, left_waiting
+
+
+class Witness:
+    """A listener of a simulation; `digest` is a fingerprint of everything that was seen and decided."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+        self._digest = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        """The same for two simulations that went the same way."""
+        return self._digest.hexdigest()
+
+    def __call__(self, tick: TickRecord, standing: Standing) -> None:
+        """One tick."""
+        self.looks += 1
+        gangs_are_whole(tick.snapshot)
+        one_lease_each(tick.snapshot, standing.leases)
+        promises_are_covered(tick.snapshot, standing.leases)
+        leases_end_in_time(tick, standing.leases)
+        nobody_waits_for_nothing(tick, standing.leases)
+        self._note(tick, standing)
+
+    def _note(self, tick: TickRecord, standing: Standing) -> None:
+        for table in (tick.snapshot.jobs, tick.snapshot.held, tick.plan, tick.plan.places, standing.leases):
+            for name, column in sorted(table._arrays().items()):
+                self._digest.update(name.encode() + column.tobytes())
+        said: Any = [tick.time, tick.plan.reasons, tick.plan.memory, [repr(done) for done in tick.outcomes]]
+        self._digest.update(json.dumps(said).encode())
+
+
+def gangs_are_whole(snapshot: Snapshot) -> None:
+    """On nodes that have the GPUs, all of one type that the job takes, spread as it asked."""
+    jobs, nodes, held = snapshot.jobs, snapshot.nodes, snapshot.held
+    assert (held.per_node(len(nodes)) <= nodes.gpus).all(), "more GPUs held than there are"
+    gangs = np.bincount(held.row, held.gpus, len(jobs)).astype(np.int64)
+    holds = (jobs.state != JobState.WAITING) & (jobs.state != JobState.DONE)
+    assert (gangs == np.where(holds, jobs.gpus, 0)).all(), (
+        "a gang is not whole, or one that is off holds GPUs"
+    )
+    kind = nodes.gpu_type[held.node]
+    first = np.zeros(len(jobs), dtype=np.int64)
+    first[held.row] = kind
+    assert (kind == first[held.row]).all(), "a gang lies on two GPU types"
+    asked = jobs.gpu_type[held.row]
+    assert ((asked < 0) | (asked == kind)).all(), "a job has GPUs of a type that it did not ask for"
+    parts = np.bincount(held.row, minlength=len(jobs))
+    assert (parts[holds] >= np.maximum(jobs.nodes[holds], 1)).all(), (
+        "a gang lies on fewer nodes than it asked"
+    )
+    each = jobs.gpus_per_node[held.row]
+    assert ((each == 0) | (held.gpus == each)).all(), "a gang is not as even as it asked"
+
+
+def one_lease_each(snapshot: Snapshot, leases: Leases) -> None:
+    """No job has two, and nobody who is gone has one."""
+    assert (leases.key[1:] > leases.key[:-1]).all(), "two leases of one job"
+    assert np.isin(leases.key, snapshot.jobs.key).all(), "a lease of a job that is not there"
+    over = snapshot.jobs.key[snapshot.jobs.state == JobState.DONE]
+    assert not np.isin(leases.key, over).any(), "a lease of a job that is over"
+
+
+def promises_are_covered(snapshot: Snapshot, leases: Leases) -> None:
+    """What is promised, less what is being given back for it, is there."""
+    giving_back = np.flatnonzero(leases.phase == LeasePhase.REVOKING)
+    staying = leases.places.take(~np.isin(leases.places.row, giving_back))
+    promised = staying.per_node(len(snapshot.nodes))
+    assert (promised <= snapshot.nodes.gpus).all(), "more GPUs promised than there are"
+    gangs = np.bincount(leases.places.row, leases.places.gpus, len(leases)).astype(np.int64)
+    assert (gangs == leases.gpus).all(), "a promise is not for the whole gang"
+
+
+def leases_end_in_time(tick: TickRecord, leases: Leases) -> None:
+    """A lease is as long as the site says, and aligned leases end together."""
+    terms, runs = tick.terms, leases.phase != LeasePhase.REVOKING
+    end, granted = leases.end[runs], leases.granted[runs]
+    assert (end > tick.time - 1e-6).all(), "a lease that is over was neither renewed nor revoked"
+    slack = min(terms.interval, terms.term / 4) if terms.aligned else 0.0
+    assert (end - granted <= terms.term + slack + terms.start_timeout + 1e-6).all(), "a lease is too long"
+    if terms.aligned:
+        assert (np.abs(end / terms.term - np.round(end / terms.term)) < 1e-9).all(), "a lease ends by itself"
+
+
+def nobody_waits_for_nothing(tick: TickRecord, leases: Leases) -> None:
+    """When leases may be granted and nobody changes hands, no gang waits for what its policy could give it."""
+    changing = (leases.phase == LeasePhase.REVOKING).any()
+    if changing or not tick.terms.grants_at(tick.time) or not (tick.plan.verdict == Verdict.WAIT).any():
+        return
+    snapshot = tick.snapshot
+    nodes = len(snapshot.nodes)
+    leased = np.isin(snapshot.jobs.key, leases.key)
+    unleased = snapshot.held.take(~leased[snapshot.held.row])
+    free = snapshot.nodes.capacity - leases.places.per_node(nodes) - unleased.per_node(nodes)
+    idle = left_waiting(snapshot, tick.plan, free)
+    assert broken(tick.policy, snapshot, tick.plan, idle) == [], "a gang waits that fits what is free"
