@@ -179,5 +179,5 @@ def the_account_says_what_the_books_say(played: Played) -> None:
 
 def unseen_seconds(run: Run, case: Case) -> float:
     """Of a run that a failing node ended before any look saw it: by the next one Slurm has forgotten its start."""
-    brief = run.word == "NODE_FAIL" and run.end - run.start < case.how.interval
+    brief = run.word == "NODE_FAIL" and run.end - run.start <= case.how.interval
     return run.end - run.start if brief else 0.0

@@ -109,7 +109,12 @@ def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
         ({"Deadline": "1795231610"}, "deadline", 1_795_231_610.0),
         ({"Deadline": "N/A"}, "deadline", 0.0),
         ({"TimeLimit": "10:00"}, "set_aside", 600.0),
+        ({"Deadline": ""}, "deadline", 0.0),
         ({"TimeLimit": "10:00", "MinTime": "2:00"}, "set_aside", 120.0),
+        ({"TimeLimit": "10:00", "MinTime": "0:00"}, "set_aside", 600.0),
+        ({"TimeLimit": "10:00", "MinTime": "N/A"}, "set_aside", 600.0),
+        ({"TimeLimit": "10:00", "MinTime": ""}, "set_aside", 600.0),
+        ({"TimeLimit": "10:00", "MinTime": "NOT_SET"}, "set_aside", 600.0),
         ({"TimeLimit": "UNLIMITED"}, "set_aside", np.inf),
     ],
 )
