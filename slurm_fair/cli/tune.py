@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from slurm_fair.cli.tune_ground import Subject, ground_of
 from slurm_fair.cli.tune_told import Told, trials_of
 from slurm_fair.errors import InputError
 from slurm_fair.sim.scenario import Costs
-from slurm_fair.sim.tune import DEFAULT_TERMS, FAIRNESS_WEIGHT, advise
+from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
 from slurm_fair.trace.files import write_whole
 
 
@@ -59,6 +59,20 @@ class Terms(click.ParamType[tuple[float, ...]]):
         return tuple(terms)
 
 
+def _part(name: str, usual: float, words: str) -> Callable[[Any], Any]:
+    kind = click.FloatRange(0.0, 1.0)
+    return click.option(name, type=kind, default=usual, show_default=True, metavar="PART", help=words)
+
+
+_USUAL = Tolerances()
+TOLERANCES = (
+    _part("--job-tolerance", _USUAL.jobs, "Jobs with sharing loss, above the best term."),
+    _part("--tenant-tolerance", _USUAL.tenant_hours, "Unfair tenant hours, above the best term."),
+    _part("--jct-tolerance", _USUAL.jct, "Mean JCT above the best term, as a part of it."),
+    _part("--overhead-limit", _USUAL.overhead, "GPU time that a term may cost, as a part of it."),
+)
+
+
 @click.command("tune-lease")
 @click.argument("trace", metavar="[TRACE]", type=FILE, required=False)
 @click.option("--history", is_flag=True, help="The site's own past out of slurmdbd.")
@@ -72,14 +86,7 @@ class Terms(click.ParamType[tuple[float, ...]]):
     show_default=",".join(f"{term:g}" for term in DEFAULT_TERMS),
     help="Lease terms to try.",
 )
-@click.option(
-    "--fairness-weight",
-    type=click.FloatRange(0.0, 1.0),
-    default=FAIRNESS_WEIGHT,
-    show_default="2/3",
-    metavar="W",
-    help="Fairness against completion time, 0 to 1: at 1 only fairness counts.",
-)
+@with_options(TOLERANCES)
 @with_options(MACHINES, WEIGHTS)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
 @click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
@@ -87,22 +94,20 @@ class Terms(click.ParamType[tuple[float, ...]]):
 @JSON
 @click.pass_context
 def tune_lease(
-    context: click.Context, /, policy: str, terms: tuple[float, ...], fairness_weight: float,
-    settings: tuple[str, ...], seed: int, workers: int, as_json: bool, html: Path | None, interval: float,
-    align: str, **options: Any,
+    context: click.Context, /, policy: str, terms: tuple[float, ...], settings: tuple[str, ...], seed: int,
+    workers: int, as_json: bool, html: Path | None, interval: float, align: str, **options: Any,
 ) -> None:  # fmt: skip
     """Recommend a lease term for a TRACE, or for the site's own past (--history, or --sacct FILE).
 
-    The jobs are simulated under each term, with what saving and coming back cost. Recommended is the term that
-    best balances fairness and completion time: score = W * unfairness + (1 - W) * slowness. Unfairness is the mean
-    of jobs with sharing loss and unfair tenant hours, above that of the fairest term; slowness is the mean JCT
-    above that of the fastest. Within 0.01 of the best score the longest term is taken. docs/schema/tune-lease.json
-    has the keys of --json.
+    The jobs are simulated under each term, with what saving and coming back cost. Terms that cost more GPU time
+    than --overhead-limit are left out. A term is good if its sharing loss, its unfair tenant hours and its mean
+    JCT lie within the tolerances of the best of the others; of the good terms the one with the fewest pre-emptions
+    is recommended. docs/schema/tune-lease.json has the keys of --json.
     """
     subject, wish, origin = part(Subject, options), part(Wish, options), part(Origin, options)
     subject.check()
     origin.check()
-    given = _settings(policy, settings)
+    given, limits = _settings(policy, settings), _tolerances(options)
     with Outputs([*subject.files, *wish.files]) as outputs:
         page = outputs.claim(html) if html else None
         ground = ground_of(context, subject, origin, wish, part(Given, options), time.time())
@@ -114,8 +119,7 @@ def tune_lease(
         dones = _simulated(ground.case, turns, workers)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
         trials = trials_of(dones, rows)
-        advice = advise(trials, fairness_weight)
-        told = Told(ground, dones, rows, trials, advice, short, fairness_weight, seed)
+        told = Told(ground, dones, rows, trials, advise(trials, limits), short, limits, seed)
         if page is not None:
             _write_page(page, told)
         outputs.commit()
@@ -123,6 +127,15 @@ def tune_lease(
         click.echo(json.dumps(told.document(), allow_nan=False))
     else:
         told.show()
+
+
+def _tolerances(options: dict[str, Any]) -> Tolerances:
+    return Tolerances(
+        jobs=options.pop("job_tolerance"),
+        tenant_hours=options.pop("tenant_tolerance"),
+        jct=options.pop("jct_tolerance"),
+        overhead=options.pop("overhead_limit"),
+    )
 
 
 def _settings(policy: str, settings: Sequence[str]) -> dict[str, object]:

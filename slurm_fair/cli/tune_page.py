@@ -79,7 +79,10 @@ def _charts(told: Told) -> list[str]:
             "GPU time lost to checkpoints and restarts", "%",
             [("lost", 100 * _column(rows, "overhead_fraction"))],
         ),
-        chart("Score: the least is the best balance", "score", [("score", _column(rows, "score"))]),
+        chart(
+            "Regret: the greatest lag behind the best, in tolerances", "tolerances",
+            [("regret", _column(rows, "regret"))],
+        ),
     ]  # fmt: skip
 
 

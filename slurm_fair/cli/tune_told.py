@@ -15,9 +15,17 @@ from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of
 from slurm_fair.cli.table import Column, clean, duration, print_table
 from slurm_fair.cli.tune_ground import Ground
 from slurm_fair.model.columns import Bools
-from slurm_fair.sim.tune import TOLERANCE, Advice, Trial
+from slurm_fair.sim.tune import Advice, Tolerances, Trial
 
 MARK = "*"
+# Keys of a term in JSON, and where they stand.
+_BEHIND = {
+    "job_loss_behind": "job_loss",
+    "tenant_unfair_behind": "tenant_unfair",
+    "jct_behind": "jct",
+    "regret": "regret",
+    "bearable": "bearable",
+}
 
 
 def trials_of(dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> list[Trial]:
@@ -29,6 +37,8 @@ def trials_of(dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> list[Tri
             job_loss=_known(row["ltgf_job_loss_fraction"]),
             tenant_unfair=_known(row["ltgf_tenant_unfair_fraction"]),
             jct_mean_seconds=_known(row["jct_mean_s"]),
+            overhead=_known(row["overhead_fraction"]),
+            preemptions=int(row["preemptions"]),
             finished=_rows(done, ~done.result.outcomes.over) <= hopeless,
         )
         for done, row in zip(dones, rows, strict=True)
@@ -38,6 +48,11 @@ def trials_of(dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> list[Tri
 def _rows(done: Done, which: Bools) -> frozenset[int]:
     """Rows of the trace."""
     return frozenset(done.result.trace_row[which].tolist())
+
+
+def _finite(value: float | None) -> float | None:
+    """As JSON holds it."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _known(value: float | None) -> float:
@@ -54,7 +69,7 @@ class Told:
     trials: Sequence[Trial]
     advice: Advice
     short: Sequence[float]  # terms that were not tried
-    fairness_weight: float
+    tolerances: Tolerances
     seed: int
 
     def document(self) -> dict[str, Any]:
@@ -65,17 +80,14 @@ class Told:
             "until_s": None,
             "policy": str(self.rows[0]["policy"]),
             "costs": self.ground.known.document(),
-            "fairness_weight": self.fairness_weight,
-            "tolerance": TOLERANCE,
+            "job_tolerance": self.tolerances.jobs,
+            "tenant_tolerance": self.tolerances.tenant_hours,
+            "jct_tolerance": self.tolerances.jct,
+            "overhead_limit": self.tolerances.overhead,
         }
         terms = [
-            {
-                **row,
-                "score": score.total if score else None,
-                "unfairness": score.unfairness if score else None,
-                "slowness": score.slowness if score else None,
-            }
-            for row, score in zip(self.rows, self.advice.scores, strict=True)
+            {**row, **{name: _finite(getattr(behind, at, None)) for name, at in _BEHIND.items()}}
+            for row, behind in zip(self.rows, self.advice.behind, strict=True)
         ]
         return {
             "source": self.ground.source,
@@ -126,10 +138,10 @@ class Told:
         return [
             {
                 **row,
-                "score": score.total if score else None,
+                "regret": _finite(behind.regret) if behind and behind.bearable else None,
                 "mark": MARK if row["lease_s"] == self.advice.lease_seconds else "",
             }
-            for row, score in zip(self.rows, self.advice.scores, strict=True)
+            for row, behind in zip(self.rows, self.advice.behind, strict=True)
         ]
 
 
@@ -137,8 +149,8 @@ def _part(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _score(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _regret(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 COLUMNS = (
@@ -150,5 +162,5 @@ COLUMNS = (
     Column("JCT p95", "jct_p95_s", duration),
     Column("Lost GPU time %", "overhead_fraction", _part),
     Column("Pre-emptions", "preemptions"),
-    Column("Score", "score", _score),
+    Column("Regret", "regret", _regret),
 )

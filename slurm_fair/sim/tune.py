@@ -1,19 +1,43 @@
-"""Which lease term to recommend (Astraea, sections 5.1.3 and 6.2): fairness weighed against completion time."""
+"""Which lease term to recommend (Astraea, sections 5.1.3 and 6.2).
+
+Shorter leases let the controller right wrongs sooner; longer ones disturb jobs less. So of the terms that are
+about as fair and as fast as can be had at a bearable cost, the one that disturbs jobs least is taken.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 
 from slurm_fair.errors import InputError
 
 DEFAULT_TERMS = (60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0)
-# Job fairness, tenant fairness and completion time weigh the same.
-FAIRNESS_WEIGHT = 2 / 3
-# Terms whose scores differ by less are equally good; of them the longest asks least of jobs and scheduler.
-TOLERANCE = 0.01
-_NO_DIFFERENCE = 0.001
+_GOOD = 1.0 + 1e-9  # tolerances; a rounding error is no lag
+_NO_DIFFERENCE = 0.1  # tolerances
+_SHOWN = 0.0005  # a smaller lag reads as 0.0
+USUAL_TERM = 900.0  # Astraea's, and what a site has that has chosen nothing; where nothing speaks for another
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerances:
+    """What is too little to care about, and what is too much to pay; each a part, 0 to 1.
+
+    Judgements, not measurements: one job in a hundred, one tenant's hour in a hundred and a twentieth of the mean
+    JCT are too little to change a term for. A twentieth of the GPU time is what the usual term costs at most where
+    a change of hands takes 45 s, as Themis measured it: 45 / 900.
+    """
+
+    jobs: float = 0.01
+    tenant_hours: float = 0.01
+    jct: float = 0.05
+    overhead: float = 0.05
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not 0.0 <= value <= 1.0:
+                raise InputError(f"tolerance of {field.name} {value:g}: give a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,104 +48,135 @@ class Trial:
     job_loss: float  # part of the jobs with sharing loss
     tenant_unfair: float  # part of the tenants' hours that were unfair
     jct_mean_seconds: float
+    overhead: float = math.nan  # part of the GPU time held that checkpoints and restarts cost
+    preemptions: int = 0
     finished: bool = True  # every job ended that can start at all
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """How far a term lies behind the best of each kind; `total` weighs both, and less is better."""
+class Behind:
+    """How far a term lies behind the best of the bearable terms, in each kind by itself; nan = not known."""
 
-    unfairness: float  # in parts of jobs and tenants' hours, above the least of all terms
-    slowness: float  # mean JCT above the least of all terms, as a part of that
-    total: float
+    job_loss: float
+    tenant_unfair: float
+    jct: float  # as a part of the least mean JCT
+    regret: float  # the greatest of them in tolerances: at most 1 is good
+    bearable: bool  # its overhead is within the limit, or as small as there is
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The term to take, why, and every term's score (None = not among those to choose from)."""
+    """The term to take, why, and how each term stands (None = not among those to choose from)."""
 
     lease_seconds: float
     reason: str
-    scores: tuple[Score | None, ...]
-    fastest: float  # the terms with the least mean JCT and the least unfairness
-    fairest: float
+    behind: tuple[Behind | None, ...]
 
 
-def advise(
-    trials: Sequence[Trial], fairness_weight: float = FAIRNESS_WEIGHT, tolerance: float = TOLERANCE
-) -> Advice:
-    """Score = W * unfairness + (1 - W) * slowness; of the terms within the tolerance of the least, the longest.
+def advise(trials: Sequence[Trial], tolerances: Tolerances | None = None) -> Advice:
+    """The term that disturbs jobs least among those that are good, in four steps.
 
-    Unfairness is the mean of sharing loss and tenant unfairness, less that of the fairest term; slowness is the
-    mean JCT over that of the fastest term, less 1. So with the usual weight one more job in a hundred with sharing
-    loss, one more unfair hour in a hundred and jobs that take 1 % longer are equally bad. Differences are not
-    blown up to a scale from best to worst: where all terms are nearly alike, so are their scores. A term under
-    which jobs do not end is never recommended.
+    1. Terms under which jobs do not end are out. 2. So are those that cost more GPU time than the limit; if all
+    do, all but the cheapest are. 3. A term is good if in each of sharing loss, unfair tenant hours and mean JCT it
+    lies no further behind the best of these terms than the tolerance; if none is good, those are taken whose
+    greatest lag, in tolerances, is least. 4. Of these the one with the fewest pre-emptions; of equals the nearest
+    to the usual term, for nothing speaks for another. Kinds are never added up: no weights are needed, and no gain
+    in one makes up for a loss in another.
     """
-    if not 0.0 <= fairness_weight <= 1.0:
-        raise InputError(f"fairness weight {fairness_weight:g}: give a number from 0 to 1")
+    limits = tolerances or Tolerances()
     sound = [trial for trial in trials if trial.finished and math.isfinite(trial.jct_mean_seconds)]
     if not sound:
         raise InputError("under no term did every job end: give longer --terms, or lower costs")
-    unfairness = {trial.lease_seconds: _unfairness(trial, sound) for trial in sound}
-    least_unfair = min(unfairness.values())
-    least_jct = min(trial.jct_mean_seconds for trial in sound)
-    scores: dict[float, Score] = {}
-    for trial in sound:
-        behind = unfairness[trial.lease_seconds] - least_unfair
-        slower = trial.jct_mean_seconds / least_jct - 1.0 if least_jct > 0 else 0.0
-        total = fairness_weight * behind + (1.0 - fairness_weight) * slower
-        scores[trial.lease_seconds] = Score(behind, slower, total)
-    best = min(score.total for score in scores.values())
-    alike = sorted(term for term, score in scores.items() if score.total <= best + tolerance + 1e-12)
-    fastest = max(t.lease_seconds for t in sound if t.jct_mean_seconds <= least_jct)
-    fairest = max(term for term, value in unfairness.items() if value <= least_unfair)
+    bearable = _bearable(sound, limits.overhead)
+    behind = {trial.lease_seconds: _behind(trial, bearable, limits) for trial in sound}
+    good = [trial for trial in bearable if behind[trial.lease_seconds].regret <= _GOOD]
+    least = min(behind[trial.lease_seconds].regret for trial in bearable)
+    ties = good or [trial for trial in bearable if behind[trial.lease_seconds].regret <= least]
+    chosen = min(ties, key=lambda trial: (trial.preemptions, abs(math.log(trial.lease_seconds / USUAL_TERM))))
     return Advice(
-        lease_seconds=alike[-1],
-        reason=_reason(sound, scores, alike, fastest, fairest, fairness_weight),
-        scores=tuple(scores.get(trial.lease_seconds) for trial in trials),
-        fastest=fastest,
-        fairest=fairest,
+        lease_seconds=chosen.lease_seconds,
+        reason=f"{chosen.lease_seconds:g} s, because {_reason(chosen, sound, ties, behind, limits)}",
+        behind=tuple(behind.get(trial.lease_seconds) for trial in trials),
     )
 
 
-def _unfairness(trial: Trial, all_: Sequence[Trial]) -> float:
-    """The mean of what is known of every term."""
-    kinds = [
-        getattr(trial, name)
-        for name in ("job_loss", "tenant_unfair")
-        if all(math.isfinite(getattr(other, name)) for other in all_)
-    ]
-    return sum(kinds) / len(kinds) if kinds else 0.0
+def _bearable(trials: Sequence[Trial], limit: float) -> list[Trial]:
+    """Those that cost no more than the limit, else the cheapest; what is not known costs nothing."""
+    costs = [trial.overhead if math.isfinite(trial.overhead) else 0.0 for trial in trials]
+    most = max(limit, min(costs))
+    return [trial for trial, cost in zip(trials, costs, strict=True) if cost <= most]
+
+
+def _behind(trial: Trial, bearable: Sequence[Trial], limits: Tolerances) -> Behind:
+    best_jct = _least(other.jct_mean_seconds for other in bearable)
+    lags = (
+        trial.job_loss - _least(other.job_loss for other in bearable),
+        trial.tenant_unfair - _least(other.tenant_unfair for other in bearable),
+        trial.jct_mean_seconds / best_jct - 1.0 if best_jct > 0 else 0.0,
+    )
+    pairs = zip(lags, (limits.jobs, limits.tenant_hours, limits.jct), strict=True)
+    regret = max(_in_tolerances(lag, tolerance) for lag, tolerance in pairs)
+    return Behind(*lags, regret, trial in bearable)
+
+
+def _least(values: Iterable[float]) -> float:
+    """nan where it is not known of every term."""
+    known = list(values)
+    return min(known) if all(map(math.isfinite, known)) else math.nan
+
+
+def _in_tolerances(lag: float, tolerance: float) -> float:
+    """A lag of next to nothing is none; what is not known of every term does not count."""
+    if not math.isfinite(lag) or lag <= 1e-12:
+        return 0.0
+    return lag / tolerance if tolerance > 0 else math.inf
 
 
 def _reason(
+    chosen: Trial,
     sound: Sequence[Trial],
-    scores: dict[float, Score],
-    alike: Sequence[float],
-    fastest: float,
-    fairest: float,
-    fairness_weight: float,
+    ties: Sequence[Trial],
+    behind: Mapping[float, Behind],
+    limits: Tolerances,
 ) -> str:
-    """One sentence."""
-    term, score = alike[-1], scores[alike[-1]]
+    """What comes after `because`, in one sentence."""
     if len(sound) == 1:
-        return f"{term:g} s, because no other term can be chosen"
-    totals = [other.total for other in scores.values()]
-    if max(totals) <= min(totals) + _NO_DIFFERENCE:
-        return f"{term:g} s, because the term makes no difference and the longest asks least of jobs and scheduler"
-    jct = "jobs end soonest" if term == fastest else _slower(score.slowness, fastest)
-    fair = "it is the fairest" if term == fairest else _less_fair(score.unfairness, fairest)
-    text = f"{term:g} s, because {jct} and {fair}: the best balance at a fairness weight of {fairness_weight:.3g}"
-    if len(alike) > 1:
-        shorter = ", ".join(f"{other:g}" for other in alike[:-1])
-        text += f" (as good within the tolerance, but shorter: {shorter} s)"
-    return text
+        return "no other term can be chosen"
+    lag, others = behind[chosen.lease_seconds], [trial for trial in ties if trial is not chosen]
+    fewer = any(trial.preemptions > chosen.preemptions for trial in others)
+    alike = len(ties) == len(sound) and not fewer
+    if alike and all(one.regret < _NO_DIFFERENCE for one in behind.values()):
+        return f"the term makes no difference here and it is the nearest to the usual {USUAL_TERM:g} s"
+    text = _cost(chosen, limits) + _lags(lag)
+    if lag.regret > _GOOD:
+        text += ": no term is good in every respect, and this one lies least far behind in its worst"
+    if not others:
+        return text
+    terms = ", ".join(f"{term:g}" for term in sorted(trial.lease_seconds for trial in others))
+    least = all(trial.preemptions > chosen.preemptions for trial in others)
+    why = "pre-empts least" if least else f"pre-empts least and is the nearest to the usual {USUAL_TERM:g} s"
+    return f"{text}; of the terms as good (also {terms} s) it {why}"
 
 
-def _slower(part: float, fastest: float) -> str:
-    return f"the mean JCT is {100 * part:.1f} % above that of the fastest term ({fastest:g} s)"
+def _lags(lag: Behind) -> str:
+    kinds = [
+        (lag.job_loss, "points of jobs with sharing loss"),
+        (lag.tenant_unfair, "points of unfair tenant hours"),
+        (lag.jct, "% of mean JCT"),
+    ]
+    real = [f"{100 * part:.1f} {noun}" for part, noun in kinds if part >= _SHOWN]
+    if not real:
+        return "none is fairer or faster"
+    listed = real[0] if len(real) == 1 else f"{', '.join(real[:-1])} and {real[-1]}"
+    return (
+        f"it is only {listed} behind the best" if lag.regret <= _GOOD else f"it is {listed} behind the best"
+    )
 
 
-def _less_fair(part: float, fairest: float) -> str:
-    return f"unfairness is {100 * part:.1f} points above that of the fairest term ({fairest:g} s)"
+def _cost(chosen: Trial, limits: Tolerances) -> str:
+    if not math.isfinite(chosen.overhead):
+        return ""
+    cost, limit = f"{100 * chosen.overhead:.1f} %", f"{100 * limits.overhead:g} %"
+    if chosen.overhead > limits.overhead:
+        return f"every term costs more than {limit} of the GPU time, this one least ({cost}), and "
+    return f"of the terms that cost at most {limit} of the GPU time (this one {cost}) "

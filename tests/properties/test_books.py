@@ -88,6 +88,25 @@ def test_what_runs_held_is_in_the_books_and_in_the_events(
         assert result.outcomes.completed.all()
 
 
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(jobs=ARRIVALS, drawn=OUTAGES, restart=st.sampled_from((0.0, 20.0)))
+def test_in_gavels_rounds_a_job_holds_its_gpus_until_it_ends_and_not_for_the_rest_of_the_round(
+    jobs: list[Arrival], drawn: list[tuple[float, str, NodeEvent, float]], restart: float
+) -> None:
+    seen: list[Simulation] = []
+    scenario = Scenario(
+        trace(jobs), uniform(8, 4), Costs(restart=restart), outages=outages_of(drawn), rounds="gavel"
+    )
+    rules = rules_for("las", {}, lease=120.0, gavel_rounds=True)
+    result = simulate(scenario, rules, watch=seen.append)
+    assert result.outcomes.completed.all()
+    runs, held = result.runs, seen[0].cluster.tally.held_gpu_seconds
+    assert float((runs.gpus * (runs.end - runs.start)).sum()) == pytest.approx(held, abs=1e-3)
+    assert result.summary.gpu_seconds == pytest.approx(held, abs=1e-3)
+    work = sum(job.gpus * job.seconds for job in jobs)
+    assert held == pytest.approx(work + seen[0].cluster.tally.lost_gpu_seconds, abs=1e-3)
+
+
 def test_a_run_that_is_lost_before_anybody_saw_it_is_told_with_its_nodes_and_charged() -> None:
     """It is opened at second 0 and its node fails 4 s later; looks are 10 s apart."""
     events: list[Event] = []

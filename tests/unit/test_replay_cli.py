@@ -183,7 +183,7 @@ WRONG = {
         [*TUNE, "--throughputs", "x"],
         "belong to a TRACE",
     ),
-    "a weight above 1": (["tune-lease", "--sacct", "{file}", "--fairness-weight", "2"], "range"),
+    "a tolerance above 1": (["tune-lease", "--sacct", "{file}", "--jct-tolerance", "2"], "range"),
     "a period of a trace": (["tune-lease", "{file}", "--gpus", "8", "--start", "today"], "no period"),
 }
 

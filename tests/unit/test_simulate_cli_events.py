@@ -171,3 +171,27 @@ def test_a_lease_without_a_term_has_no_end_and_a_report_ends_where_the_run_ended
     assert period["end"] == pytest.approx(max(line["time"] for line in lines), abs=1.0)
     if more:
         assert period["end"] - period["start"] == pytest.approx(5000.0, abs=1.0)
+
+
+def test_reports_count_no_pre_emption_where_a_node_failed_while_the_job_saved(tmp_path: Path) -> None:
+    """Saving takes so long, and nodes fail so often, that some fail in between."""
+    rows = [f"{900 * at + 120 + 10 * (at % 7)},n{1 + at % 2},down" for at in range(1, 40)]
+    rows += [f"{900 * at + 420},n{1 + at % 2},up" for at in range(1, 40)]
+    outages = tmp_path / "outages.csv"
+    outages.write_text("\n".join(["time_s,node,event", *rows]) + "\n")
+    path, trace = tmp_path / "events.jsonl", made(tmp_path)
+    options = ("--checkpoint-cost", "200", "--outages", str(outages), "--lease", "900")
+    found = only(trace, *options, "--events-out", str(path))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [fault for line in lines for fault in faults(line, EVENTS)] == []
+    lost = [line for line in lines if line["kind"] == "stopped" and line.get("state") == "NODE_FAIL"]
+    requeued = [line for line in lines if line["kind"] == "requeued"]
+    revoked = [line for line in lines if line["kind"] == "revoked"]
+    assert lost
+    assert len(revoked) > len(requeued) == found["preemptions"] > 0
+    assert found["restarts"] == len(lost) + len(requeued)
+    assert sum(row["preemptions"] for row in report("tenants", path)) == found["preemptions"]
+    assert sum(row["ended_by"] == "revoked" for row in report("leases", path)) == found["preemptions"]
+    assert sum(row["gpu_seconds"] for row in report("usage", path)) == pytest.approx(found["gpu_seconds"])
+    had = sum(row["had_gpu_seconds"] for row in report("tenants", path))
+    assert had == pytest.approx(found["gpu_seconds"])

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.errors import InputError
 from slurm_fair.sim import NodeEvent, Outage
-from slurm_fair.sim.tune import advise
+from slurm_fair.sim.tune import Tolerances
 from slurm_fair.trace import Machines, uniform
 from tests.simulated import Arrival, Rounds, arrival, simulated
 
@@ -71,6 +71,6 @@ def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
     assert sorted(held) == pytest.approx([30.0, 50.0, 100.0])
 
 
-def test_no_number_is_no_weight() -> None:
+def test_no_number_is_no_tolerance() -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
-        advise([], float("nan"))
+        Tolerances(jct=float("nan"))

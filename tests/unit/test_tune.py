@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slurm_fair.cli.tune_costs import (
     USUAL_CHECKPOINT_SECONDS,
@@ -17,81 +19,172 @@ from slurm_fair.cli.tune_costs import (
 )
 from slurm_fair.errors import InputError
 from slurm_fair.model import Event
-from slurm_fair.sim.tune import Trial, advise
+from slurm_fair.sim.tune import Tolerances, Trial, advise
 
 NAN = float("nan")
 NOTHING = Given(None, None, None)
+TERMS = (60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0)
 
 
-def trial(term: float, unfair: float, jct: float, **more: Any) -> Trial:
-    """One whose jobs and tenants suffer alike."""
+def trial(term: float, unfair: float = 0.1, jct: float = 1000.0, **more: Any) -> Trial:
+    """One whose jobs and tenants suffer alike; as many pre-emptions as its leases are short."""
+    more = {"preemptions": round(1e6 / term), "overhead": 0.0, **more}
     return Trial(term, more.pop("loss", unfair), unfair, jct, **more)
 
 
-def best(*trials: Trial, weight: float = 2 / 3) -> float:
-    return advise(trials, weight).lease_seconds
+def best(*trials: Trial, **tolerances: float) -> float:
+    return advise(trials, Tolerances(**tolerances)).lease_seconds
 
 
-def test_the_fairest_term_wins_where_jobs_take_as_long() -> None:
-    assert best(trial(60, 0.05, 1000), trial(600, 0.2, 1000), trial(3600, 0.4, 1000)) == 60
+def curve(
+    unfair: Callable[[float], float], cost_seconds: float, jct: Callable[[float], float]
+) -> list[Trial]:
+    """A change of hands at the end of every lease; what it costs makes jobs longer."""
+    return [
+        trial(term, unfair(term), jct(term) / (1 - cost_seconds / term), overhead=cost_seconds / term)
+        for term in TERMS
+        if term > cost_seconds
+    ]
 
 
-def test_the_fastest_term_wins_where_all_are_as_fair() -> None:
-    assert best(trial(60, 0.1, 4000), trial(600, 0.1, 1500), trial(3600, 0.1, 1000)) == 3600
+def worse_with_length(term: float) -> float:
+    """From next to nothing at a minute to 40 points at two hours."""
+    return 0.4 * term / 7200
 
 
-def test_of_terms_alike_within_the_tolerance_the_longest_is_taken() -> None:
-    alike = (trial(60, 0.1, 1000), trial(600, 0.11, 1000), trial(900, 0.112, 1001), trial(3600, 0.3, 1000))
-    assert best(*alike) == 900
-    assert advise(alike, tolerance=0.0).lease_seconds == 60
+# -- the rule on curves -------------------------------------------------------------------------------------------
 
 
-def test_a_term_in_the_middle_wins_where_both_ends_are_bad() -> None:
-    assert best(trial(60, 0.05, 3000), trial(900, 0.08, 1020), trial(7200, 0.4, 1000)) == 900
+def test_without_costs_the_shortest_term_that_is_fairer_than_the_tolerance_wins() -> None:
+    """The fairest is the shortest; what is within one point of it disturbs less, and all else is out."""
+    assert best(*curve(worse_with_length, 0.0, lambda term: 1000.0)) == 120
+    assert best(*curve(worse_with_length, 0.0, lambda term: 1000.0), jobs=0.0, tenant_hours=0.0) == 60
 
 
-def test_the_weight_moves_the_choice() -> None:
-    trials = (trial(60, 0.05, 1500), trial(7200, 0.4, 1000))
-    assert (best(*trials, weight=0.9), best(*trials, weight=0.1)) == (60, 7200)
-    assert (best(*trials, weight=1.0), best(*trials, weight=0.0)) == (60, 7200)
+def test_without_costs_and_without_a_difference_in_fairness_the_term_with_the_fewest_pre_emptions_wins() -> (
+    None
+):
+    assert best(*curve(lambda term: 0.1, 0.0, lambda term: 1000.0)) == 7200
+    noise = dict(zip(TERMS, (0.101, 0.1, 0.104, 0.1, 0.102, 0.1, 0.105, 0.101), strict=True))
+    assert best(*curve(noise.__getitem__, 0.0, lambda term: 1000.0)) == 7200
 
 
-def test_noise_is_not_blown_up() -> None:
-    """From best to worst all differ by next to nothing, so that the longest is as good as any."""
-    assert best(trial(60, 0.1, 1000), trial(900, 0.101, 999), trial(7200, 0.102, 1001)) == 7200
+def test_where_nothing_at_all_speaks_for_a_term_the_usual_one_is_kept() -> None:
+    """Nobody is ever pre-empted on an idle cluster: that is no reason for the longest or the shortest."""
+    idle = [trial(term, preemptions=0) for term in TERMS]
+    assert best(*idle) == 900
+    assert best(*idle[:3]) == 300
+    assert best(*idle[5:]) == 1800
+
+
+def test_a_term_whose_overhead_is_above_the_limit_is_out_however_fair_it_is() -> None:
+    trials = curve(worse_with_length, 45.0, lambda term: 1000.0)
+    assert best(*trials) == 900  # 45 s of 900 s are 5 %
+    assert best(*trials, overhead=0.0501) == 900
+    assert best(*trials, overhead=0.16) == 600  # 300 s is fairer, and its jobs take 17 % longer than need be
+    assert best(*trials, overhead=0.01) == 7200
+
+
+def test_where_every_term_costs_too_much_the_cheapest_is_taken() -> None:
+    advice = advise(curve(worse_with_length, 1000.0, lambda term: 1000.0))
+    assert advice.lease_seconds == 7200
+    assert advice.reason.startswith("7200 s, because every term costs more than 5 % of the GPU time")
+
+
+def test_a_long_term_that_makes_jobs_wait_is_out_by_completion_time() -> None:
+    trials = curve(lambda term: 0.1, 0.0, lambda term: 1000.0 + term / 10)
+    assert best(*trials) == 300  # 1030 s is within 5 % of 1006 s, 1060 s is not
+    assert best(*trials, jct=0.02) == 120
+    assert best(*trials, jct=1.0) == 7200
+
+
+def test_a_gain_in_one_kind_does_not_make_up_for_a_loss_in_another() -> None:
+    fair_but_slow, slow_middle, fast = trial(60, 0.0, 1500), trial(900, 0.03, 1150), trial(7200, 0.3, 1000)
+    assert best(fair_but_slow, slow_middle, fast) == 900
+    for chosen, behind in zip(
+        (10.0, 3.0, 30.0), advise([fair_but_slow, slow_middle, fast]).behind, strict=True
+    ):
+        assert behind is not None
+        assert behind.regret == pytest.approx(chosen)
+
+
+def test_jobs_and_tenants_are_looked_at_each_by_itself() -> None:
+    """Their mean is the same under both terms."""
+    assert best(trial(60, 0.10, loss=0.12), trial(3600, 0.05, loss=0.17), tenant_hours=0.04) == 60
+    assert best(trial(60, 0.10, loss=0.12), trial(3600, 0.05, loss=0.17), jobs=0.06) == 3600
+
+
+@given(
+    st.lists(
+        st.tuples(*[st.floats(0, 1)] * 2, st.floats(1, 1e6), st.floats(0, 1), st.integers(0, 10**6)),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_what_is_recommended_is_never_worse_in_everything_than_another_bearable_term(
+    rows: list[tuple[float, float, float, float, int]],
+) -> None:
+    trials = [Trial(term, *row) for term, row in zip(TERMS, rows, strict=False)]
+    advice = advise(trials)
+    chosen = next(trial for trial in trials if trial.lease_seconds == advice.lease_seconds)
+    limit = max(Tolerances().overhead, min(trial.overhead for trial in trials))
+    assert chosen.overhead <= limit
+    for other in trials:
+        if other.overhead <= limit:
+            assert not (
+                other.job_loss < chosen.job_loss
+                and other.tenant_unfair < chosen.tenant_unfair
+                and other.jct_mean_seconds < chosen.jct_mean_seconds
+                and other.preemptions < chosen.preemptions
+            )
+
+
+# -- what is not known --------------------------------------------------------------------------------------------
 
 
 def test_a_term_under_which_jobs_do_not_end_is_not_recommended() -> None:
     advice = advise([trial(60, 0.0, 10, finished=False), trial(900, 0.5, 1000)])
-    assert (advice.lease_seconds, advice.scores[0]) == (900, None)
+    assert (advice.lease_seconds, advice.behind[0]) == (900, None)
     with pytest.raises(InputError, match="no term did every job end"):
         advise([trial(60, 0.0, 10, finished=False)])
 
 
 def test_what_is_not_known_of_every_term_does_not_count() -> None:
-    trials = (trial(60, NAN, 1000, loss=0.4), trial(900, 0.9, 1000, loss=0.1))
-    assert best(*trials) == 900
+    assert best(trial(60, NAN, loss=0.4), trial(900, 0.9, loss=0.1)) == 900
     assert best(trial(60, NAN, 1000), trial(900, NAN, 1500)) == 60
+    assert best(trial(60, overhead=NAN), trial(900, overhead=NAN)) == 900
 
 
-def test_the_score_is_the_weighted_sum() -> None:
-    first, second = advise([trial(60, 0.1, 1500), trial(900, 0.3, 1000)], 0.25).scores
-    assert first is not None
-    assert second is not None
-    assert (first.unfairness, first.slowness, first.total) == pytest.approx((0.0, 0.5, 0.375))
-    assert (second.unfairness, second.slowness, second.total) == pytest.approx((0.2, 0.0, 0.05))
+@pytest.mark.parametrize("name", ["jobs", "tenant_hours", "jct", "overhead"])
+@pytest.mark.parametrize("value", [-0.01, 1.01, NAN, float("inf")])
+def test_a_tolerance_is_a_part(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"tolerance of {name} .*: give a number from 0 to 1"):
+        Tolerances(**{name: value})
 
 
 @pytest.mark.parametrize(
     ("trials", "words"),
     [
-        ([trial(900, 0.1, 100)], "900 s, because no other term can be chosen"),
-        ([trial(60, 0.1, 100), trial(900, 0.1, 100)], "900 s, because the term makes no difference"),
-        ([trial(60, 0.1, 100), trial(900, 0.5, 130)], "60 s, because jobs end soonest and it is the fairest"),
+        ([trial(900)], "900 s, because no other term can be chosen"),
         (
-            [trial(60, 0.1, 400), trial(900, 0.15, 102), trial(3600, 0.5, 100)],
-            "900 s, because the mean JCT is 2.0 % above that of the fastest term (3600 s) and unfairness is 5.0 "
-            "points above that of the fairest term (60 s): the best balance at a fairness weight of 0.667",
+            [trial(60, preemptions=3), trial(600, preemptions=3)],
+            "600 s, because the term makes no difference",
+        ),
+        (
+            [trial(60, 0.1, 100), trial(900, 0.5, 130)],
+            "60 s, because of the terms that cost at most 5 % of the GPU time (this one 0.0 %) none is fairer or "
+            "faster",
+        ),
+        (
+            [trial(60, 0.1, 100), trial(900, 0.105, 102), trial(3600, 0.5, 100)],
+            "900 s, because of the terms that cost at most 5 % of the GPU time (this one 0.0 %) it is only 0.5 "
+            "points of jobs with sharing loss, 0.5 points of unfair tenant hours and 2.0 % of mean JCT behind the "
+            "best; of the terms as good (also 60 s) it pre-empts least",
+        ),
+        (
+            [trial(60, 0.1, 200, overhead=NAN), trial(3600, 0.5, 100, overhead=NAN)],
+            "60 s, because it is 100.0 % of mean JCT behind the best: no term is good in every respect, and this "
+            "one lies least far behind in its worst",
         ),
     ],
 )
