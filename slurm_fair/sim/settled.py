@@ -6,6 +6,7 @@ of it when it settles its ledger with accounting; a simulated one settles at eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -27,12 +28,18 @@ class Settled:
 
     def __init__(self, books: Books, journal: Journal) -> None:
         self._books, self._journal = books, journal
-        self._ended: list[Run] = []  # runs that no look has shown to be over
+        self._ended: list[
+            Run
+        ] = []  # runs that no look has shown to be over, and of which there is more to tell
+        self._looked = -math.inf
         self.standing: Standing | None = None
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Mend the look's events and the ledger, and pass both on."""
-        self._ended += self._books.hand_over()
+        # One that ran at the look before, and did not end with its node, was seen as it was.
+        over = self._books.hand_over()
+        self._ended += [run for run in over if run.start >= self._looked or run.word == NODE_FAIL]
+        self._looked = tick.time
         if self._ended:
             shown = self._shown(tick.snapshot)
             if shown:
