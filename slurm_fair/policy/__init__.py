@@ -4,7 +4,7 @@ from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import Draft, placed
 from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.placement import Placer, consolidated, placer
+from slurm_fair.policy.placement import Placer, consolidated, placer, relaxed
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.room import Loss, Room
@@ -37,4 +37,5 @@ __all__ = [
     "over_array_limit",
     "placed",
     "placer",
+    "relaxed",
 ]

@@ -134,18 +134,19 @@ class _Walk:
         for gang in fit:
             sites = self._place(room, gang)
             if sites is not None:
-                self._take(gang, sites, seconds)
-                return sites
+                return self._taken(gang, sites, seconds)
         # What is free only shrinks, and the longer a job runs the less of it is free throughout.
         self._failed.update(dict.fromkeys(ways, 0.0 if self._forecast is None else seconds))
         return None
 
-    def _take(self, gang: Gang, sites: Sites, seconds: float) -> None:
-        sites = _taken(self._pools, gang, sites, self._room.gpus)
-        for node, gpus in sites:
+    def _taken(self, gang: Gang, sites: Sites, seconds: float) -> Sites:
+        """Its place from now on; of a gang that is spread, with all that Slurm may give it there."""
+        taken = _taken(self._pools, gang, sites, self._room.gpus)
+        for node, gpus in taken:
             self._room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
         if self._forecast is not None:
-            self._forecast.take(0, seconds, sites)
+            self._forecast.take(0, seconds, taken)
+        return taken if gang.spread else sites
 
     def _reserve(self, job: int, ways: Sequence[Gang]) -> None:
         if self._forecast is None:
@@ -248,4 +249,4 @@ class Forecast:
 def _taken(pools: Pools, gang: Gang, sites: Sites, free: Ints) -> Sites:
     """What nobody else gets: the rest of its nodes comes along where Slurm splits a gang in its own way."""
     size = pools.size_of
-    return [(node, gang.reach(here, len(sites), size[node], int(free[node]))) for node, here in sites]
+    return [(node, gang.reach(here, size[node], int(free[node]))) for node, here in sites]

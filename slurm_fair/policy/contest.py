@@ -115,22 +115,25 @@ class Contest:
             for gang in ways:
                 sites = self._placer(room, gang)
                 if sites is not None:
-                    self._claim(gang, sites)
-                    return sites
+                    return self._claimed(gang, sites)
         hopeless.update(ways)
         return None
 
-    def _claim(self, gang: Gang, sites: Sites) -> None:
+    def _claimed(self, gang: Gang, sites: Sites) -> Sites:
+        """Its place from now on; of a gang that is spread, with all that Slurm may give it there."""
+        claimed = []
         for node, here in sites:
             # Slurm may split a gang over whole nodes in its own way: nobody else gets what is left on them.
             size = self._pools.size_of[node]
             gpus = size if gang.whole else here
             if not self.free.carries(node, gpus, gang.cpus, gang.memory_mb):
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
-            gpus = gang.reach(here, len(sites), size, self.free.amounts(node)[0])
+            gpus = gang.reach(here, size, self.free.amounts(node)[0])
             for room in self._rooms:
                 room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self._left -= gpus
+            claimed.append((node, gpus))
+        return claimed if gang.spread else sites
 
     def _make_way(self, node: int, need: Amounts) -> None:
         """Evict likely losers and then those owed least, and none that is not needed."""

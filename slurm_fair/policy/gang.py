@@ -38,14 +38,14 @@ class Gang(NamedTuple):
     barred: tuple[int, ...] = ()
     spread: bool = False  # over any nodes that have free GPUs, `nodes` of them or more
 
-    def reach(self, here: int, sites: int, size: int, free: int) -> int:
+    def reach(self, here: int, size: int, free: int) -> int:
         """GPUs of a node that nobody else gets: Slurm splits a gang of no fixed split in its own way.
 
-        `here` are those of its place, one of so many sites; `size` and `free` are those of the node.
+        `here` are those of its place, `size` and `free` those of the node.
         """
         if self.whole:
             return size
-        return max(here, min(self.gpus - sites + 1, free)) if self.spread else here
+        return max(here, free) if self.spread else here
 
     def over(self, nodes: list[int], sizes: Ints) -> Sites:
         """The gang laid over these nodes: evenly, but whole nodes are filled one after the other."""

@@ -49,13 +49,15 @@ class NoRivals:
         for gang in ways:
             sites = None if gang in self._hopeless else self._placer(self.free, gang)
             if sites is not None:
-                self._claim(gang, sites)
-                return sites
+                return self._claimed(gang, sites)
         self._hopeless.update(ways)
         return None
 
-    def _claim(self, gang: Gang, sites: Sites) -> None:
+    def _claimed(self, gang: Gang, sites: Sites) -> Sites:
+        claimed = []
         for node, here in sites:
-            gpus = gang.reach(here, len(sites), self._pools.size_of[node], self.free.amounts(node)[0])
+            gpus = gang.reach(here, self._pools.size_of[node], self.free.amounts(node)[0])
             self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self.left -= gpus
+            claimed.append((node, gpus))
+        return claimed if gang.spread else sites

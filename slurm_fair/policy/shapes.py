@@ -28,7 +28,7 @@ class Shapes(ABC):
         """Of these rows of the snapshot's jobs; those of a few are looked up among what was met before.
 
         `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes). With `spread` each
-        job that did not fix its nodes may also lie on more of them than it needs.
+        job that asks for no number of nodes may also lie on more of them than it needs.
         """
         if len(rows) > _FEW or len(snapshot.wanted) or len(snapshot.barred):
             return _Table.together(pools, snapshot, rows, gpu_type, spread)
@@ -150,7 +150,7 @@ class _Table(Shapes):
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE), least, np.where(whole, biggest, share), whole
         )
-        loose = spread & (per_node == 0) & (gpus > 1) & ((most == 0) | (most > nodes))
+        loose = spread & (per_node == 0) & (gpus > 1) & (jobs.nodes[rows] <= 1) & (most != 1)
         wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
         return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, loose, wanted, barred)
 

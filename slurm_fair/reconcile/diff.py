@@ -118,11 +118,50 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
             continue
         if closing and int(jobs.record[row]) in closing:
             continue
+        if end - begin > 1 and _would_take_what_others_were_promised(
+            leases, snapshot, granted, row, begin, end
+        ):
+            continue
         free[where] -= count
         names = tuple([nodes.names[node] for node in where.tolist()])
         until = float(jobs.gate_until[row])
         actions.append(_action(_OPEN, row, snapshot, nodes=names, until=until, why="granted"))
     return actions
+
+
+def _would_take_what_others_were_promised(
+    leases: Leases, snapshot: Snapshot, granted: Ints, row: int, begin: int, end: int
+) -> bool:
+    """Whether a gang that Slurm splits in its own way shares a node with somebody who has yet to start there.
+
+    It starts when they have. Of two such gangs neither would ever start, so of those the earlier one does.
+    """
+    places, since = leases.places, leases.granted
+    where, mine = places.node[begin:end], int(places.row[begin])
+    if not _splits_freely(snapshot, row):
+        return False
+    apart = _on_parts_of_nodes(snapshot, row, where, places.gpus[begin:end])
+    here = np.isin(places.node, where) & np.isin(places.row, granted)
+    for other in sorted(set(places.row[here].tolist()) - {mine}):
+        # What was promised after a gang of whole nodes is what these leave: it may wait for its turn.
+        if not apart and since[other] > since[mine]:
+            continue
+        job = int(find(snapshot.jobs.key, leases.key[[other]])[0])
+        alike = job >= 0 and _splits_freely(snapshot, job) and len(places.nodes_of(other)) > 1
+        if not alike or (since[other], other) < (since[mine], mine):
+            return True
+    return False
+
+
+def _splits_freely(snapshot: Snapshot, row: int) -> bool:
+    """Whether its user left the split over nodes to Slurm."""
+    return not snapshot.jobs.gpus_per_node[row] and bool(snapshot.jobs.nodes[row] <= 1)
+
+
+def _on_parts_of_nodes(snapshot: Snapshot, row: int, where: Ints, count: Ints) -> bool:
+    """Unlike a gang of whole nodes, which leaves a part of one of them at most."""
+    sizes, gpus = snapshot.nodes.gpus[where], int(snapshot.jobs.gpus[row])
+    return np.count_nonzero(count < sizes) > 1 or int(count.sum()) > gpus or gpus <= int(sizes.max())
 
 
 def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:

@@ -328,9 +328,9 @@ def test_whoever_promises_less_is_a_policy_and_says_why() -> None:
 
 
 def runs_on(seen: View, row: int, gpu_type: int) -> bool:
-    """Whether a job runs on GPUs of this type at all."""
-    told = seen.snapshot.told
-    return told is None or bool(told.rate[row, gpu_type] > 0)
+    """Whether a job runs on GPUs of this type at all; where there is but one type, all jobs do."""
+    told, types = seen.snapshot.told, seen.snapshot.gpu_types
+    return told is None or len(types) < 2 or bool(told.rate[row, gpu_type] > 0)
 
 
 @only(name for name in EVERY if name not in MOVE_JOBS)

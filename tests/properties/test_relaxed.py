@@ -7,19 +7,26 @@ from typing import Any, cast
 
 import numpy as np
 from hypothesis import given, note, settings
+from hypothesis import strategies as st
 
 from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
+from slurm_fair.sim import Costs
+from tests.accounts import view
+from tests.builders import job, leases, node, snapshot
 from tests.conservation import LESS
 from tests.properties.test_policies import (
     EVERY,
+    NOW,
+    Draw,
     free_after,
     rows_of,
     runs_on,
     sites_of,
     views,
 )
+from tests.simulated import Rounds, Witness, arrival, simulated
 
 RELAXED: dict[str, object] = {"placement": "relaxed"}
 
@@ -32,13 +39,36 @@ PLACING = tuple(name for name in EVERY if _has_placement(name))
 CONSERVING = tuple(name for name in PLACING if name not in LESS)
 
 
+@st.composite
+def full(draw: Draw) -> View:
+    """Nodes of which most is taken, and gangs that would hardly fit one of them."""
+    kinds, parts = st.sampled_from(("x", "x", "y")), st.integers(0, 4)
+    nodes = {
+        f"n{i}": node(4, gpus_others=draw(parts), gpu_type=draw(kinds), cpus=16, cpus_others=draw(parts))
+        for i in range(draw(st.integers(2, 6)))
+    }
+    jobs = [
+        job(
+            base,
+            gpus=draw(st.integers(1, 8)),
+            nodes=draw(st.sampled_from((1, 1, 1, 2))),
+            most_nodes=draw(st.sampled_from((0, 0, 0, 2, 3))),
+            gpu_type=draw(st.sampled_from(("", "", "x"))),
+            cpus=draw(st.sampled_from((1, 1, 14))),
+            tenant=draw(st.sampled_from(("a", "b"))),
+        )
+        for base in range(1, 1 + draw(st.integers(1, 4)))
+    ]
+    return view(snapshot(time=NOW, nodes=nodes, jobs=jobs, weights={"a": 1.0, "b": 2.0}), leases())
+
+
 def planned(name: str, seen: View) -> Plan:
     """The plan with relaxed placement."""
     return load(name, RELAXED).plan(seen)
 
 
 @settings(max_examples=100, deadline=None)
-@given(seen=views())
+@given(seen=full() | views())
 def test_a_relaxed_plan_is_sound(seen: View) -> None:
     jobs, nodes = seen.snapshot.jobs, seen.snapshot.nodes
     for name in PLACING:
@@ -48,7 +78,9 @@ def test_a_relaxed_plan_is_sound(seen: View) -> None:
         for row in rows_of(plan, Verdict.GRANT):
             sites = sites_of(plan, row)
             each = jobs.gpus_per_node[row]
-            assert sum(sites.values()) == jobs.gpus[row]
+            apart = not each and jobs.nodes[row] <= 1 and len(sites) > 1
+            # With what Slurm may give it instead of its place.
+            assert sum(sites.values()) == jobs.gpus[row] or (apart and sum(sites.values()) > jobs.gpus[row])
             assert jobs.nodes[row] <= len(sites) or each
             assert len(sites) <= (jobs.most_nodes[row] or len(sites))
             assert not each or set(sites.values()) == {each}
@@ -56,7 +88,7 @@ def test_a_relaxed_plan_is_sound(seen: View) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(seen=views())
+@given(seen=full() | views())
 def test_no_gang_waits_while_enough_gpus_are_free_for_it(seen: View) -> None:
     for name in CONSERVING:
         note(name)
@@ -69,23 +101,39 @@ def _could_be_spread(seen: View, plan: Plan, row: int) -> bool:
     """Whether the free GPUs of some type, on nodes with CPUs and memory for it, are enough for a gang."""
     jobs, nodes, members = seen.snapshot.jobs, seen.snapshot.nodes, seen.snapshot.partitions.members
     named = {*seen.snapshot.wanted.row.tolist(), *seen.snapshot.barred.row.tolist()}
-    if jobs.gpus_per_node[row] or jobs.array_limit[row] or row in named:
+    if jobs.gpus_per_node[row] or jobs.array_limit[row] or row in named or jobs.nodes[row] > 1:
         return False
-    least = max(int(jobs.nodes[row]), 1)
     free = {what: np.array(free_after(seen, plan, what)) for what in ("gpus", "cpus", "memory_mb")}
     able = nodes.usable & members[jobs.partition[row]] & (free["gpus"] > 0)
-    able &= (free["cpus"] >= -(-jobs.cpus[row] // least)) & (
-        free["memory_mb"] >= -(-jobs.memory_mb[row] // least)
-    )
-    # Slurm may lay a gang of no fixed split over its nodes in its own way: what is left there is not to be had.
-    able[plan.places.node] = False
+    able &= (free["cpus"] >= jobs.cpus[row]) & (free["memory_mb"] >= jobs.memory_mb[row])
+    # Slurm may lay a gang over its nodes in its own way: what is left there is not to be had.
+    apart = np.bincount(plan.places.row, minlength=len(jobs)) > 1
+    able[plan.places.node[apart[plan.places.row]]] = False
     for kind in range(len(seen.snapshot.gpu_types)):
-        if jobs.gpu_type[row] not in (-1, kind) or not runs_on(seen, row, kind):
-            continue
-        here = np.sort(free["gpus"][able & (nodes.gpu_type == kind)])[::-1]
-        most = int(jobs.most_nodes[row]) or len(here)
-        fixed = jobs.most_nodes[row] and jobs.most_nodes[row] <= least
-        enough = here[:most].sum() >= jobs.gpus[row] and min(len(here), int(jobs.gpus[row])) >= least
-        if enough and not fixed:
-            return True
+        if jobs.gpu_type[row] in (-1, kind) and runs_on(seen, row, kind):
+            here = np.sort(free["gpus"][able & (nodes.gpu_type == kind)])[::-1]
+            if here[: int(jobs.most_nodes[row]) or len(here)].sum() >= jobs.gpus[row]:
+                return True
     return False
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    gangs=st.lists(
+        st.tuples(st.integers(0, 20), st.integers(1, 8), st.integers(1, 30)), min_size=1, max_size=10
+    ),
+    aligned=st.booleans(),
+    checkpoint=st.sampled_from((0.0, 5.0)),
+)
+def test_spread_gangs_finish_within_the_machines(
+    gangs: list[tuple[int, int, int]], aligned: bool, checkpoint: float
+) -> None:
+    jobs = [
+        arrival(60.0 * at, gpus=gpus, seconds=60.0 * minutes, tenant="ab"[at % 2], sensitivity=1.5)
+        for at, gpus, minutes in gangs
+    ]
+    how = Rounds(lease=300.0, aligned=aligned, costs=Costs(checkpoint=checkpoint, restart=20.0))
+    for name in ("astraea", "las", "gandiva-fair", "gavel", "slurm"):
+        note(name)
+        result = simulated(jobs, name, gpus_per_node=4, how=how, settings=RELAXED, listen=Witness())
+        assert result.outcomes.completed.all()
