@@ -77,7 +77,8 @@ POLICY_KEYS = {
     "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
     "if they run a lease later; any: all that can still make it; off: none",
     "astraea.placement": "how a gang is laid over nodes. consolidated: on as few as possible; relaxed: over more "
-    "rather than wait, where its user left that open; or the name of an entry point of the group slurm_fair.placements",
+    "rather than wait, where its user left that open; or the name of an entry point of the group "
+    "slurm_fair.placements",
 }
 _POLICY_CHOICES = {
     "astraea.choose_share": ("quota", "demand"),

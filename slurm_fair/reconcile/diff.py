@@ -161,7 +161,8 @@ def _splits_freely(snapshot: Snapshot, row: int) -> bool:
 def _on_parts_of_nodes(snapshot: Snapshot, row: int, where: Ints, count: Ints) -> bool:
     """Unlike a gang of whole nodes, which leaves a part of one of them at most."""
     sizes, gpus = snapshot.nodes.gpus[where], int(snapshot.jobs.gpus[row])
-    return np.count_nonzero(count < sizes) > 1 or int(count.sum()) > gpus or gpus <= int(sizes.max())
+    partly = int(np.count_nonzero(count < sizes))
+    return partly > 1 or int(count.sum()) > gpus or gpus <= int(sizes.max())
 
 
 def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:

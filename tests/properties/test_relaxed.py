@@ -26,7 +26,8 @@ from tests.properties.test_policies import (
     sites_of,
     views,
 )
-from tests.simulated import Rounds, Witness, arrival, simulated
+from tests.simulated import Rounds, arrival, simulated
+from tests.witness import Witness
 
 RELAXED: dict[str, object] = {"placement": "relaxed"}
 

@@ -71,8 +71,24 @@ def test_the_full_demo_has_about_thirty_jobs_of_five_sizes_and_needs_about_a_min
 
 @pytest.mark.parametrize(
     ("size", "cure"),
-    [((0, 8, 8.0), "--nodes"), ((4, 0, 8.0), "--gpus-per-node"), ((4, 8, 1.0), "--lease")],
-    ids=["no node", "no GPU", "a lease shorter than a start"],
+    [
+        ((0, 8, 8.0), "--nodes"),
+        ((4, 0, 8.0), "--gpus-per-node"),
+        ((65, 8, 8.0), "--nodes"),
+        ((4, 65, 8.0), "--gpus-per-node"),
+        ((4, 8, 1.0), "--lease"),
+        ((4, 8, math.nan), "--lease"),
+        ((4, 8, 1e9), "--lease"),
+    ],
+    ids=[
+        "no node",
+        "no GPU",
+        "too many nodes",
+        "too many GPUs",
+        "a lease shorter than a start",
+        "a lease of no length",
+        "a lease longer than anybody watches",
+    ],
 )
 def test_a_size_that_cannot_be_is_refused_with_the_option_to_mend(
     size: tuple[int, int, float], cure: str

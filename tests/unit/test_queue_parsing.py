@@ -98,6 +98,10 @@ def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
         ({"EligibleTime": "N/A"}, "eligible", 0.0),
         ({"TimeLimit": "UNLIMITED"}, "time_limit", np.inf),
         ({"NumNodes": "2-4"}, "nodes", 2),
+        # After a requeue Slurm lists how many nodes the last run had; the TRES are what was asked for.
+        ({"NumNodes": 2, "RestartCnt": 1, "tres_alloc": "cpu=1,node=1,gres/gpu=4"}, "nodes", 1),
+        ({"NumNodes": 2, "RestartCnt": 1, "tres_alloc": "cpu=2,node=2,gres/gpu=4"}, "nodes", 2),
+        ({"NumNodes": 2, "RestartCnt": 1, "State": "RUNNING"}, "nodes", 2),
         ({"HetJobID": "7"}, "het", True),
         ({"HetJobID": "0"}, "het", False),
         ({"BatchFlag": "0"}, "batch", False),

@@ -232,6 +232,33 @@ def test_regimes_are_those_of_the_trace(tmp_path: Path) -> None:
     assert (said.code, "names no job of the trace" in said.complaint) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"job_id": "z"}, "job 'z' not in the trace"),
+        ({"gpus": 2}, "job 'b': its regimes are those of 2 GPUs and the trace says 1"),
+        ({"regimes_epochs_batch_secperepoch": [[3, 10, 25.0], [1, 20, 50.0]]}, "take 125 s and the trace's"),
+        ({"regimes_epochs_batch_secperepoch": [[5, 10, 20.0]]}, "have 5 epochs and the trace says 4"),
+        ({"regimes_epochs_batch_secperepoch": [[-4, 10, 25.0]]}, "regimes.jsonl:2: regimes_epochs"),
+    ],
+    ids=["a job that is not there", "other GPUs", "another run time", "other epochs", "a negative number"],
+)
+def test_regimes_that_are_not_those_of_the_trace_are_one_line(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    line = {
+        "job_id": "a", "model": "LM", "mode": "gns", "gpus": 1, "samples_per_epoch": 100,
+        "regimes_epochs_batch_secperepoch": [[4, 10, 25.0]],
+    }  # fmt: skip
+    header = "job_id,tenant,submit_s,gpus,duration_s,epochs"
+    trace = written(tmp_path, "a,x,0,1,100,4", "b,x,0,1,100,4", header=header)
+    regimes = tmp_path / "regimes.jsonl"
+    regimes.write_text("".join(json.dumps(each) + "\n" for each in (line, {**line, "job_id": "b", **change})))
+    said = simulated(trace, "--regimes", str(regimes))
+    assert (said.code, said.out) == (2, "")
+    assert words in said.complaint
+
+
 def test_bad_rows_are_refused_or_skipped_counted_and_listed(tmp_path: Path) -> None:
     trace = written(tmp_path, "a,x,0,1,50", "b,x,0,none,50")
     said = simulated(trace)
