@@ -25,6 +25,7 @@ from slurm_fair.cli.replay_past_options import (
     with_options,
 )
 from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate import LEAST_SECONDS
 from slurm_fair.cli.simulate_bar import progress
 from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
 from slurm_fair.cli.simulate_files import Outputs
@@ -36,6 +37,7 @@ from slurm_fair.cli.tune_told import Told, trials_of
 from slurm_fair.errors import InputError
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
+from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.files import write_whole
 
 
@@ -56,6 +58,10 @@ class Terms(click.ParamType[tuple[float, ...]]):
             terms = [math.nan]
         if not all(math.isfinite(term) and term > 0 for term in terms):
             self.fail(f"{value!r} is no list of seconds above 0: write 60,300,900", param, ctx)
+        if terms[0] < LEAST_SECONDS or terms[-1] > CENTURY:
+            self.fail(
+                f"{value!r} is not within a millisecond and a hundred years ({CENTURY:.0f} s)", param, ctx
+            )
         return tuple(terms)
 
 
