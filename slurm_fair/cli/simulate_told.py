@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from slurm_fair.cli.simulate_case import Case, Turn, usual_lease
 from slurm_fair.cli.simulate_runs import Done
 from slurm_fair.cli.table import clean, duration
+from slurm_fair.ledger.metrics import rho_for_reports
 from slurm_fair.sim.speed import notes_on_speeds
 
 _MOST_NAMED = 3
@@ -23,17 +27,24 @@ def row_of(turn: Turn, done: Done) -> dict[str, Any]:
         "aligned": terms.aligned,
         "settings": dict(turn.settings),
         "jobs_not_ended": _unfinished(done),
-        "tenants": [
-            {"tenant": tenant, "had_gpu_seconds": had, "owed_gpu_seconds": owed, "rho": _rho(had, owed)}
-            for tenant, (had, owed) in sorted(result.accounts.items())
-        ],
+        "tenants": _tenants(result.accounts),
     }
 
 
-def _rho(had: float, owed: float) -> float | None:
-    if owed <= 0:
-        return 1.0 if had <= 0 else None
-    return had / owed
+def _tenants(accounts: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:
+    names = sorted(accounts)
+    had, owed = (np.array([accounts[name][side] for name in names]) for side in (0, 1))
+    return [
+        {
+            "tenant": name,
+            "had_gpu_seconds": h,
+            "owed_gpu_seconds": o,
+            "rho": rho if math.isfinite(rho) else None,
+        }
+        for name, h, o, rho in zip(
+            names, had.tolist(), owed.tolist(), rho_for_reports(had, owed).tolist(), strict=True
+        )
+    ]
 
 
 def _unfinished(done: Done) -> int:

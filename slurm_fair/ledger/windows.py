@@ -39,6 +39,14 @@ class Steps:
         """One level from an instant on."""
         return cls(np.array([since]), np.array([level]))
 
+    @classmethod
+    def seen(cls, seen: Iterable[tuple[float, float]], since: float) -> Self:
+        """Levels and when each was first seen; what was seen first was there before, from `since` on."""
+        pairs = sorted(seen)
+        time, level = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
+        time[0] = min(time[0], since)
+        return cls(time, level)
+
     def at(self, instants: Floats) -> Floats:
         """The level at each instant; where it changes, the new one."""
         level = np.concatenate([[0.0], self.level])
