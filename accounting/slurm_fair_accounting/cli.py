@@ -26,6 +26,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
 _HELP = {
     "tenants": "What each tenant had and was owed.",
+    "fairness": "Sharing loss, unfair hours, finish-time fairness and latency of each tenant's jobs, and of all.",
     "jobs": "Jobs that ended in the period, and those that live if it reaches the present.",
     "usage": "GPU-hours by day, tenant and user.",
     "waits": "How long the jobs of each tenant waited.",
@@ -52,7 +53,7 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
 
     @click.group("report")
     def report_group() -> None:
-        """Reports on tenants, jobs, usage, waits and leases.
+        """Reports on tenants, fairness, jobs, usage, waits and leases.
 
         Without --start and --end: the last full month, or the whole life of a younger journal; with --from, the
         whole file. --html FILE writes a page with plots beside what is printed.

@@ -31,6 +31,7 @@ class Column:
     key: str
     title: str
     kind: Kind
+    wide: bool = False  # left out of the table of a terminal, which would be too wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,13 @@ class Report:
     asked: Period
     covered: Period  # differs where accounts are known only near the ends of the period
     note: str = ""
+    total: Row | None = None  # of all rows together, where that is more than a sum
     samples: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by tenant, for curves of them
+
+    @property
+    def lines(self) -> tuple[Row, ...]:
+        """The rows, and the total behind them."""
+        return self.rows if self.total is None else (*self.rows, self.total)
 
 
 @dataclass(frozen=True, slots=True)

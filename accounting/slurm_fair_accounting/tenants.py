@@ -56,11 +56,7 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     kinds = ("finished", "revoked", "stopped")
     events = list(source.events(period.start, period.end, kinds=kinds, tenant=choice.tenant))
     ended = [event for event in events if event.kind == "finished"]
-    covered = _covered(source, standing, period)
-    if covered is None:
-        accounts, note = _of_jobs(ended), FROM_JOBS
-    else:
-        accounts, note = _between(source, standing, covered), ""
+    covered, accounts, note = accounts_of(source, period, ended)
     preempted = _preempted(events)
     jobs = Counter(event.tenant for event in ended) + Counter(job.tenant for job in live.values())
     quota = sum(account.quota for account in accounts.values())
@@ -84,7 +80,20 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
                 "preemptions": preempted[name],
             }
         )
-    return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered or period, note)
+    return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered, note)
+
+
+def accounts_of(
+    source: JournalReader, period: Period, ended: Iterable[Event] | None = None
+) -> tuple[Period, Accounts, str]:
+    """The covered period, tenants' accounts over it, and what to know of them; `ended` = ends in the period."""
+    standing = source.latest()
+    covered = _covered(source, standing, period)
+    if covered is not None:
+        return covered, _between(source, standing, covered), ""
+    if ended is None:
+        ended = source.events(period.start, period.end, kinds=("finished",))
+    return period, _of_jobs(ended), FROM_JOBS
 
 
 def _preempted(events: Iterable[Event]) -> Counter[str]:
@@ -142,7 +151,7 @@ def _account(moment: TenantMoment) -> Account:
     return Account(moment.weight, moment.had, moment.owed_demand, moment.owed_quota)
 
 
-def _of_jobs(ended: Any) -> Accounts:
+def _of_jobs(ended: Iterable[Event]) -> Accounts:
     had: Counter[str] = Counter()
     owed: Counter[str] = Counter()
     for event in ended:

@@ -124,9 +124,12 @@ def app_seconds(outcomes: Outcomes) -> Floats:
 
 
 def _app_lives(outcomes: Outcomes, app: Ints, count: int) -> tuple[Floats, Floats]:
+    """First submission and last end of each app; nobody knows its beginning who knows not that of each job."""
     since, until = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(since, app, outcomes.submit)
+    known = np.isfinite(outcomes.submit)
+    np.minimum.at(since, app[known], outcomes.submit[known])
     np.maximum.at(until, app, outcomes.ended_or_now)
+    since[app[~known]] = np.nan
     return since, until
 
 

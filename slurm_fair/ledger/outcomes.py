@@ -120,6 +120,17 @@ class Runs(Columns):
         check_lengths(self)
 
 
+def only(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
+    """These jobs, their runs, and only the tenants that they have."""
+    used, tenant = np.unique(outcomes.tenant[rows], return_inverse=True)
+    names = tuple(outcomes.tenants[number] for number in used.tolist())
+    place = np.full(len(outcomes), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    mine = runs.take(np.flatnonzero(place[runs.job] >= 0))
+    some = outcomes.take(rows).with_columns(tenant=tenant.reshape(-1).astype(np.int64), tenants=names)
+    return some, mine.with_columns(job=place[mine.job])
+
+
 def _rho(had: Floats, owed: Floats) -> Floats:
     known = np.isfinite(had) & np.isfinite(owed)
     return np.where(known, rho_for_reports(np.where(known, had, 0.0), np.where(known, owed, 0.0)), np.nan)

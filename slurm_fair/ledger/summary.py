@@ -80,7 +80,7 @@ class Summary:
     ftf_sia_mean: float
     latency_ratio_recent: float  # RAQLR
     utilization_loaded: float
-    tenant_envy_largest: float
+    largest_envy_gpu_seconds: float
 
     def to_dict(self) -> dict[str, float | int | None]:
         """For JSON, which knows neither nan nor infinity: None in their place."""
@@ -119,7 +119,7 @@ def summarise(outcomes: Outcomes, facts: Facts) -> Summary:
         jobs_completed=int(outcomes.completed.sum()),
         jobs_total=len(outcomes),
         utilization_loaded=_loaded(outcomes, facts, until),
-        tenant_envy_largest=_envy(facts),
+        largest_envy_gpu_seconds=_envy(facts),
     )
 
 

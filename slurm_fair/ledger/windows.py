@@ -104,10 +104,10 @@ class TenantWindows:
         """Tenant unfairness: the part of (tenant, window) pairs with demand all along and rho_j < 1."""
         return metrics.unfair_fraction(self.had, self.owed, self.demanded)
 
-    @property
-    def rho(self) -> Floats:
-        """rho_j in each window, [tenant, window]."""
-        return metrics.rho_for_reports(self.had, self.owed)
+    def unfair_of(self, tenant: int) -> float:
+        """The same of one tenant's windows."""
+        mine = slice(tenant, tenant + 1)
+        return metrics.unfair_fraction(self.had[mine], self.owed[mine], self.demanded[mine])
 
 
 def edges_of(since: float, until: float, seconds: float = WINDOW_SECONDS) -> Floats:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.ledger import metrics
-from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded
+from slurm_fair.ledger.outcomes import Outcomes, Runs, only, recorded
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
 from slurm_fair.ledger.summary import Facts, summarise
@@ -149,7 +149,7 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
     """
     row = np.array([jobs.row_of[str(job)] for job in scenario.trace.job_id], dtype=np.int64)
     order = np.argsort(row)
-    outcomes, runs = _only(jobs, row[order])
+    outcomes, runs = only(jobs.outcomes, jobs.runs, row[order])
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
     outcomes, owed = _with_owed(outcomes, weight, total)
@@ -167,21 +167,6 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
         RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), windows, capacity, total,
         accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
-
-
-def _only(jobs: Jobs, rows: Ints) -> tuple[Outcomes, Runs]:
-    """The outcomes and runs of these rows, and only the tenants that they have."""
-    outcomes = jobs.outcomes.take(rows)
-    used, tenant = np.unique(outcomes.tenant, return_inverse=True)
-    names = tuple(outcomes.tenants[number] for number in used.tolist())
-    place = np.full(len(jobs.outcomes), -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    mine = np.flatnonzero(place[jobs.runs.job] >= 0)
-    runs = jobs.runs.take(mine)
-    return (
-        outcomes.with_columns(tenant=tenant.reshape(-1).astype(np.int64), tenants=names),
-        runs.with_columns(job=place[runs.job]),
-    )
 
 
 def _with_owed(outcomes: Outcomes, weight: Floats, total_gpus: float) -> tuple[Outcomes, Floats]:
