@@ -108,6 +108,13 @@ class _Targets:
     show_default=True,
     help="Jobs that the cluster could never run.",
 )
+@click.option(
+    "--undeclared",
+    type=click.Choice(["actual", "unknown"]),
+    default="actual",
+    show_default=True,
+    help="What policies are told of the run time of jobs without declared_s: how long they will run, or nothing.",
+)
 @click.option("--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="A policy's setting.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the policies.")
 @click.option("--until", type=Seconds(above_zero=True), help="End at this second of the trace.")

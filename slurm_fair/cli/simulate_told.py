@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.simulate_case import Case, Turn, usual_lease
+from slurm_fair.cli.simulate_case import Case, Turn, makeshift_of, usual_lease
 from slurm_fair.cli.simulate_runs import Done
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.metrics import rho_for_reports
@@ -57,6 +57,7 @@ def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[s
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
+        "told": case.told_document(),
         "options": case.options_document(seed),
         "results": list(rows),
     }
@@ -95,6 +96,7 @@ def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
             f"{some(case.too_large)}"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
+    notes += _told_notes(case, [done.result.policy for done in dones])
     for done in dones:
         outcomes = done.result.outcomes
         open_ = done.result.trace_row[~outcomes.over].tolist()
@@ -105,6 +107,20 @@ def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
         if late:
             notes.append(f"{done.result.policy}: {many(late, 'job')} not submitted by then")
     return ["note: " + clean(note) for note in notes]
+
+
+def _told_notes(case: Case, policies: Sequence[str]) -> list[str]:
+    """Whether policies knew what no site knows, and what those did that had to do without."""
+    if not case.undeclared:
+        return []
+    whose = f"{many(case.undeclared, 'job')} without declared_s"
+    if case.scenario.undeclared == "actual":
+        return [f"{whose}: policies were told the true run time (--undeclared unknown tells them nothing)"]
+    makeshifts = ((name, makeshift_of(name)) for name in policies)
+    return [
+        f"{whose}: policies were told nothing of the run time",
+        *(f"{name}: jobs of unknown run time {makeshift}" for name, makeshift in makeshifts if makeshift),
+    ]
 
 
 def many(count: int, what: str) -> str:

@@ -249,6 +249,6 @@ class View:
 
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
-    """When jobs were first submitted, by their rows in the accounts (-1 = as `seen`): a requeue does not move it."""
+    """When jobs were first submitted: a requeue does not move it. Row -1 of the accounts = as `seen`."""
     submit: Floats = np.where(row >= 0, at(accounts.submit, row, 0.0), seen)
     return submit

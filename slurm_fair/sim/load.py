@@ -85,6 +85,7 @@ def population(scenario: Scenario, epoch: float) -> Population:
     jobs = JobColumns(len(trace))
     jobs.add(len(trace))
     _fill(jobs, trace, types, epoch)
+    jobs.declared[:] = scenario.told_seconds
     _lay_out(jobs, trace, machines, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
@@ -162,7 +163,6 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.weight[:] = trace.weight
     jobs.checkpoints[:], jobs.requeueable[:] = True, True
     jobs.work[:] = trace.duration_s
-    jobs.declared[:] = np.where(np.isnan(trace.declared_s), trace.duration_s, trace.declared_s)
     jobs.deadline[:], jobs.stopped_at[:] = np.inf, -np.inf
 
 
