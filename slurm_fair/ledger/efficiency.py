@@ -76,7 +76,7 @@ def slowdown(outcomes: Outcomes) -> Floats:
 
 
 def gpu_seconds(outcomes: Outcomes) -> float:
-    """GPU-seconds that all jobs held (the GPU time of Themis, section 8.1)."""
+    """GPU-seconds that all jobs held (the GPU time of Themis, section 6.1)."""
     return float(np.nansum(outcomes.had))
 
 
@@ -103,7 +103,7 @@ def mean_fragments(rounds: Mapping[int, int]) -> float:
 
 
 def placement_score(leases: Mapping[float, int]) -> float:
-    """Mean over leases of 1 / slowdown caused by placement (Themis, section 8.1): 1 = all well placed.
+    """Mean over leases of 1 / slowdown caused by placement (Themis, section 6.1): 1 = all well placed.
 
     `leases` = how many of them there were, by slowdown; nan where nothing was ever placed.
     """

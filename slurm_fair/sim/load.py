@@ -14,7 +14,7 @@ from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
-from slurm_fair.sim.speed import per_kind, rates_of, speeds_of, spread_rates
+from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
 from slurm_fair.sim.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 from slurm_fair.trace.collect import Collector, Rules
@@ -87,6 +87,7 @@ def population(scenario: Scenario, epoch: float) -> Population:
     _fill(jobs, trace, types, epoch)
     jobs.declared[:] = scenario.told_seconds
     _lay_out(jobs, trace, machines, scenario.throughputs)
+    jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
     tenants = tuple(
