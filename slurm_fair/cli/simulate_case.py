@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
 from slurm_fair.policy import registry
@@ -55,12 +56,14 @@ class Turn:
     gavel_rounds: bool
     checkpoint_cost: float
     seed: int
+    job_share: JobShare = "proportional"
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
         return rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
+            job_share=self.job_share,
         )  # fmt: skip
 
 

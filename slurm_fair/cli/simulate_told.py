@@ -25,6 +25,7 @@ def row_of(turn: Turn, done: Done) -> dict[str, Any]:
         "lease_s": usual_lease(terms.term),
         "interval_s": terms.interval,
         "aligned": terms.aligned,
+        "job_share": turn.job_share,
         "settings": dict(turn.settings),
         "jobs_not_ended": _unfinished(done),
         "tenants": _tenants(result.accounts),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 DAY = 86_400.0
+# How a tenant's share is owed to its jobs: eq. 13 of the paper, or what small jobs cannot use to their siblings.
+JobShare = Literal["proportional", "max-min"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,18 @@ def test_a_part_of_a_gpu_takes_a_whole_one_and_that_is_said(tmp_path: Path) -> N
     assert only(trace)["gpu_seconds"] == pytest.approx(400)
 
 
+def test_a_tenants_share_may_be_filled_among_its_jobs(tmp_path: Path) -> None:
+    """16 GPUs of one tenant: 12 are asked for beside 2, of 8 each; max-min owes the wide job the 6 left over."""
+    trace = written(tmp_path, "wide,x,0,12,1000", "narrow,x,0,2,1000")
+    jobs, owed = tmp_path / "jobs.csv", {}
+    for share in ("proportional", "max-min"):
+        found = only(trace, "--job-share", share, "--jobs-out", str(jobs))
+        assert found["job_share"] == share
+        owed[share] = {row["job_id"]: float(row["rho_ltgf"]) for row in jobs_of(jobs)}
+    assert owed["proportional"] == pytest.approx({"wide": 12 / 7, "narrow": 1.0}, rel=0.02)
+    assert owed["max-min"] == pytest.approx({"wide": 1.0, "narrow": 1.0}, rel=0.02)
+
+
 def test_it_is_said_that_policies_were_told_how_long_jobs_run(tmp_path: Path) -> None:
     header = "job_id,tenant,submit_s,gpus,duration_s,declared_s"
     trace = written(tmp_path, "a,x,0,1,100,", "b,x,0,1,50,60", "c,x,0,1,70,", header=header)
