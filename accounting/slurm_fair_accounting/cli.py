@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
 from slurm_fair_accounting.export import EventFile, export_lines, read_events
 from slurm_fair_accounting.page_file import claimed
@@ -73,6 +74,12 @@ def _report_command(
     @click.option("--tenant", help="Only this tenant (Slurm account).")
     @click.option("--user", help="Only this user.")
     @click.option(
+        "--share",
+        type=click.Choice(["demand", "quota"]),
+        default="demand",
+        help="What tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
+    )
+    @click.option(
         "-P", "--parsable2", "form", flag_value="parsable", help="`|` between the values, none at the end."
     )
     @click.option("--csv", "form", flag_value="csv", help="Comma-separated, in plain units.")
@@ -92,6 +99,7 @@ def _report_command(
         source: Path | None,
         tenant: str | None,
         user: str | None,
+        share: ReportShare,
         form: str | None,
         html: Path | None,
         noheader: bool,
@@ -99,7 +107,7 @@ def _report_command(
         with _one_line(), claimed(html, source) if html else nullcontext() as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
-                report = make(journal, period, Choice(tenant, user))
+                report = make(journal, period, Choice(tenant, user, share))
             if write is not None:
                 write(page_of(report))
         click.echo(_written(report, form, not noheader), nl=False)

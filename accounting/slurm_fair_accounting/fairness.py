@@ -44,7 +44,7 @@ COLUMNS = (
 
 def fairness(source: JournalReader, period: Period, choice: Choice) -> Report:
     """One row per tenant, of the jobs that ended in the period, and one for all of them together."""
-    found = measured(source, period)
+    found = measured(source, period, choice.share)
     fates = Fates.of(found.outcomes, found.facts.total_gpus)
     known = found.accounts.keys() | set(found.outcomes.tenants)
     rows = []

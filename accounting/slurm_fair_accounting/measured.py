@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.ledger.efficiency import mean_gpus, span
 from slurm_fair.ledger.outcomes import Outcomes, Runs, only, told
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.ledger.summary import Facts
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, windows_of_moments
 from slurm_fair.model import CAPACITY, Event, Standing
@@ -34,10 +35,10 @@ class Measured:
     note: str
 
 
-def measured(source: JournalReader, period: Period) -> Measured:
+def measured(source: JournalReader, period: Period, share: ReportShare = "demand") -> Measured:
     """Of a journal or of an export, be it a real or a simulated cluster's."""
     outcomes, runs = _jobs(source, period)
-    covered, accounts, note = accounts_of(source, period)
+    covered, accounts, note = accounts_of(source, period, share)
     seen = _capacity(source, period)
     first = min(span(outcomes)[0], period.start)
     capacity = Steps.seen(seen or [(period.start, _quotas(accounts, covered))], first)
@@ -50,7 +51,7 @@ def measured(source: JournalReader, period: Period) -> Measured:
         # Who counts in the quotas without a job in the table: those who were given a quota.
         others = [accounts[name] for name in accounts.keys() - set(names) if accounts[name].quota > 0]
         weight_sum = float(weight.sum()) + sum(map(_weight, others))
-        windows = exact_windows(outcomes, runs, weight, capacity, edges, weight_sum)
+        windows = exact_windows(outcomes, runs, weight, capacity, edges, weight_sum, share)
     else:
         names, windows = windows_of_moments(source.moments(period.start, period.end), edges)
     facts = _facts(outcomes, runs, capacity, windows, accounts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting.period import Period
 
 Row = Mapping[str, Any]
@@ -60,6 +61,7 @@ class Choice:
 
     tenant: str | None = None
     user: str | None = None
+    share: ReportShare = "demand"  # what tenants are owed
 
     def takes(self, tenant: str, user: str | None) -> bool:
         """Whether a row of this tenant and user is; user None = the row speaks of no single user."""

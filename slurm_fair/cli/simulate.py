@@ -117,6 +117,13 @@ class _Targets:
     help="max-min: of a tenant's share, what small jobs cannot use is owed to their siblings.",
 )
 @click.option(
+    "--report-share",
+    type=click.Choice(["demand", "quota"]),
+    default="demand",
+    show_default=True,
+    help="What results say tenants are owed: at most what their jobs ask for, or all of their quota.",
+)
+@click.option(
     "--undeclared",
     type=click.Choice(["actual", "unknown"]),
     default="actual",

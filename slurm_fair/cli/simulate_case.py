@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import JobShare, ReportShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
 from slurm_fair.policy import registry
@@ -139,6 +139,7 @@ class Case:
             "requeue_delay_s": scenario.costs.requeue_delay,
             "until_s": scenario.until_s if math.isfinite(scenario.until_s) else None,
             "weights": self.weights,
+            "report_share": scenario.report_share,
             "jobs_with_regimes": len(scenario.regimes),
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
@@ -164,6 +165,7 @@ def read_case(
     until: float | None = None,
     skip_bad: bool = False,
     undeclared: Literal["actual", "unknown"] = "actual",
+    report_share: ReportShare = "demand",
 ) -> tuple[Case, Reading]:
     """Everything read and checked; InputError says what is wrong where."""
     machines = machines_of(gpus, gpus_per_node, cluster)
@@ -184,6 +186,7 @@ def read_case(
         rounds="gavel" if rounds == "gavel" else "conserving",
         until_s=math.inf if until is None else until,
         undeclared=undeclared,
+        report_share=report_share,
     )
     return Case(scenario, path, len(reading.bad), dropped, large, weights), reading
 

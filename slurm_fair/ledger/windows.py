@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.outcomes import Outcomes, Runs
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.moment import TenantMoment
 
@@ -123,6 +124,7 @@ def exact_windows(
     total_gpus: float | Steps,
     edges: Floats,
     weight_sum: float | None = None,
+    share: ReportShare = "demand",
 ) -> TenantWindows:
     """From the jobs and runs themselves, exact at every arrival, start, stop and end.
 
@@ -141,9 +143,10 @@ def exact_windows(
     since, until, end = edges[:-1], edges[1:], outcomes.ended_or_now
     for tenant, (jobs, ran) in enumerate(zip(jobs_of, runs_of, strict=True)):
         demand = Steps.of(outcomes.submit[jobs], end[jobs], outcomes.gpus[jobs])
-        share = demand.least(capacity.times(float(quota[tenant])))
+        quotas = capacity.times(float(quota[tenant]))
+        owing = demand.least(quotas) if share == "demand" else quotas
         held = Steps.of(runs.start[ran], runs.end[ran], runs.gpus[ran])
-        had[tenant], owed[tenant] = held.integral(since, until), share.integral(since, until)
+        had[tenant], owed[tenant] = held.integral(since, until), owing.integral(since, until)
         busy[tenant] = demand.where(demand.level > 0).integral(since, until)
     return TenantWindows(edges, had, owed, busy >= (until - since) * (1.0 - 1e-9))
 

@@ -164,8 +164,8 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
     )  # fmt: skip
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return Result(
-        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), windows, capacity, total,
-        accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), "demand", windows, capacity,
+        total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
 
 

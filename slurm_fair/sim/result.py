@@ -15,6 +15,7 @@ from slurm_fair.ledger import metrics
 from slurm_fair.ledger.efficiency import mean_gpus, placement_score
 from slurm_fair.ledger.latency import expected_seconds, modelled_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.ledger.shares import totals
 from slurm_fair.ledger.summary import Facts, Summary, summarise
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows
@@ -39,10 +40,11 @@ class Result:
     runs: Runs
     weight: Floats  # of each tenant of the outcomes
     weight_sum: float  # of all tenants that count in quotas
+    share: ReportShare  # what tenants are owed here
     windows: TenantWindows  # of an hour each
     capacity: Steps  # M over time
     mean_gpus: float  # M, averaged over time
-    accounts: Mapping[str, tuple[float, float]]  # GPU-seconds that each tenant had, and was owed by eq. 8
+    accounts: Mapping[str, tuple[float, float]]  # GPU-seconds that each tenant had, and was owed
     summary: Summary
     placement_score: float
     decisions: Floats  # seconds that the policy took at each look
@@ -51,7 +53,9 @@ class Result:
 
     def tenants_between(self, edges: Floats) -> TenantWindows:
         """What each tenant had and was owed in windows of one's own."""
-        return exact_windows(self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum)
+        return exact_windows(
+            self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum, self.share
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON keys of one policy's result."""
@@ -82,15 +86,18 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     capacity = Steps.seen(cluster.life.resized, simulation.epoch)
     last = float(outcomes.ended_or_now.max(initial=simulation.epoch))
     weight, edges = scenario.weights_of(outcomes.tenants), edges_of(simulation.epoch, last)
-    windows = exact_windows(outcomes, runs, weight, capacity, edges, scenario.weight_sum)
+    windows = exact_windows(
+        outcomes, runs, weight, capacity, edges, scenario.weight_sum, scenario.report_share
+    )
     ledger = simulation.standing.ledger.tenants
+    owed = ledger.owed_demand if scenario.report_share == "demand" else ledger.owed_quota
     facts = Facts(
         total_gpus=mean_gpus(capacity, outcomes),
         lost_gpu_seconds=cluster.tally.lost_gpu_seconds,
         fragments_mean=log.fragments_mean,
         windows=windows,
         tenant_had=ledger.had,
-        tenant_owed=ledger.owed_demand,
+        tenant_owed=owed,
         tenant_weight=ledger.weight,
         runs=runs,
         capacity=capacity,
@@ -99,13 +106,13 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     score = placement_score(tally.placements)
     return Result(
         simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, weight, scenario.weight_sum,
-        windows, capacity, facts.total_gpus, _accounts(ledger), summarise(outcomes, facts), score,
-        np.array(simulation.decisions), wall_seconds, cpu_seconds,
+        scenario.report_share, windows, capacity, facts.total_gpus, _accounts(ledger, owed),
+        summarise(outcomes, facts), score, np.array(simulation.decisions), wall_seconds, cpu_seconds,
     )  # fmt: skip
 
 
-def _accounts(tenants: TenantAccounts) -> dict[str, tuple[float, float]]:
-    columns = zip(tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
+def _accounts(tenants: TenantAccounts, owed: Floats) -> dict[str, tuple[float, float]]:
+    columns = zip(tenants.had.tolist(), owed.tolist(), strict=True)
     return dict(zip(tenants.names, columns, strict=True))
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
@@ -71,6 +72,7 @@ class Scenario:
     until_s: float = float("inf")  # seconds since the trace's beginning
     # What policies are told of the run time of a job whose user declared none: how long it runs, or nothing.
     undeclared: Literal["actual", "unknown"] = "actual"
+    report_share: ReportShare = "demand"
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         """Of these tenants."""

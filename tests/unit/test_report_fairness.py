@@ -26,6 +26,7 @@ CASES = {
     "leases": (),
     "costs and a cluster that shrinks": ("--restart-cost", "20", "--outages", "OUTAGES"),
     "weights, and jobs that did not end": ("--weights", "demand", "--until", "20000"),
+    "quotas, whatever is asked for": ("--report-share", "quota"),
     "rounds whose ends are told late": ("--rounds", "gavel", "--lease", "120"),
 }
 
@@ -48,7 +49,8 @@ def test_a_simulation_and_the_report_on_its_events_say_the_same(
     given = [str(outages) if part == "OUTAGES" else part for part in arguments]
     events = tmp_path / "events.jsonl"
     found = only(made(tmp_path, jobs=100), "--policy", policy, *given, "--events-out", str(events))
-    total = told(events)["total"]
+    share = ("--share", "quota") if "quota" in arguments else ()
+    total = told(events, *share)["total"]
     assert total["jobs"] == found["jobs_total"] - found["jobs_not_ended"] > 50
     assert {key: total[key] for key in OF_ALL} == pytest.approx({key: found[key] for key in OF_ALL}, rel=1e-9)
 
@@ -95,7 +97,7 @@ def test_each_tenants_row_is_made_of_its_own_jobs(tmp_path: Path) -> None:
 # -- a real month -------------------------------------------------------------------------------------------------
 
 
-def fair(source: JournalReader, period: Period, **choice: str) -> dict[str, dict[str, Any]]:
+def fair(source: JournalReader, period: Period, **choice: Any) -> dict[str, dict[str, Any]]:
     report = REPORTS["fairness"](source, period, Choice(**choice))
     return {row["tenant"]: dict(row) for row in report.lines}
 

@@ -57,7 +57,7 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def rows(
-    name: str, period: Period, source: JournalReader | None = None, **choice: str
+    name: str, period: Period, source: JournalReader | None = None, **choice: Any
 ) -> list[dict[str, Any]]:
     report = REPORTS[name](source or months.Month(), period, Choice(**choice))
     return [dict(row) for row in report.rows]
