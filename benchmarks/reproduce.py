@@ -212,7 +212,8 @@ def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
         f"Leases of {PHILLY_LEASE:g} s, interval 10 s; rolling: each ends by itself, as in the paper; "
         "aligned: all end together, this controller's default. `fifo`, `slurm` and `yarn-cs` end none. "
         "Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in which "
-        "a tenant's rho was below 1.",
+        "a tenant's rho was below 1. No job of this trace has a declared run time: policies that go by run times "
+        "were told the true one.",
         "",
         "| GPUs | policy | leases | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
         "|---|---|---|" + "---|" * len(_COLUMNS),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.errors import StoreError
-from slurm_fair.ledger import expected_seconds, latency_ratio, rho_for_reports
+from slurm_fair.ledger import expected_seconds, latency_ratio, quota, rho_for_reports
 from slurm_fair.model import Blocked, JobState, LeasePhase, Standing, TickRecord, Verdict, labels
 from slurm_fair.model.columns import Floats, Ints, find
 
@@ -78,7 +78,8 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     rho = rho_for_reports(ledger.had, ledger.owed_demand)
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
     demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
-    total = float(ledger.weight.sum()) or 1.0
+    total = np.full(len(ledger.weight), ledger.weight.sum())
+    quotas = quota(record.snapshot.total_gpus, ledger.weight, total)
     rows = []
     for at, name in enumerate(ledger.names):
         row = here.get(name, -1)
@@ -87,7 +88,7 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
             {
                 "tenant": name,
                 "weight": float(ledger.weight[at]),
-                "quota_gpus": float(ledger.weight[at]) / total * record.snapshot.total_gpus,
+                "quota_gpus": float(quotas[at]),
                 "gpus": int(running[row]) if row >= 0 else 0,
                 "demand_gpus": int(demand[row]) if row >= 0 else 0,
                 "running": int((mine & jobs.holds_gpus).sum()),

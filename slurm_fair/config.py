@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
+from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import LeaseTerms
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
@@ -56,6 +57,13 @@ class Tenants:
 
     weights: Mapping[str, float] = field(default_factory=dict)
     memory_days: float = 30.0
+    job_share: str = "proportional"
+
+    def ledger(self) -> LedgerSettings:
+        """What the ledger needs of it."""
+        return LedgerSettings(
+            tenant_memory_seconds=self.memory_days * DAY, water_filled=self.job_share == "max-min"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,7 @@ class Config:
 
 CHOICES = {
     "lease.align": ("rolling", "aligned"),
+    "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": ("begin", "hold"),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
     "slurm.reports": ("file", "comment", "none"),

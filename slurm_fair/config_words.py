@@ -42,6 +42,8 @@ KEYS = {
     "policy.settings": "settings of a policy, in a section of its name",
     "tenants.weights": "weight by account, such as { vision = 2 }; without one Slurm's shares hold",
     "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
+    "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
+    "paper; max-min: what small jobs cannot use is owed to their siblings",
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold that only the controller or its dead-man lifts",
     "slurm.transport": "cli: Slurm's commands; auto: the best that this version has, which is cli",

@@ -16,7 +16,7 @@ from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError, NotTheOwner, SlurmFairError
-from slurm_fair.ledger import LedgerSettings, fill_gap, settle
+from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, LeasePhase, Standing
 from slurm_fair.places import Heartbeat, Places
 from slurm_fair.policy.registry import load as load_policy
@@ -52,7 +52,7 @@ def rules_of(config: Config, dry_run: bool = False) -> Rules:
         policy=load_policy(config.policy.name, settings),
         settings=settings,
         terms=config.lease.terms(),
-        ledger=LedgerSettings(tenant_memory_seconds=config.tenants.memory_days * _DAY),
+        ledger=config.tenants.ledger(),
         limits=Limits(
             config.guard.max_revokes,
             config.guard.max_opens,

@@ -6,6 +6,7 @@ a tick can be computed again from what the journal keeps.
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -186,7 +187,7 @@ def _still_resting(standing: Standing, now: float) -> Standing:
 
 
 def _with_users(events: Sequence[Event], snapshot: Snapshot) -> list[Event]:
-    """Beginnings and ends with the user's name and Slurm's final state: reports want what the ledger does not."""
+    """Beginnings and ends with user, expected run time and final state: reports want what the ledger does not."""
     named, jobs = list(events), snapshot.jobs
     edges = [number for number, event in enumerate(named) if event.kind in _WITH_USER]
     if not edges:
@@ -197,9 +198,17 @@ def _with_users(events: Sequence[Event], snapshot: Snapshot) -> list[Event]:
             continue
         event = named[number]
         more = {"state": snapshot.reasons[row]} if jobs.state[row] == _DONE else {}
-        detail = {**event.detail, "user": snapshot.users[jobs.user[row]], **more}
+        detail = {**event.detail, "user": snapshot.users[jobs.user[row]], **_expected(snapshot, row), **more}
         named[number] = Event(event.time, event.kind, event.key, event.tenant, event.gpus, detail)
     return named
+
+
+def _expected(snapshot: Snapshot, row: int) -> dict[str, float]:
+    """How long a job was expected to run, as far as anybody says."""
+    limit = float(snapshot.jobs.time_limit_seconds[row])
+    declared = math.nan if snapshot.told is None else float(snapshot.told.declared_seconds[row])
+    said = {"declared_seconds": declared, "limit_seconds": limit}
+    return {name: seconds for name, seconds in said.items() if math.isfinite(seconds)}
 
 
 def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:

@@ -35,11 +35,9 @@ def page(folder: Path, name: str, *args: str, source: JournalReader | None = Non
 
 
 def rows(name: str, *args: str, source: JournalReader | None = None) -> list[dict[str, Any]]:
-    """What --json says of the same."""
-    found: list[dict[str, Any]] = json.loads(run(name, *(args or WHOLE), "--json", source=source).stdout)[
-        "rows"
-    ]
-    return found
+    """What --json says of the same, its total last."""
+    document = json.loads(run(name, *(args or WHOLE), "--json", source=source).stdout)
+    return [*document["rows"], *([document["total"]] if "total" in document else [])]
 
 
 def figures(whole: Element) -> dict[str, Element]:

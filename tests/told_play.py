@@ -21,6 +21,7 @@ class ToldPlay(Play):
     left: Mapping[str, float] = field(default_factory=dict)
     steps: Mapping[str, float] = field(default_factory=dict)
     epochs: Mapping[str, float] = field(default_factory=dict)
+    scaling: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     gpu_weights: Mapping[str, float] = field(default_factory=dict)  # of jobs
     settled: set[str] = field(default_factory=set)  # whose lease has just begun
@@ -41,6 +42,7 @@ class ToldPlay(Play):
             steps_per_second=np.array([self.steps.get(name, np.nan) for name in names]),
             epoch=epochs * (1.0 - left_now / left),
             epochs=epochs,
+            scaling=np.array([self.scaling.get(name, np.nan) for name in names]),
             rate=np.array([self.rates.get(name, (1.0,) * types) for name in names]).reshape(-1, types),
         )
         weight = np.array([self.gpu_weights.get(name, 1.0) for name in names])

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
 from slurm_fair_accounting.export import EventFile, export_lines, read_events
 from slurm_fair_accounting.page_file import claimed
@@ -26,6 +27,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], HH:MM, now-2hours, today, midnight"
 _HELP = {
     "tenants": "What each tenant had and was owed.",
+    "fairness": "Sharing loss, unfair hours, finish-time fairness and latency of each tenant's jobs, and of all.",
     "jobs": "Jobs that ended in the period, and those that live if it reaches the present.",
     "usage": "GPU-hours by day, tenant and user.",
     "waits": "How long the jobs of each tenant waited.",
@@ -52,7 +54,7 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
 
     @click.group("report")
     def report_group() -> None:
-        """Reports on tenants, jobs, usage, waits and leases.
+        """Reports on tenants, fairness, jobs, usage, waits and leases.
 
         Without --start and --end: the last full month, or the whole life of a younger journal; with --from, the
         whole file. --html FILE writes a page with plots beside what is printed.
@@ -71,6 +73,12 @@ def _report_command(
     @_period_options
     @click.option("--tenant", help="Only this tenant (Slurm account).")
     @click.option("--user", help="Only this user.")
+    @click.option(
+        "--share",
+        type=click.Choice(["demand", "quota"]),
+        default="demand",
+        help="What tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
+    )
     @click.option(
         "-P", "--parsable2", "form", flag_value="parsable", help="`|` between the values, none at the end."
     )
@@ -91,6 +99,7 @@ def _report_command(
         source: Path | None,
         tenant: str | None,
         user: str | None,
+        share: ReportShare,
         form: str | None,
         html: Path | None,
         noheader: bool,
@@ -98,7 +107,7 @@ def _report_command(
         with _one_line(), claimed(html, source) if html else nullcontext() as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
-                report = make(journal, period, Choice(tenant, user))
+                report = make(journal, period, Choice(tenant, user, share))
             if write is not None:
                 write(page_of(report))
         click.echo(_written(report, form, not noheader), nl=False)

@@ -9,12 +9,12 @@ import heapq
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from slurm_fair.errors import InputError
-from slurm_fair.model import Event, Standing, label
+from slurm_fair.model import CAPACITY, Event, Standing, label
 from slurm_fair.model.ids import parse_label
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.source import JournalReader
@@ -26,15 +26,24 @@ _NUMBERS = tuple(field.name for field in fields(TenantMoment) if field.name not 
 
 def export_lines(source: JournalReader, start: float, end: float) -> Iterator[str]:
     """Events and accounts in [start, end), oldest first, one JSON object a line."""
-    events = ((event.time, event_line(event)) for event in source.events(start, end))
+    events = ((event.time, event_line(event)) for event in _with_capacity(source, start, end))
     last = math.nextafter(end, -math.inf)
     accounts = ((moment.time, account_line(moment)) for moment in source.moments(start, last))
     for _, line in heapq.merge(accounts, events, key=lambda pair: pair[0]):
         yield line
 
 
+def _with_capacity(source: JournalReader, start: float, end: float) -> Iterator[Event]:
+    """Events, and first of all how many GPUs there were at the beginning."""
+    before = list(source.events(end=start, kinds=(CAPACITY,)))[-1:]
+    yield from (replace(event, time=start) for event in before)
+    yield from source.events(start, end)
+
+
 def event_line(event: Event) -> str:
     """One thing that happened, as a line of an export."""
+    if event.kind == CAPACITY:
+        return json.dumps({"time": event.time, "kind": CAPACITY, "gpus": event.gpus}, allow_nan=False) + "\n"
     head = dict(zip(_HEAD, (event.time, event.kind, label(event.key), event.tenant, event.gpus), strict=True))
     return json.dumps(_finite({**event.detail, **head}), allow_nan=False) + "\n"
 
@@ -124,7 +133,11 @@ def read_events(path: Path) -> EventFile:
 def _read_line(line: str, where: str, events: list[Event], moments: list[TenantMoment]) -> None:
     try:
         content = json.loads(line)
-        time, tenant = _number(content, "time"), str(content["tenant"])
+        time = _number(content, "time")
+        if content["kind"] == CAPACITY:
+            events.append(Event(time, CAPACITY, 0, "", int(_number(content, "gpus"))))
+            return
+        tenant = str(content["tenant"])
         if content["kind"] == ACCOUNT:
             moments.append(TenantMoment(time, tenant, **{name: _number(content, name) for name in _NUMBERS}))
             return

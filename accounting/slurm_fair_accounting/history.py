@@ -10,6 +10,7 @@ from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Story, tell
 
+_FAR_FUTURE = 1e18
 KINDS = ("submitted", "started", "stopped", "finished", "granted", "adopted", "renewed", "takenback")
 
 
@@ -62,6 +63,14 @@ def live_of(standing: Standing | None, period: Period) -> dict[int, Live]:
     )  # fmt: skip
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {key: Live(names[tenant], *rest) for key, tenant, *rest in rows if rest[1] < period.end}
+
+
+def newest_known(source: JournalReader, standing: Standing | None, start: float) -> float:
+    """The last instant that a source knows of: its ledger's, else that of its last line."""
+    if standing is not None:
+        return standing.ledger.time
+    account = source.moment_time(_FAR_FUTURE)
+    return max([start if account is None else account, *(event.time for event in source.events(start))])
 
 
 def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]) -> Iterable[Event]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.table import Column, Kind, Report
+from slurm_fair_accounting.table import Column, Kind, Report, Row
 
 NOTHING = "-"
 _LEFT = (Kind.TEXT, Kind.INSTANT, Kind.DAY)
@@ -58,19 +58,22 @@ def cell(value: Any, kind: Kind) -> str:
     return NOTHING if value is None or value == "" else _WRITERS[kind](value)
 
 
-def cells(report: Report, most: int | None = None) -> list[list[str]]:
-    """All values as a person reads them, of at most so many rows."""
-    return [[cell(row[column.key], column.kind) for column in report.columns] for row in report.rows[:most]]
+def cells(report: Report, most: int | None = None, wide: bool = True) -> list[list[str]]:
+    """All values as a person reads them, of at most so many rows and the total; not wide = those of a terminal."""
+    columns = [column for column in report.columns if wide or not column.wide]
+    rows = (*report.rows[:most], *report.lines[len(report.rows) :])
+    return [[cell(row[column.key], column.kind) for column in columns] for row in rows]
 
 
 def table(report: Report, header: bool = True) -> str:
     """Aligned columns under their titles, with the exact period above."""
-    body = cells(report)
-    titles = [column.title for column in report.columns]
+    body = cells(report, wide=False)
+    columns = [column for column in report.columns if not column.wide]
+    titles = [column.title for column in columns]
     widths = [max(map(len, texts)) for texts in zip(titles, *body, strict=True)]
     rule = ["-" * width for width in widths]
     lines = [titles, rule, *body] if header else body
-    aligned = ["  ".join(map(_align, line, widths, report.columns)) for line in lines]
+    aligned = ["  ".join(map(_align, line, widths, columns)) for line in lines]
     banner = _banner(report) if header else []
     return "".join(f"{line.rstrip()}\n" for line in [*banner, *aligned])
 
@@ -112,7 +115,7 @@ def as_csv(report: Report, header: bool = True) -> str:
     if header:
         writer.writerow([column.key for column in report.columns])
     writer.writerows(
-        [[_csv_cell(row[column.key], column.kind) for column in report.columns] for row in report.rows]
+        [[_csv_cell(row[column.key], column.kind) for column in report.columns] for row in report.lines]
     )
     return out.getvalue()
 
@@ -129,14 +132,20 @@ def _csv_cell(value: Any, kind: Kind) -> Any:
 
 def as_json(report: Report) -> str:
     """One document; times in epoch seconds, durations in seconds, null for what is not known."""
-    document = {
+    document: dict[str, Any] = {
         "report": report.name,
         "period": {"start": report.asked.start, "end": report.asked.end},
         "covered": {"start": report.covered.start, "end": report.covered.end},
         "note": report.note,
-        "rows": [{column.key: _plain(row[column.key]) for column in report.columns} for row in report.rows],
+        "rows": [_object(report, row) for row in report.rows],
     }
+    if report.total is not None:
+        document["total"] = _object(report, report.total)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _object(report: Report, row: Row) -> dict[str, Any]:
+    return {column.key: _plain(row[column.key]) for column in report.columns}
 
 
 def _plain(value: Any) -> Any:

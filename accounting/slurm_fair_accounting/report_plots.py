@@ -48,6 +48,34 @@ def _tenants(report: Report) -> str:
     return page.section("Fairness and GPU time", note, figures)
 
 
+def _fairness(report: Report) -> str:
+    shown = _largest(report.rows, "jobs")
+    if not shown:
+        return page.section("Fairness", "No tenant had a job in this period.")
+    names = [str(row["tenant"]) for row in shown]
+
+    def measure(name: str, key: str, place: int) -> Measure:
+        return Measure(name, _column(shown, key), _words(shown, key, Kind.RATIO), place)
+
+    parts = [
+        measure("jobs with sharing loss", "ltgf_job_loss_fraction", 0),
+        measure("unfair hours", "ltgf_tenant_unfair_fraction", 1),
+        measure("jobs with unfair FTF, static", "ftf_static_unfair", 2),
+    ]
+    waits = [measure("mean", "latency_ratio_mean", 0), measure("worst", "latency_ratio_max", 1)]
+    note = (
+        "Which part of a tenant's jobs lost by sharing, or ended later than with an equal part of the cluster; in "
+        "which part of the hours with demand it had less than its share."
+        f"{_of_many('tenants with the most jobs', len(shown), len(report.rows))}"
+    )
+    most = _most(np.concatenate([one.values for one in waits]))
+    figures = page.side_by_side(
+        bars("Unfairly treated", names, parts, plot.linear("part", 0.0, 1.0, 4)),
+        bars("Latency ratio", names, waits, plot.linear("time waited / expected run time", 0.0, most, 4)),
+    )
+    return page.section("Fairness", note, figures)
+
+
 def _largest(rows: Sequence[Row], *keys: str) -> list[Row]:
     """As many as can be drawn, in their own order: those with the most of these in all."""
     if len(rows) <= MOST_BARS:
@@ -238,5 +266,12 @@ def _most(values: Any) -> float:
 
 
 PLOTS: Mapping[str, Callable[[Report], str]] = MappingProxyType(
-    {"tenants": _tenants, "jobs": _jobs, "usage": _usage, "waits": _waits, "leases": _leases}
+    {
+        "tenants": _tenants,
+        "fairness": _fairness,
+        "jobs": _jobs,
+        "usage": _usage,
+        "waits": _waits,
+        "leases": _leases,
+    }
 )

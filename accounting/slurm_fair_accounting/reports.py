@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from slurm_fair_accounting.fairness import fairness
 from slurm_fair_accounting.jobs import jobs, waits
 from slurm_fair_accounting.leases import leases
 from slurm_fair_accounting.period import Period
@@ -16,5 +17,5 @@ from slurm_fair_accounting.usage import usage
 Make = Callable[[JournalReader, Period, Choice], Report]
 
 REPORTS: Mapping[str, Make] = MappingProxyType(
-    {"tenants": tenants, "jobs": jobs, "usage": usage, "waits": waits, "leases": leases}
+    {"tenants": tenants, "fairness": fairness, "jobs": jobs, "usage": usage, "waits": waits, "leases": leases}
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting.period import Period
 
 Row = Mapping[str, Any]
@@ -31,6 +32,7 @@ class Column:
     key: str
     title: str
     kind: Kind
+    wide: bool = False  # left out of the table of a terminal, which would be too wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,13 @@ class Report:
     asked: Period
     covered: Period  # differs where accounts are known only near the ends of the period
     note: str = ""
+    total: Row | None = None  # of all rows together, where that is more than a sum
     samples: Mapping[str, Sequence[float]] = field(default_factory=dict)  # by tenant, for curves of them
+
+    @property
+    def lines(self) -> tuple[Row, ...]:
+        """The rows, and the total behind them."""
+        return self.rows if self.total is None else (*self.rows, self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,7 @@ class Choice:
 
     tenant: str | None = None
     user: str | None = None
+    share: ReportShare = "demand"  # what tenants are owed
 
     def takes(self, tenant: str, user: str | None) -> bool:
         """Whether a row of this tenant and user is; user None = the row speaks of no single user."""

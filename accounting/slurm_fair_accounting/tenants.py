@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Event, Standing
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.history import live_of
@@ -41,6 +42,10 @@ class Account:
     owed: float = 0.0
     quota: float = 0.0
 
+    def of_share(self, share: ReportShare) -> Account:
+        """With what it is owed by that share."""
+        return self if share == "demand" else replace(self, owed=self.quota)
+
     def since(self, before: Account) -> Account:
         """What was added since an earlier instant."""
         return Account(self.weight, self.had - before.had, self.owed - before.owed, self.quota - before.quota)
@@ -56,11 +61,7 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     kinds = ("finished", "revoked", "stopped")
     events = list(source.events(period.start, period.end, kinds=kinds, tenant=choice.tenant))
     ended = [event for event in events if event.kind == "finished"]
-    covered = _covered(source, standing, period)
-    if covered is None:
-        accounts, note = _of_jobs(ended), FROM_JOBS
-    else:
-        accounts, note = _between(source, standing, covered), ""
+    covered, accounts, note = accounts_of(source, period, choice.share, ended)
     preempted = _preempted(events)
     jobs = Counter(event.tenant for event in ended) + Counter(job.tenant for job in live.values())
     quota = sum(account.quota for account in accounts.values())
@@ -84,7 +85,21 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
                 "preemptions": preempted[name],
             }
         )
-    return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered or period, note)
+    return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered, note)
+
+
+def accounts_of(
+    source: JournalReader, period: Period, share: ReportShare, ended: Iterable[Event] | None = None
+) -> tuple[Period, Accounts, str]:
+    """The covered period, tenants' accounts over it, and what to know of them; `ended` = ends in the period."""
+    standing = source.latest()
+    covered = _covered(source, standing, period)
+    if covered is not None:
+        accounts = _between(source, standing, covered)
+        return covered, {name: account.of_share(share) for name, account in accounts.items()}, ""
+    if ended is None:
+        ended = source.events(period.start, period.end, kinds=("finished",))
+    return period, _of_jobs(ended), FROM_JOBS
 
 
 def _preempted(events: Iterable[Event]) -> Counter[str]:
@@ -142,7 +157,7 @@ def _account(moment: TenantMoment) -> Account:
     return Account(moment.weight, moment.had, moment.owed_demand, moment.owed_quota)
 
 
-def _of_jobs(ended: Any) -> Accounts:
+def _of_jobs(ended: Iterable[Event]) -> Accounts:
     had: Counter[str] = Counter()
     owed: Counter[str] = Counter()
     for event in ended:

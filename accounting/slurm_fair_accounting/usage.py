@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from slurm_fair.model import Event
-from slurm_fair_accounting.history import live_of
+from slurm_fair_accounting.history import live_of, newest_known
 from slurm_fair_accounting.period import Period, days
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Story, tell
@@ -20,7 +20,6 @@ COLUMNS = (
     Column("jobs", "Jobs", Kind.COUNT),
     Column("gpu_seconds", "Used(GPUh)", Kind.GPU_HOURS),
 )
-_FAR_FUTURE = 1e18
 _KINDS = ("submitted", "started", "stopped", "finished")
 
 
@@ -57,7 +56,7 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     events = list(source.events(period.start, kinds=_KINDS, tenant=choice.tenant))
     begun = {event.key for event in events if event.kind in ("stopped", "finished")}
     earlier = source.events(end=period.start, kinds=("submitted", "started"), keys=begun)
-    newest = standing.ledger.time if standing else _newest(source, period.start)
+    newest = newest_known(source, standing, period.start)
     told = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
     seen = {event.key for event in events}
     silent = [
@@ -69,12 +68,6 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
         if choice.takes(story.tenant, story.user):
             for start, end in story.runs:
                 yield story, start, newest if end is None else end
-
-
-def _newest(source: JournalReader, start: float) -> float:
-    """The last instant that a source without a ledger knows of."""
-    account = source.moment_time(_FAR_FUTURE)
-    return max([start if account is None else account, *(event.time for event in source.events(start))])
 
 
 def _last_starts(earlier: Iterator[Event]) -> list[Event]:

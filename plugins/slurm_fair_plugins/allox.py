@@ -11,7 +11,7 @@ import numpy as np
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.settings import Within
 from slurm_fair.solve import Table, first_in_line
-from slurm_fair_plugins.received import Crowd
+from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of
 
 
@@ -27,6 +27,7 @@ class Allox(InRounds):
     """
 
     called: ClassVar[str] = "allox"
+    unknown_run_time: ClassVar[str] = UNKNOWN
 
     alpha: Annotated[float, Within(0, 1, "a part of the jobs")] = 0.2
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Floats
 from slurm_fair.solve import Table, finish_time, max_min, max_sum
-from slurm_fair_plugins.received import Crowd
+from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of
 
 _LEAST_WEIGHT = 1e-6
@@ -46,6 +46,7 @@ class GavelFtf(InRounds):
     """
 
     called: ClassVar[str] = "gavel-ftf"
+    unknown_run_time: ClassVar[str] = UNKNOWN
 
     alone: Literal["part", "whole"] = "part"
 

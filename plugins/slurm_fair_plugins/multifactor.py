@@ -41,6 +41,7 @@ class Multifactor:
     """
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
+    unknown_run_time: ClassVar[str] = "are taken never to end: backfill starts them where nothing is reserved"
 
     priority_weight_age: Annotated[float, _WEIGHT] = 1000.0
     priority_weight_fairshare: Annotated[float, _WEIGHT] = 10000.0

@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Floats
+from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
 WORDS = Words(
-    granted="each of its GPUs brings most",
-    renewed="each of its GPUs still brings more than those who wait would have of it",
-    revoked="a job that makes more of each GPU needs its GPUs",
-    waits="others make more of each GPU",
+    granted="its last GPU adds most to its speed",
+    renewed="its last GPU still adds more to its speed than those of the jobs that wait would to theirs",
+    revoked="a job to which another GPU adds more needs its GPUs",
+    waits="another GPU adds more to the speed of others",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Optimus:
-    """Highest gain per GPU first.
+    """Highest throughput scaling first.
 
-    Optimus adds workers to jobs one by one, each to the job whose completion time it shortens most; Themis'
-    evaluation (NSDI 2020, section 6) orders by throughput scaling: throughput with another GPU over that without.
-    Reading: gangs are rigid here, so the step is from nothing to the whole gang, and its gain per GPU is
-    speed / gang on the job's best GPU type. With linear scaling that is Themis' order too, g / (g - 1): small
-    gangs first. Equal gains go to the shortest remaining time, which shortens the mean most.
+    Optimus fits each job's time per step to its number of workers and adds them one by one, each to the job that
+    gains most. In Themis' evaluation (NSDI 2020, section 6.1) its metric is throughput scaling, "the ratio of new
+    job throughput to old job throughput with and without an additional GPU", the highest first. Readings: gangs
+    are rigid here, so a gang stands where its last GPU does, at speed(g) / speed(g - 1), and a job's only GPU
+    before all. A step on k GPUs takes a / k + b of its time on one: the part that parallelises and the rest, from
+    the measured speed of the gang against that of one GPU; where that was not measured, b = 0, and the ratio is
+    g / (g - 1): small gangs first. Equals go by the shortest remaining time, which shortens the mean most. A GPU
+    type multiplies both speeds and plays no part.
     """
+
+    unknown_run_time: ClassVar[str] = "come last among gangs that scale alike"
 
     placement: PlacerName = "consolidated"
 
@@ -37,20 +43,21 @@ class Optimus:
         check_settings(self, "optimus")
 
     def plan(self, view: View) -> Plan:
-        """GPUs to the highest gains."""
+        """GPUs to where they add most."""
         rows = contenders(view)
-        gain = gain_per_gpu(view)
+        score = np.full(len(view.waiting), np.nan)
+        score[rows] = last_gpu_ratio(view.snapshot.jobs.gpus[rows], view.told.scaling[rows])
         left = view.told.left_seconds[rows]
-        order = rows[np.lexsort((view.first_submit[rows], left, -gain[rows]))]
-        return ordered(view, order, place=self.placement, score=gain, words=WORDS)
+        order = rows[np.lexsort((view.first_submit[rows], left, -score[rows]))]
+        return ordered(view, order, place=self.placement, score=score, words=WORDS)
 
 
-def gain_per_gpu(view: View) -> Floats:
-    """Speed on the best GPU type that there is and that the job takes, per GPU of its gang."""
-    jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
-    types = len(view.snapshot.gpu_types)
-    there = np.bincount(nodes.gpu_type, nodes.capacity, minlength=types) > 0
-    may = (jobs.gpu_type < 0)[:, None] | (jobs.gpu_type[:, None] == np.arange(types))
-    speed = np.where(may & there, view.told.rate, 0.0).max(axis=1, initial=0.0)
-    gain: Floats = speed / np.maximum(jobs.gpus, 1)
-    return gain
+def last_gpu_ratio(gpus: Ints, scaling: Floats) -> Floats:
+    """speed(g) / speed(g - 1); infinite for one GPU. `scaling` = speed(g) / speed(1), nan = not measured."""
+    gang = np.maximum(gpus, 1).astype(np.float64)
+    slow = np.where(scaling > 0, 1.0 / np.where(scaling > 0, scaling, 1.0), 1.0 / gang)  # time per step on g
+    alone = np.where(gang > 1, 1.0 - 1.0 / gang, 1.0)
+    part = np.where(gang > 1, (1.0 - slow) / alone, 1.0)
+    before = part / np.maximum(gang - 1.0, 1.0) + (1.0 - part)
+    ratio: Floats = np.where(gang > 1, before / slow, np.inf)
+    return ratio

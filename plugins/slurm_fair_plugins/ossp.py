@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slurm_fair.solve import Table, makespan, whole_makespan
-from slurm_fair_plugins.received import Crowd
+from slurm_fair_plugins.received import UNKNOWN, Crowd
 from slurm_fair_plugins.rounds import InRounds, limit_of
 
 
@@ -24,6 +24,7 @@ class Ossp(InRounds):
     """
 
     called: ClassVar[str] = "ossp"
+    unknown_run_time: ClassVar[str] = UNKNOWN
 
     whole: bool = False
 

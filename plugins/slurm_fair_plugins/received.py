@@ -14,6 +14,7 @@ from slurm_fair.policy import Pools, Shapes, View
 from slurm_fair.solve import Table
 
 UNKNOWN_SECONDS = 3600.0  # remaining time where nobody's is known
+UNKNOWN = f"are taken to have left the median of the others, or {UNKNOWN_SECONDS:g} s where nobody's is known"
 _LEAST_SECONDS = 1.0
 
 

@@ -19,6 +19,7 @@ WORDS = Words(
     revoked="a shorter job needs its GPUs",
     waits="others are shorter",
 )
+UNKNOWN = "come last, in the order of submission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class ShortestRemaining:
     Reading: what remains is what a user declared (else the time limit) less what is done, or what the job itself
     reports; seconds with the whole gang on the reference GPU type. Jobs of unknown length come last.
     """
+
+    unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
 
@@ -47,6 +50,8 @@ class ShortestRemainingService:
 
     Reading: as `srtf` for the remaining time.
     """
+
+    unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
 
@@ -68,6 +73,8 @@ class ShortestJob:
     """
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
+
+    unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
 

@@ -15,7 +15,8 @@ from slurm_fair.cli.show import JSON, PARSABLE, number
 from slurm_fair.cli.table import Column, print_table
 from slurm_fair.daemon import commands_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
-from slurm_fair.model import Blind, Events, Standing, TickRecord, label
+from slurm_fair.model import Blind, Events, Standing, TickRecord, label, labels
+from slurm_fair.policy.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
@@ -54,10 +55,10 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     board = draw(record, after)
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
+    fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])
     if as_json:
-        click.echo(
-            json.dumps({"time": time.time(), "note": board.note, "jobs": list(board.jobs), "acts": acts})
-        )
+        document = {"time": time.time(), "note": board.note, "jobs": list(board.jobs), "acts": acts}
+        click.echo(json.dumps({**document, "could_be_added": fit}))
         return
     if board.note:
         click.echo(f"note: {board.note}", err=True)
@@ -69,6 +70,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         click.echo(
             f"\n{len(board.jobs)} jobs; acts: " + ", ".join(f"{n} {kind}" for kind, n in kinds.items())
         )
+        click.echo(f"Waiting jobs that would fit the GPUs left over: {', '.join(fit) or 'none'}")
 
 
 _PLAN: Sequence[Column] = (

@@ -16,8 +16,6 @@ from slurm_fair.store import Reader
 from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
 from slurm_fair.wall import WallClock
 
-_DAY = 86_400.0
-
 
 @click.command("replay-tick")
 @click.argument("number", type=int, required=False)
@@ -35,8 +33,7 @@ def replay_tick(context: click.Context, number: int | None) -> None:
         wanted = span[1] if number is None else number
         if not span[0] <= wanted <= span[1]:
             raise InputError(f"tick {wanted} is not in the journal, which holds {span[0]} to {span[1]}")
-        settings = LedgerSettings(tenant_memory_seconds=site.config.tenants.memory_days * _DAY)
-        again, then = replayed(journal, wanted, settings)
+        again, then = replayed(journal, wanted, site.config.tenants.ledger())
     differing = [
         f"  job {label(int(then.snapshot.jobs.key[row]))}: "
         f"{Verdict(int(then.plan.verdict[row])).name} then, {Verdict(int(again.verdict[row])).name} now"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
@@ -147,6 +147,7 @@ class Wish:
     weights: str | None
     failed: str
     too_large: str
+    undeclared: Literal["actual", "unknown"]
 
     @property
     def files(self) -> list[Path]:
@@ -182,7 +183,7 @@ def case_of_reading(
     else:
         refuse_impossible(trace, machines)
     named = wish.weights or ("equal" if live is None else "shares")
-    scenario = Scenario(trace, machines, costs, _weights(named, trace, live))
+    scenario = Scenario(trace, machines, costs, _weights(named, trace, live), undeclared=wish.undeclared)
     nodes = f"note: {many(len(mixed), 'node')} with several GPU types left out: {some(mixed)}"
     return Case(scenario, name, len(reading.bad), failed, large, named), [nodes] if mixed else []
 

@@ -63,6 +63,13 @@ JOBS = (
         show_default=True,
         help="Jobs that the cluster could never run.",
     ),
+    click.option(
+        "--undeclared",
+        type=click.Choice(["actual", "unknown"]),
+        default="actual",
+        show_default=True,
+        help="What policies are told of the run time of jobs without a declared one or a time limit.",
+    ),
     click.option("--skip-bad", is_flag=True, help="Leave bad rows out, count and list them."),
 )
 RUN = (

@@ -20,6 +20,7 @@ from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.trace import list_bad
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
@@ -108,6 +109,27 @@ class _Targets:
     show_default=True,
     help="Jobs that the cluster could never run.",
 )
+@click.option(
+    "--job-share",
+    type=click.Choice(["proportional", "max-min"]),
+    default="proportional",
+    show_default=True,
+    help="max-min: of a tenant's share, what small jobs cannot use is owed to their siblings.",
+)
+@click.option(
+    "--report-share",
+    type=click.Choice(["demand", "quota"]),
+    default="demand",
+    show_default=True,
+    help="What results say tenants are owed: at most what their jobs ask for, or all of their quota.",
+)
+@click.option(
+    "--undeclared",
+    type=click.Choice(["actual", "unknown"]),
+    default="actual",
+    show_default=True,
+    help="What policies are told of the run time of jobs without declared_s: how long they will run, or nothing.",
+)
 @click.option("--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="A policy's setting.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the policies.")
 @click.option("--until", type=Seconds(above_zero=True), help="End at this second of the trace.")
@@ -120,7 +142,7 @@ class _Targets:
 def simulate(
     trace: Path, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
     jobs_out: Path | None, events_out: Path | None, html: Path | None, lease: float | None,
-    interval: float | None, align: str | None, checkpoint_cost: float, restart_cost: float,
+    interval: float | None, align: str | None, job_share: JobShare, checkpoint_cost: float, restart_cost: float,
     requeue_delay: float, **inputs: Any,
 ) -> None:  # fmt: skip
     """Simulate a trace under one or more policies and compare them.
@@ -138,7 +160,17 @@ def simulate(
     given = settings_of(settings, names)
     aligned = align != "rolling"
     turns = [
-        Turn(name, given[name], lease, interval or USUAL_INTERVAL, aligned, gavel, checkpoint_cost, seed)
+        Turn(
+            name,
+            given[name],
+            lease,
+            interval or USUAL_INTERVAL,
+            aligned,
+            gavel,
+            checkpoint_cost,
+            seed,
+            job_share,
+        )
         for name in names
     ]
     for turn in turns:

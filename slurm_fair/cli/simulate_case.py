@@ -7,13 +7,15 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare, ReportShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
+from slurm_fair.policy import registry
 from slurm_fair.sim.load import impossible, refuse_impossible
 from slurm_fair.sim.run import rules_for
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
@@ -54,12 +56,14 @@ class Turn:
     gavel_rounds: bool
     checkpoint_cost: float
     seed: int
+    job_share: JobShare = "proportional"
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
         return rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
+            job_share=self.job_share,
         )  # fmt: skip
 
 
@@ -110,6 +114,21 @@ class Case:
             ],
         }
 
+    @property
+    def undeclared(self) -> int:
+        """Jobs whose users declared no run time."""
+        return int(np.isnan(self.scenario.trace.declared_s).sum())
+
+    def told_document(self) -> dict[str, Any]:
+        """What policies were told of run times."""
+        known = self.scenario.undeclared == "actual"
+        return {
+            "undeclared": self.scenario.undeclared,
+            "jobs_declared": len(self.scenario.trace) - self.undeclared,
+            "jobs_actual": self.undeclared if known else 0,
+            "jobs_unknown": 0 if known else self.undeclared,
+        }
+
     def options_document(self, seed: int) -> dict[str, Any]:
         """What else the results depend on."""
         scenario = self.scenario
@@ -120,6 +139,7 @@ class Case:
             "requeue_delay_s": scenario.costs.requeue_delay,
             "until_s": scenario.until_s if math.isfinite(scenario.until_s) else None,
             "weights": self.weights,
+            "report_share": scenario.report_share,
             "jobs_with_regimes": len(scenario.regimes),
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
@@ -144,6 +164,8 @@ def read_case(
     too_large: str = "refuse",
     until: float | None = None,
     skip_bad: bool = False,
+    undeclared: Literal["actual", "unknown"] = "actual",
+    report_share: ReportShare = "demand",
 ) -> tuple[Case, Reading]:
     """Everything read and checked; InputError says what is wrong where."""
     machines = machines_of(gpus, gpus_per_node, cluster)
@@ -163,6 +185,8 @@ def read_case(
         outages=read_outages(outages, machines) if outages else (),
         rounds="gavel" if rounds == "gavel" else "conserving",
         until_s=math.inf if until is None else until,
+        undeclared=undeclared,
+        report_share=report_share,
     )
     return Case(scenario, path, len(reading.bad), dropped, large, weights), reading
 
@@ -330,6 +354,12 @@ def check_turn(turn: Turn) -> None:
             f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {turn.policy}: "
             "give a shorter --interval or a longer --lease"
         )
+
+
+def makeshift_of(policy: str) -> str:
+    """What a policy that goes by run times does with jobs of unknown ones; "" = it goes by none."""
+    known = policy in registry.names()  # what accounting recorded is shown beside policies
+    return str(getattr(registry.load(policy, {}), "unknown_run_time", "")) if known else ""
 
 
 def usual_lease(term: float) -> float | None:

@@ -7,12 +7,14 @@ import math
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Event, Standing, TickRecord
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.moment import TenantMoment
+from slurm_fair.sim.load import population
+from slurm_fair.sim.result import truth_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.store.moments import moments_of
 from slurm_fair_accounting.export import account_line, event_line
@@ -26,6 +28,8 @@ class EventsOut:
 
     def __init__(self, path: Path, scenario: Scenario, epoch: float) -> None:
         self._path, self._trace = path, scenario.trace
+        truth = truth_of(population(scenario, epoch), scenario)
+        self._truth = {name: column.tolist() for name, column in truth.items()}
         self._hour, self._last_time, self._in_order = epoch + _HOUR, epoch, True
         self._last: tuple[TickRecord, Standing] | None = None
         try:
@@ -78,11 +82,17 @@ class EventsOut:
         self._file.writelines(line for _, line in lines)
 
     def _named(self, event: Event) -> Event:
-        """A job's name in the trace beside its number, which is its place there."""
+        """A job's name in the trace beside its number, which is its place there, and at its end what it is."""
         if event.kind not in _NAMED:
             return event
-        name = str(self._trace.job_id[(event.key >> TASK_BITS) - 1])
-        return replace(event, detail={**event.detail, "name": name})
+        row = (event.key >> TASK_BITS) - 1
+        more: dict[str, Any] = {"name": str(self._trace.job_id[row])}
+        if event.kind == "finished":
+            known = ((name, column[row]) for name, column in self._truth.items())
+            more |= {name: seconds for name, seconds in known if math.isfinite(seconds)}
+            if self._trace.app[row] >= 0:
+                more["app"] = self._trace.apps[self._trace.app[row]]
+        return replace(event, detail={**event.detail, **more})
 
     def _put_in_order(self) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)

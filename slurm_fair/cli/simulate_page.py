@@ -15,7 +15,7 @@ from slurm_fair.cli.simulate_runs import Done
 from slurm_fair.cli.simulate_table import GROUPS, Row, best, cell
 from slurm_fair.ledger import efficiency, metrics
 from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
-from slurm_fair.ledger.windows import Steps, TenantWindows, exact_windows
+from slurm_fair.ledger.windows import Steps, TenantWindows
 from slurm_fair.model.columns import Floats
 from slurm_fair.sim.result import Result
 from slurm_fair_accounting import page, plot
@@ -98,16 +98,9 @@ def _cdf(
 # -- cluster --------------------------------------------------------------------------------------------------
 
 
-def _first(result: Result) -> float:
-    return float(np.nanmin(result.outcomes.submit))
-
-
-def _last(result: Result) -> float:
-    return float(result.outcomes.ended_or_now.max())
-
-
 def _utilisation(results: Sequence[Result]) -> str:
-    longest = max(_last(result) - _first(result) for result in results)
+    spans = [efficiency.span(result.outcomes) for result in results]
+    longest = max(last - first for first, last in spans)
     x, unit = plot.over_time(longest)
     seconds = max(longest, 1.0) / _POINTS
     series = [_held(result, seconds, unit, place) for place, result in enumerate(results)]
@@ -116,7 +109,7 @@ def _utilisation(results: Sequence[Result]) -> str:
 
 
 def _held(result: Result, seconds: float, unit: float, place: int) -> plot.Series:
-    first, last, runs = _first(result), _last(result), result.runs
+    (first, last), runs = efficiency.span(result.outcomes), result.runs
     count = max(int(np.ceil((last - first) / seconds)), 1)
     since = first + seconds * np.arange(count, dtype=np.float64)
     until = np.minimum(since + seconds, max(last, first + 1e-3))
@@ -147,10 +140,9 @@ def _tenants_note(case: Case) -> str:
 
 def _tenants(case: Case, result: Result) -> str:
     outcomes = result.outcomes
-    first, last = _first(result), max(_last(result), _first(result) + 1.0)
-    weight, weight_sum = case.scenario.weights_of(outcomes.tenants), case.scenario.weight_sum
-    edges = np.linspace(first, last, _POINTS + 1)
-    windows = exact_windows(outcomes, result.runs, weight, result.capacity, edges, weight_sum)
+    first, last = efficiency.span(outcomes)
+    last = max(last, first + 1.0)
+    windows = result.tenants_between(np.linspace(first, last, _POINTS + 1))
     x, unit = plot.over_time(last - first)
     curves = _Curves(_named(case, outcomes.tenants), first, unit, x, result.policy)
     whole = curves.chart("since the beginning", windows.edges[1:], _rhos(windows, sums=True))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slurm_fair.cli.simulate_case import Case, Turn, usual_lease
+import numpy as np
+
+from slurm_fair.cli.simulate_case import Case, Turn, makeshift_of, usual_lease
 from slurm_fair.cli.simulate_runs import Done
 from slurm_fair.cli.table import clean, duration
+from slurm_fair.ledger.metrics import rho_for_reports
 from slurm_fair.sim.speed import notes_on_speeds
 
 _MOST_NAMED = 3
@@ -21,19 +25,27 @@ def row_of(turn: Turn, done: Done) -> dict[str, Any]:
         "lease_s": usual_lease(terms.term),
         "interval_s": terms.interval,
         "aligned": terms.aligned,
+        "job_share": turn.job_share,
         "settings": dict(turn.settings),
         "jobs_not_ended": _unfinished(done),
-        "tenants": [
-            {"tenant": tenant, "had_gpu_seconds": had, "owed_gpu_seconds": owed, "rho": _rho(had, owed)}
-            for tenant, (had, owed) in sorted(result.accounts.items())
-        ],
+        "tenants": _tenants(result.accounts),
     }
 
 
-def _rho(had: float, owed: float) -> float | None:
-    if owed <= 0:
-        return 1.0 if had <= 0 else None
-    return had / owed
+def _tenants(accounts: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]]:
+    names = sorted(accounts)
+    had, owed = (np.array([accounts[name][side] for name in names]) for side in (0, 1))
+    return [
+        {
+            "tenant": name,
+            "had_gpu_seconds": h,
+            "owed_gpu_seconds": o,
+            "rho": rho if math.isfinite(rho) else None,
+        }
+        for name, h, o, rho in zip(
+            names, had.tolist(), owed.tolist(), rho_for_reports(had, owed).tolist(), strict=True
+        )
+    ]
 
 
 def _unfinished(done: Done) -> int:
@@ -46,6 +58,7 @@ def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[s
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
+        "told": case.told_document(),
         "options": case.options_document(seed),
         "results": list(rows),
     }
@@ -84,6 +97,7 @@ def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
             f"{some(case.too_large)}"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
+    notes += _told_notes(case, [done.result.policy for done in dones])
     for done in dones:
         outcomes = done.result.outcomes
         open_ = done.result.trace_row[~outcomes.over].tolist()
@@ -94,6 +108,20 @@ def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
         if late:
             notes.append(f"{done.result.policy}: {many(late, 'job')} not submitted by then")
     return ["note: " + clean(note) for note in notes]
+
+
+def _told_notes(case: Case, policies: Sequence[str]) -> list[str]:
+    """Whether policies knew what no site knows, and what those did that had to do without."""
+    if not case.undeclared:
+        return []
+    whose = f"{many(case.undeclared, 'job')} without declared_s"
+    if case.scenario.undeclared == "actual":
+        return [f"{whose}: policies were told the true run time (--undeclared unknown tells them nothing)"]
+    makeshifts = ((name, makeshift_of(name)) for name in policies)
+    return [
+        f"{whose}: policies were told nothing of the run time",
+        *(f"{name}: jobs of unknown run time {makeshift}" for name, makeshift in makeshifts if makeshift),
+    ]
 
 
 def many(count: int, what: str) -> str:

@@ -82,6 +82,7 @@ def _of_trace(subject: Subject, path: Path, skip_bad: bool, wish: Wish, given: G
         path, known.costs, rounds="conserving", gpus=wish.gpus, gpus_per_node=wish.gpus_per_node,
         cluster=wish.cluster, throughputs=subject.throughputs, regimes=subject.regimes,
         weights=wish.weights or "equal", failed=wish.failed, too_large=wish.too_large, skip_bad=skip_bad,
+        undeclared=wish.undeclared,
     )  # fmt: skip
     list_bad(path, reading)
     return _bounded(case, known, {"kind": "trace"}, [])

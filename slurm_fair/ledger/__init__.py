@@ -1,6 +1,6 @@
 """Who had what and who was owed what: a pure fold, and every fairness metric in one place."""
 
-from slurm_fair.ledger.balance import could_be_added, is_pareto_efficient, jain, largest_envy
+from slurm_fair.ledger.balance import could_be_added, jain, largest_envy
 from slurm_fair.ledger.efficiency import Spread
 from slurm_fair.ledger.finish import finish_rho
 from slurm_fair.ledger.fold import advance
@@ -44,7 +44,6 @@ __all__ = [
     "fill_gap",
     "finish_rho",
     "integrate",
-    "is_pareto_efficient",
     "jain",
     "largest_envy",
     "latency_ratio",

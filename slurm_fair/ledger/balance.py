@@ -36,13 +36,6 @@ def could_be_added(
     return _fits(np.where(allowed, free[None, :], 0), shapes)
 
 
-def is_pareto_efficient(
-    free: Ints, gpus: Ints, nodes: Ints, gpus_per_node: Ints, allowed: Bools | None = None
-) -> bool:
-    """Whether no waiting job could have been added to the plan."""
-    return not could_be_added(free, gpus, nodes, gpus_per_node, allowed).any()
-
-
 def _fits(free: Ints, shapes: Ints) -> Bools:
     """`free` is [job or 1, node]; one shape a row."""
     gpus, nodes, per_node = shapes[:, :1], shapes[:, 1:2], shapes[:, 2:]

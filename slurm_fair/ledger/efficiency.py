@@ -6,6 +6,7 @@ ended well. nan = not known, or nobody to speak of.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +15,7 @@ import numpy as np
 from slurm_fair.ledger.metrics import ratio
 from slurm_fair.ledger.outcomes import Outcomes
 from slurm_fair.ledger.windows import Steps
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats
 
 _NAN = float("nan")
 
@@ -53,6 +54,12 @@ def span(outcomes: Outcomes) -> tuple[float, float]:
     return float(outcomes.submit[known].min()), float(outcomes.ended_or_now.max())
 
 
+def mean_gpus(capacity: Steps, outcomes: Outcomes) -> float:
+    """M, averaged over the time that the metrics speak of."""
+    since, until = span(outcomes)
+    return float(capacity.mean(np.array([since]), np.array([until]))[0])
+
+
 def completion_seconds(outcomes: Outcomes) -> Floats:
     """JCT of each job: end less submission."""
     return outcomes.end - outcomes.submit
@@ -69,7 +76,7 @@ def slowdown(outcomes: Outcomes) -> Floats:
 
 
 def gpu_seconds(outcomes: Outcomes) -> float:
-    """GPU-seconds that all jobs held (the GPU time of Themis, section 8.1)."""
+    """GPU-seconds that all jobs held (the GPU time of Themis, section 6.1)."""
     return float(np.nansum(outcomes.had))
 
 
@@ -86,22 +93,22 @@ def loaded_utilization(held: Steps, demand: Steps, capacity: Steps, until: float
     return utilization(float(held.integral(since, ends).sum()), float(capacity.integral(since, ends).sum()))
 
 
-def fragments(idle_gpus: Ints, waiting_jobs: Ints) -> Ints:
-    """Of each round: GPUs that its last plan left idle while jobs waited; none where nobody waited."""
-    return np.where(waiting_jobs > 0, idle_gpus, 0)
+def mean_fragments(rounds: Mapping[int, int]) -> float:
+    """GPUs left idle by a round's last plan while jobs wait, mean over the rounds in which somebody waits.
+
+    `rounds` = how many of them there were, by the number of GPUs that they left idle; 0 where nobody ever waited.
+    """
+    total = sum(rounds.values())
+    return sum(idle * count for idle, count in rounds.items()) / total if total else 0.0
 
 
-def mean_fragments(idle_gpus: Ints, waiting_jobs: Ints, rounds: Ints | None = None) -> float:
-    """Mean over rounds; `rounds` = for how many like rounds each entry stands."""
-    count = np.ones(len(idle_gpus), dtype=np.int64) if rounds is None else rounds
-    total = int(count.sum())
-    return float((fragments(idle_gpus, waiting_jobs) * count).sum()) / total if total else _NAN
+def placement_score(leases: Mapping[float, int]) -> float:
+    """Mean over leases of 1 / slowdown caused by placement (Themis, section 6.1): 1 = all well placed.
 
-
-def placement_score(placement_slowdown: Floats) -> float:
-    """Mean over leases of 1 / slowdown caused by placement (Themis, section 8.1): 1 = all well placed."""
-    known = placement_slowdown[placement_slowdown > 0]
-    return float(np.mean(1.0 / known)) if known.size else _NAN
+    `leases` = how many of them there were, by slowdown; nan where nothing was ever placed.
+    """
+    total = sum(leases.values())
+    return sum(count / slowdown for slowdown, count in leases.items()) / total if total else _NAN
 
 
 def overhead_fraction(lost_gpu_seconds: float, held_gpu_seconds: float) -> float:

@@ -85,9 +85,16 @@ def static_seconds(outcomes: Outcomes, total_gpus: float) -> Floats:
     return outcomes.exclusive_seconds * _contention(crowd, total_gpus)
 
 
-def sia_seconds(outcomes: Outcomes, _total_gpus: float) -> Floats:
-    """The run time alone on a 1/N share of every type, as the table has it."""
-    return outcomes.sia_seconds
+def sia_seconds(outcomes: Outcomes, total_gpus: float) -> Floats:
+    """Run time alone on a 1/N share of every GPU type, N = mean number of active jobs during the job's life.
+
+    A gang on less than its GPUs goes slower in proportion (time slices), on more it goes no faster than with all
+    of them. Where nobody said how long its work would take all GPUs, they are taken to be alike.
+    """
+    alike = ratio(outcomes.exclusive_seconds * outcomes.gpus, np.asarray(total_gpus), nothing=np.nan)
+    spread = np.where(np.isnan(outcomes.spread_seconds), alike, outcomes.spread_seconds)
+    slow: Floats = np.maximum(spread * np.maximum(mean_active(outcomes), 1.0), outcomes.exclusive_seconds)
+    return slow
 
 
 INDEPENDENT: Mapping[str, Callable[[Outcomes, float], Floats]] = MappingProxyType(
@@ -117,9 +124,12 @@ def app_seconds(outcomes: Outcomes) -> Floats:
 
 
 def _app_lives(outcomes: Outcomes, app: Ints, count: int) -> tuple[Floats, Floats]:
+    """First submission and last end of each app; nobody knows its beginning who knows not that of each job."""
     since, until = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(since, app, outcomes.submit)
+    known = np.isfinite(outcomes.submit)
+    np.minimum.at(since, app[known], outcomes.submit[known])
     np.maximum.at(until, app, outcomes.ended_or_now)
+    since[app[~known]] = np.nan
     return since, until
 
 

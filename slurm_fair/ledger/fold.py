@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from slurm_fair.ledger.charge import charge
-from slurm_fair.ledger.happened import happened
+from slurm_fair.ledger.happened import happened, resized
 from slurm_fair.ledger.observed import window_seen
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Event, Ledger, Snapshot, TenantAccounts
@@ -28,6 +28,7 @@ def advance(
     """
     if snapshot.time < ledger.time:
         return ledger, ()
+    capacity = resized(ledger, snapshot)
     if ledger.total_gpus < 0:
         ledger = replace(ledger, total_gpus=float(snapshot.total_gpus))
     known, tenant_row = with_tenants(ledger, snapshot.tenants.names, snapshot.tenants.weight)
@@ -36,7 +37,9 @@ def advance(
     events = happened(known, snapshot, window, seen, result)
     tenants = _with_weights(charged.tenants, tenant_row, snapshot.tenants.weight)
     total_gpus = float(snapshot.total_gpus)
-    return Ledger(charged.time, charged.began, total_gpus, tenants, charged.jobs, charged.closed), events
+    return Ledger(
+        charged.time, charged.began, total_gpus, tenants, charged.jobs, charged.closed
+    ), capacity + events
 
 
 def _with_weights(tenants: TenantAccounts, row: Ints, weight: Floats) -> TenantAccounts:

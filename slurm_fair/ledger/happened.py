@@ -10,7 +10,8 @@ import numpy as np
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
 from slurm_fair.ledger.lives import JobLives, Window
-from slurm_fair.model import Event, Ledger, Snapshot
+from slurm_fair.ledger.settings import DAY
+from slurm_fair.model import CAPACITY, Event, Ledger, Snapshot
 from slurm_fair.model.columns import Ints, all_of
 
 _WHEN = attrgetter("time", "key")
@@ -36,6 +37,22 @@ def happened(
         events += _finished(window, result, names)
     if len(events) > 1:
         events.sort(key=_WHEN)
+    return tuple(events)
+
+
+def resized(ledger: Ledger, snapshot: Snapshot) -> tuple[Event, ...]:
+    """M at first, when it changes, and once a day: reports of a period need to know it at its beginning."""
+    total, now, level = snapshot.total_gpus, snapshot.time, ledger.total_gpus
+    new_day = now // DAY != ledger.time // DAY
+    if total == level and not snapshot.resized and not new_day:
+        return ()
+    events: list[Event] = []
+    for instant, gpus in snapshot.resized or ((now, total),):
+        if gpus != level:
+            events.append(Event(max(instant, ledger.time), CAPACITY, 0, "", gpus))
+            level = gpus
+    if new_day and not events:
+        events.append(Event(now, CAPACITY, 0, "", total))
     return tuple(events)
 
 

@@ -66,9 +66,11 @@ def _median(ascending: list[float]) -> float:
 
 def groups_of(user: Ints, name: Ints) -> Ints:
     """One number for each pair of user and job name, as `usual_seconds` wants it; -1 where either is unknown."""
-    pairs = np.stack([user, name], axis=1)
-    group = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return np.where((user >= 0) & (name >= 0), group, -1)
+    group = np.full(len(user), -1, dtype=np.int64)
+    known = np.flatnonzero((user >= 0) & (name >= 0))
+    pair = user[known] * (int(name.max(initial=0)) + 1) + name[known]
+    group[known] = np.unique(pair, return_inverse=True)[1].reshape(-1)
+    return group
 
 
 def expected_seconds(modelled: Floats, declared: Floats, usual: Floats, limit: Floats) -> Floats:

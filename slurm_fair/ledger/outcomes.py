@@ -5,12 +5,13 @@ Every metric of efficiency, latency and finish-time fairness is a function of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from slurm_fair.ledger.latency import expected_seconds, groups_of, usual_seconds
 from slurm_fair.ledger.metrics import rho_for_reports
 from slurm_fair.ledger.shares import totals
 from slurm_fair.model import Event, RunTable
@@ -40,7 +41,7 @@ class Outcomes(Columns):
     exclusive_seconds: Floats  # run time alone with the GPUs asked for, after adaptation
     declared_seconds: Floats  # what its user said
     expected_seconds: Floats  # `age` of the latency ratio
-    sia_seconds: Floats  # run time alone on a 1/N share of every GPU type
+    spread_seconds: Floats  # run time with its work spread evenly over all GPUs of every type
     completed: Bools  # over, and not because it failed or was cancelled
     tenants: tuple[str, ...]
     users: tuple[str, ...]
@@ -81,7 +82,7 @@ class Outcomes(Columns):
             known.setdefault(name, nothing - 1)
         for name in ("preemptions", "restarts"):
             known.setdefault(name, nothing)
-        for name in ("start", "exclusive_seconds", "declared_seconds", "expected_seconds", "sia_seconds"):
+        for name in ("start", "exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds"):
             known.setdefault(name, unknown)
         table = cls(
             key=key, tenant=tenant, gpus=gpus, submit=submit, end=end, tenants=tenants, users=users,
@@ -117,6 +118,17 @@ class Runs(Columns):
 
     def __post_init__(self) -> None:
         check_lengths(self)
+
+
+def only(outcomes: Outcomes, runs: Runs, rows: Ints) -> tuple[Outcomes, Runs]:
+    """These jobs, their runs, and only the tenants that they have."""
+    used, tenant = np.unique(outcomes.tenant[rows], return_inverse=True)
+    names = tuple(outcomes.tenants[number] for number in used.tolist())
+    place = np.full(len(outcomes), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    mine = runs.take(np.flatnonzero(place[runs.job] >= 0))
+    some = outcomes.take(rows).with_columns(tenant=tenant.reshape(-1).astype(np.int64), tenants=names)
+    return some, mine.with_columns(job=place[mine.job])
 
 
 def _rho(had: Floats, owed: Floats) -> Floats:
@@ -175,7 +187,9 @@ _CODES = {
 _ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
 _COMPLETED = "COMPLETED"
 NODE_FAIL = "NODE_FAIL"  # Slurm's word for a run that ended because a node failed
-_FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "sia_seconds")
+_FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
+_LIMIT = "limit_seconds"
+_NAMES = ("user", "name", "app")
 
 
 def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes, Runs]:
@@ -184,6 +198,8 @@ def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes,
     What an event of an end says of its job (`ran`, `waited`, `had`, `owed`) is the ledger's own account and goes
     before what the runs add up to; a job that is still open has its runs' sums up to `until` (default: the last
     event), and nobody knows yet what it is owed. A job without a known submission began before the events do.
+    Of whom nobody said how long it runs alone, that ran so long; how long it was expected to run is then what its
+    user declared, or its namesakes took, or its time limit.
     """
     events = list(events)
     last = max((event.time for event in events), default=0.0)
@@ -278,16 +294,18 @@ def _outcomes(lines: _Lines, life: Ints, runs: Runs, revoked: Ints, until: float
     said = _said(lines, life, count)
     submit = _first_known(said.pop("submit"), submit)
     seconds = totals(runs.job, runs.end - runs.start, count)
-    user, users = _users(lines, life, count)
+    (user, users), (name, _), (app, _) = _names(lines, life, count)
     ran = _first_known(said.pop("ran"), seconds)
     waited = np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0)
-    known = {name: said.pop(name) for name in _FURTHER}
+    usual = usual_seconds(groups_of(user, name), submit, end, ran)
+    known = _estimated(said, usual, np.where(np.isnan(end) | (ran <= 0), np.nan, ran))
     return Outcomes.given(
         key=lines.key[first],
         tenant=tenant,
         tenants=tenants,
         user=user,
         users=users,
+        app=app,
         gpus=lines.gpus[last],
         submit=submit,
         start=start,
@@ -307,8 +325,9 @@ def _outcomes(lines: _Lines, life: Ints, runs: Runs, revoked: Ints, until: float
 
 def _said(lines: _Lines, life: Ints, count: int) -> dict[str, Floats]:
     """What submissions and ends say of their jobs; the end has the last word."""
-    said = {name: np.full(count, np.nan) for name in (*_ACCOUNT, *_FURTHER)}
-    for code, names in ((_SUBMITTED, _FURTHER), (_FINISHED, (*_ACCOUNT, *_FURTHER))):
+    further = (*_FURTHER, _LIMIT)
+    said = {name: np.full(count, np.nan) for name in (*_ACCOUNT, *further)}
+    for code, names in ((_SUBMITTED, further), (_FINISHED, (*_ACCOUNT, *further))):
         rows = np.flatnonzero(lines.code == code)
         events = [lines.events[row] for row in lines.event[rows].tolist()]
         for name in names:
@@ -326,13 +345,27 @@ def _restarts(lines: _Lines, life: Ints, said: Floats) -> Ints:
     return _first_known(said, seen).astype(np.int64)
 
 
-def _users(lines: _Lines, life: Ints, count: int) -> tuple[Ints, tuple[str, ...]]:
-    names = [""] * count
+def _estimated(said: Mapping[str, Floats], usual: Floats, ran: Floats) -> dict[str, Floats]:
+    """What was said of run times, and the best estimates where nothing was."""
+    known = {name: said[name] for name in _FURTHER}
+    unknown = np.full(len(usual), np.nan)
+    best = expected_seconds(unknown, known["declared_seconds"], usual, said[_LIMIT])
+    known["expected_seconds"] = _first_known(known["expected_seconds"], best)
+    known["exclusive_seconds"] = _first_known(known["exclusive_seconds"], ran)
+    return known
+
+
+def _names(lines: _Lines, life: Ints, count: int) -> list[tuple[Ints, tuple[str, ...]]]:
+    """User, job name and app of each life, as an index into all of them; -1 = not said."""
+    names = [[""] * count for _ in _NAMES]
     rows = np.flatnonzero(np.isin(lines.code, (_SUBMITTED, _FINISHED)))
     for row, at in zip(lines.event[rows].tolist(), life[rows].tolist(), strict=True):
-        names[at] = str(lines.events[row].detail.get("user") or names[at])
-    user, users = _named(names)
-    return (user - 1, users[1:]) if users[:1] == ("",) else (user, users)
+        detail = lines.events[row].detail
+        for word, column in zip(_NAMES, names, strict=True):
+            if word in detail:
+                column[at] = str(detail[word] or column[at])
+    found = map(_named, names)
+    return [(at - 1, all_[1:]) if all_[:1] == ("",) else (at, all_) for at, all_ in found]
 
 
 def _completed(lines: _Lines, life: Ints, count: int) -> Bools:

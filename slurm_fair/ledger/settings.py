@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 DAY = 86_400.0
+# How a tenant's share is owed to its jobs: eq. 13 of the paper, or what small jobs cannot use to their siblings.
+JobShare = Literal["proportional", "max-min"]
+
+# What a tenant is owed in reports: at most what its jobs ask for (eq. 8), or all of its quota (eq. 16).
+ReportShare = Literal["demand", "quota"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from slurm_fair.ledger import efficiency, finish, metrics
-from slurm_fair.ledger.balance import jain
+from slurm_fair.ledger.balance import jain, largest_envy
 from slurm_fair.ledger.efficiency import Spread
-from slurm_fair.ledger.latency import latency_ratio
-from slurm_fair.ledger.outcomes import Outcomes
-from slurm_fair.ledger.windows import TenantWindows
-from slurm_fair.model.columns import Floats
+from slurm_fair.ledger.latency import latency_ratio, recent_latency_ratio
+from slurm_fair.ledger.outcomes import Outcomes, Runs
+from slurm_fair.ledger.windows import Steps, TenantWindows
+from slurm_fair.model.columns import Bools, Floats
 
 _NAN = float("nan")
+RECENT_HOURS = 24.0  # of RAQLR, before the end of the run or period
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,9 @@ class Facts:
     windows: TenantWindows | None = None
     tenant_had: Floats | None = None  # integral of A_j of each tenant
     tenant_owed: Floats | None = None  # integral of S_j = min(D_j, Q_j)
+    tenant_weight: Floats | None = None
+    runs: Runs | None = None
+    capacity: Steps | None = None  # M over time
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,13 @@ class Summary:
     jain_tenants: float
     jobs_completed: int
     jobs_total: int
+    ftf_themis_mean: float
+    ftf_shockwave_mean: float
+    ftf_static_mean: float
+    ftf_sia_mean: float
+    latency_ratio_recent: float  # RAQLR
+    utilization_loaded: float
+    largest_envy_gpu_seconds: float
 
     def to_dict(self) -> dict[str, float | int | None]:
         """For JSON, which knows neither nan nor infinity: None in their place."""
@@ -83,7 +95,6 @@ def summarise(outcomes: Outcomes, facts: Facts) -> Summary:
     held = efficiency.gpu_seconds(outcomes)
     jct = Spread.of(efficiency.completion_seconds(outcomes))
     slow = Spread.of(efficiency.slowdown(outcomes))
-    latency = Spread.of(job_latency_ratio(outcomes))
     unfair = facts.windows.unfair if facts.windows is not None else _NAN
     return Summary(
         makespan_s=efficiency.makespan(outcomes),
@@ -102,15 +113,53 @@ def summarise(outcomes: Outcomes, facts: Facts) -> Summary:
         preemptions=int(outcomes.preemptions.sum()),
         restarts=int(outcomes.restarts.sum()),
         overhead_fraction=efficiency.overhead_fraction(facts.lost_gpu_seconds, held),
-        **_finish(outcomes, facts.total_gpus),
-        latency_ratio_max=latency.most,
-        latency_ratio_mean=latency.mean,
-        ltgf_job_loss_fraction=_job_loss(outcomes),
+        **Fates.of(outcomes, facts.total_gpus).figures(),
         ltgf_tenant_unfair_fraction=unfair,
         jain_tenants=_jain_tenants(facts),
         jobs_completed=int(outcomes.completed.sum()),
         jobs_total=len(outcomes),
+        utilization_loaded=_loaded(outcomes, facts, until),
+        largest_envy_gpu_seconds=_envy(facts),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """How fairly each job fared, one entry a job; nan where it is not known, or the job is not over."""
+
+    rho_ltgf: Floats
+    finish: Mapping[str, Floats]  # rho by the name of its denominator
+    latency: Floats
+    end: Floats
+    last: float  # until when the table reaches
+
+    @classmethod
+    def of(cls, outcomes: Outcomes, total_gpus: float) -> Self:
+        """Of all jobs of a table: each is measured against all the others."""
+        return cls(
+            np.where(outcomes.over, outcomes.rho_ltgf, np.nan),
+            job_finish_rho(outcomes, total_gpus),
+            job_latency_ratio(outcomes),
+            outcomes.end,
+            efficiency.span(outcomes)[1],
+        )
+
+    def figures(self, rows: Bools | slice = slice(None)) -> dict[str, float]:
+        """The metrics of these jobs, by their keys."""
+        found: dict[str, float] = {}
+        for name, values in self.finish.items():
+            found[f"ftf_{name}_mean"] = Spread.of(values[rows]).mean
+            found[f"ftf_{name}_worst"] = finish.worst(values[rows])
+            found[f"ftf_{name}_unfair"] = finish.unfair(values[rows])
+        latency, rho = Spread.of(self.latency[rows]), self.rho_ltgf[rows]
+        recent = recent_latency_ratio(self.latency[rows], self.end[rows], self.last, RECENT_HOURS)
+        known = rho[~np.isnan(rho)]
+        return found | {
+            "latency_ratio_max": latency.most,
+            "latency_ratio_mean": latency.mean,
+            "latency_ratio_recent": recent,
+            "ltgf_job_loss_fraction": metrics.loss_fraction(known) if known.size else _NAN,
+        }
 
 
 def job_latency_ratio(outcomes: Outcomes) -> Floats:
@@ -123,23 +172,24 @@ def job_finish_rho(outcomes: Outcomes, total_gpus: float) -> dict[str, Floats]:
     return {name: finish.finish_rho(outcomes, name, total_gpus) for name in finish.INDEPENDENT}
 
 
-def _finish(outcomes: Outcomes, total_gpus: float) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for name, values in job_finish_rho(outcomes, total_gpus).items():
-        found[f"ftf_{name}_worst"] = finish.worst(values)
-        found[f"ftf_{name}_unfair"] = finish.unfair(values)
-    return found
-
-
-def _job_loss(outcomes: Outcomes) -> float:
-    """Sharing-loss jobs among those whose end and claim are known."""
-    known = outcomes.rho_ltgf[outcomes.over & ~np.isnan(outcomes.rho_ltgf)]
-    return metrics.loss_fraction(known) if known.size else _NAN
-
-
 def _jain_tenants(facts: Facts) -> float:
     """Jain's index over the rho of the tenants that were owed something."""
     if facts.tenant_had is None or facts.tenant_owed is None:
         return _NAN
     claims = facts.tenant_owed > 0
     return jain(metrics.rho_for_reports(facts.tenant_had[claims], facts.tenant_owed[claims]))
+
+
+def _envy(facts: Facts) -> float:
+    if facts.tenant_had is None or facts.tenant_weight is None:
+        return _NAN
+    return largest_envy(facts.tenant_had, facts.tenant_weight)
+
+
+def _loaded(outcomes: Outcomes, facts: Facts, until: float) -> float:
+    if facts.runs is None or facts.capacity is None:
+        return _NAN
+    runs, known = facts.runs, np.isfinite(outcomes.submit)
+    held = Steps.of(runs.start, runs.end, runs.gpus)
+    demand = Steps.of(outcomes.submit[known], outcomes.ended_or_now[known], outcomes.gpus[known])
+    return efficiency.loaded_utilization(held, demand, facts.capacity, until)

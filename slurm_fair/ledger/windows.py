@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.outcomes import Outcomes, Runs
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.moment import TenantMoment
 
@@ -38,6 +39,14 @@ class Steps:
     def steady(cls, level: float, since: float) -> Self:
         """One level from an instant on."""
         return cls(np.array([since]), np.array([level]))
+
+    @classmethod
+    def seen(cls, seen: Iterable[tuple[float, float]], since: float) -> Self:
+        """Levels and when each was first seen; what was seen first was there before, from `since` on."""
+        pairs = sorted(seen)
+        time, level = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
+        time[0] = min(time[0], since)
+        return cls(time, level)
 
     def at(self, instants: Floats) -> Floats:
         """The level at each instant; where it changes, the new one."""
@@ -96,10 +105,10 @@ class TenantWindows:
         """Tenant unfairness: the part of (tenant, window) pairs with demand all along and rho_j < 1."""
         return metrics.unfair_fraction(self.had, self.owed, self.demanded)
 
-    @property
-    def rho(self) -> Floats:
-        """rho_j in each window, [tenant, window]."""
-        return metrics.rho_for_reports(self.had, self.owed)
+    def unfair_of(self, tenant: int) -> float:
+        """The same of one tenant's windows."""
+        mine = slice(tenant, tenant + 1)
+        return metrics.unfair_fraction(self.had[mine], self.owed[mine], self.demanded[mine])
 
 
 def edges_of(since: float, until: float, seconds: float = WINDOW_SECONDS) -> Floats:
@@ -115,6 +124,7 @@ def exact_windows(
     total_gpus: float | Steps,
     edges: Floats,
     weight_sum: float | None = None,
+    share: ReportShare = "demand",
 ) -> TenantWindows:
     """From the jobs and runs themselves, exact at every arrival, start, stop and end.
 
@@ -133,9 +143,10 @@ def exact_windows(
     since, until, end = edges[:-1], edges[1:], outcomes.ended_or_now
     for tenant, (jobs, ran) in enumerate(zip(jobs_of, runs_of, strict=True)):
         demand = Steps.of(outcomes.submit[jobs], end[jobs], outcomes.gpus[jobs])
-        share = demand.least(capacity.times(float(quota[tenant])))
+        quotas = capacity.times(float(quota[tenant]))
+        owing = demand.least(quotas) if share == "demand" else quotas
         held = Steps.of(runs.start[ran], runs.end[ran], runs.gpus[ran])
-        had[tenant], owed[tenant] = held.integral(since, until), share.integral(since, until)
+        had[tenant], owed[tenant] = held.integral(since, until), owing.integral(since, until)
         busy[tenant] = demand.where(demand.level > 0).integral(since, until)
     return TenantWindows(edges, had, owed, busy >= (until - since) * (1.0 - 1e-9))
 

@@ -14,6 +14,8 @@ from slurm_fair.model.once import once
 from slurm_fair.model.plan import Plan
 from slurm_fair.model.snapshot import Snapshot
 
+CAPACITY = "capacity"  # an event of the cluster, not of a job: M is now its number of GPUs
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -30,6 +30,7 @@ class Told(Columns):
     steps_per_second: Floats  # at its present batch size, with its gang on the reference type
     rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference
     spread_rate: Floats  # speed when the gang lies on more nodes than it needs, against a well-placed one
+    scaling: Floats  # speed of its gang against that of one GPU of it, as measured
     model: Ints  # index into `models`, -1 = not said
     batch_size: Ints  # 0 = not said
     models: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Told(Columns):
             steps_per_second=unknown,
             rate=np.ones((rows, gpu_types)),
             spread_rate=np.ones(rows),
+            scaling=unknown,
             model=np.full(rows, -1, dtype=np.int64),
             batch_size=np.zeros(rows, dtype=np.int64),
         )

@@ -16,7 +16,7 @@ from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.policy.gang import Pools
-from slurm_fair.policy.view import View
+from slurm_fair.policy.view import View, first_submitted
 from slurm_fair.policy.walk import Candidates
 
 
@@ -69,10 +69,9 @@ class Accounts:
         return new
 
     def first_submit(self) -> Floats:
-        """When each job was first submitted: a requeue does not move it."""
-        known = at(self.view.ledger.jobs.submit, self.row, 0.0)
-        submit: Floats = np.where(self.row >= 0, known, self.view.snapshot.jobs.submit[self.rows])
-        return submit
+        """When each job was first submitted."""
+        view = self.view
+        return first_submitted(view.ledger.jobs, self.row, view.snapshot.jobs.submit[self.rows])
 
 
 def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> Ints:

@@ -11,6 +11,7 @@ import numpy as np
 from slurm_fair.ledger.lives import at
 from slurm_fair.model import (
     Blocked,
+    JobAccounts,
     JobState,
     LeasePhase,
     Leases,
@@ -114,10 +115,8 @@ class View:
 
     @once
     def first_submit(self) -> Floats:
-        """When each job was first submitted: a requeue does not move it."""
-        known = self.account_row >= 0
-        submit: Floats = np.where(known, self._of_account(self.ledger.jobs.submit), self.snapshot.jobs.submit)
-        return submit
+        """When each job was first submitted."""
+        return first_submitted(self.ledger.jobs, self.account_row, self.snapshot.jobs.submit)
 
     @once
     def waiting(self) -> Bools:
@@ -247,3 +246,9 @@ class View:
         holders = self.holdings.row
         parts: Ints = np.bincount(holders)[holders]
         return parts
+
+
+def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
+    """When jobs were first submitted: a requeue does not move it. Row -1 of the accounts = as `seen`."""
+    submit: Floats = np.where(row >= 0, at(accounts.submit, row, 0.0), seen)
+    return submit

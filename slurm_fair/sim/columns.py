@@ -32,6 +32,7 @@ GIVEN_FLOATS = (
     "deadline",
     "declared",
     "spread_rate",
+    "scaling",
 )
 GIVEN_INTS = (
     "first_regime", "last_regime", "model",
@@ -114,6 +115,7 @@ class JobColumns:
     deadline: Floats
     declared: Floats
     spread_rate: Floats
+    scaling: Floats
     first_regime: Ints
     last_regime: Ints
     model: Ints

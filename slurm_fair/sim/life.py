@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmFairError
@@ -22,6 +23,7 @@ WAITING, RUNNING, ENDING, DONE = (
     int(s) for s in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.DONE)
 )
 _NOT_BLOCKED = int(Blocked.NOT_BLOCKED)
+_CRAWL = 1e-9  # a placement on which a job makes no progress
 Sites = list[tuple[int, int]]
 
 
@@ -33,8 +35,9 @@ class Tally:
     held_gpu_seconds: float = 0.0
     preemptions: int = 0
     restarts: int = 0
-    placements: int = 0
-    placement_score: float = 0.0  # sum over runs of the speed that placement left
+    placements: Counter[float] = field(
+        default_factory=Counter
+    )  # starts, by the slowdown that placement causes
 
 
 @dataclass(slots=True)
@@ -240,8 +243,7 @@ class Life:
             fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], int(self.jobs.gpus[job]))
             at_home = max(fewest, int(self.jobs.at_home[job]))
             apart = spread_factor(len(sites), at_home, racks, float(self.jobs.spread_rate[job]))
-        self.tally.placements += 1
-        self.tally.placement_score += apart
+        self.tally.placements[1.0 / max(apart, _CRAWL)] += 1
         if speed <= 0:
             raise SlurmFairError(f"job {label(int(self.jobs.key[job]))} was started where it does not run")
         return speed * apart

@@ -14,7 +14,7 @@ from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
-from slurm_fair.sim.speed import per_kind, rates_of, speeds_of, spread_rates
+from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
 from slurm_fair.sim.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 from slurm_fair.trace.collect import Collector, Rules
@@ -85,7 +85,9 @@ def population(scenario: Scenario, epoch: float) -> Population:
     jobs = JobColumns(len(trace))
     jobs.add(len(trace))
     _fill(jobs, trace, types, epoch)
+    jobs.declared[:] = scenario.told_seconds
     _lay_out(jobs, trace, machines, scenario.throughputs)
+    jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
     tenants = tuple(
@@ -162,7 +164,6 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.weight[:] = trace.weight
     jobs.checkpoints[:], jobs.requeueable[:] = True, True
     jobs.work[:] = trace.duration_s
-    jobs.declared[:] = np.where(np.isnan(trace.declared_s), trace.duration_s, trace.declared_s)
     jobs.deadline[:], jobs.stopped_at[:] = np.inf, -np.inf
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.model import (
     Event,
     Events,
@@ -29,8 +31,8 @@ class Log:
     def __init__(self, epoch: float, listen: Listener | None = None) -> None:
         self._epoch = epoch
         self.events: list[Event] = []
-        self.rounds = 0  # looks with a decision to make: somebody waited
-        self.idle_gpus = 0  # summed over them: GPUs that the plan left idle
+        # Looks at which somebody waited, by the GPUs that the plan left idle.
+        self._idle: Counter[int] = Counter()
         self._listen = listen
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
@@ -50,8 +52,7 @@ class Log:
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
         if any_of(plan.verdict == _WAIT) and not any_of(leases.phase == _REVOKING):
-            self.rounds += 1
-            self.idle_gpus += max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)
+            self._idle[max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)] += 1
 
     def latest(self) -> Standing | None:
         """A simulation begins with nothing."""
@@ -63,5 +64,5 @@ class Log:
 
     @property
     def fragments_mean(self) -> float:
-        """Idle GPUs left after a round's plan while jobs waited, mean over rounds."""
-        return self.idle_gpus / self.rounds if self.rounds else 0.0
+        """GPUs left idle while jobs waited."""
+        return mean_fragments(self._idle)

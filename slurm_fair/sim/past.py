@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.ledger import metrics
-from slurm_fair.ledger.finish import mean_active
-from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded
+from slurm_fair.ledger.outcomes import Outcomes, Runs, only, recorded
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
 from slurm_fair.ledger.summary import Facts, summarise
@@ -150,36 +149,24 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
     """
     row = np.array([jobs.row_of[str(job)] for job in scenario.trace.job_id], dtype=np.int64)
     order = np.argsort(row)
-    outcomes, runs = _only(jobs, row[order])
+    outcomes, runs = only(jobs.outcomes, jobs.runs, row[order])
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
     outcomes, owed = _with_owed(outcomes, weight, total)
-    outcomes = _with_truth(outcomes, scenario.trace.take(order), total)
+    outcomes = _with_truth(outcomes, scenario.trace.take(order))
     last = float(outcomes.ended_or_now.max())
     capacity = Steps.steady(total, jobs.since)
     windows = exact_windows(outcomes, runs, weight, capacity, edges_of(jobs.since, last))
     had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
-    facts = Facts(total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed)
+    facts = Facts(
+        total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed, tenant_weight=weight, runs=runs,
+        capacity=capacity,
+    )  # fmt: skip
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return Result(
-        RECORDED, jobs.since, outcomes, order, runs, windows, capacity, total, accounts,
-        summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), "demand", windows, capacity,
+        total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
-
-
-def _only(jobs: Jobs, rows: Ints) -> tuple[Outcomes, Runs]:
-    """The outcomes and runs of these rows, and only the tenants that they have."""
-    outcomes = jobs.outcomes.take(rows)
-    used, tenant = np.unique(outcomes.tenant, return_inverse=True)
-    names = tuple(outcomes.tenants[number] for number in used.tolist())
-    place = np.full(len(jobs.outcomes), -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    mine = np.flatnonzero(place[jobs.runs.job] >= 0)
-    runs = jobs.runs.take(mine)
-    return (
-        outcomes.with_columns(tenant=tenant.reshape(-1).astype(np.int64), tenants=names),
-        runs.with_columns(job=place[runs.job]),
-    )
 
 
 def _with_owed(outcomes: Outcomes, weight: Floats, total_gpus: float) -> tuple[Outcomes, Floats]:
@@ -194,15 +181,12 @@ def _with_owed(outcomes: Outcomes, weight: Floats, total_gpus: float) -> tuple[O
     return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand
 
 
-def _with_truth(outcomes: Outcomes, trace: Trace, total_gpus: float) -> Outcomes:
+def _with_truth(outcomes: Outcomes, trace: Trace) -> Outcomes:
     """How long the jobs run alone is what a simulation of them takes it to be: all the time that they ran."""
     work = trace.duration_s
-    gangs = outcomes.gpus.astype(np.float64)
-    part = metrics.ratio(total_gpus / np.maximum(mean_active(outcomes), 1.0), gangs, nothing=1.0)
     return outcomes.with_columns(
-        exclusive_seconds=work, expected_seconds=work, declared_seconds=trace.declared_s,
-        sia_seconds=work / np.minimum(part, 1.0),
-    )  # fmt: skip
+        exclusive_seconds=work, expected_seconds=work, declared_seconds=trace.declared_s
+    )
 
 
 def nodes_of_runs(jobs: Jobs, result: Result) -> list[tuple[int, float, tuple[str, ...]]]:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
@@ -69,10 +70,20 @@ class Scenario:
     # round before loses the restart cost, also one that never ran.
     rounds: Literal["conserving", "gavel"] = "conserving"
     until_s: float = float("inf")  # seconds since the trace's beginning
+    # What policies are told of the run time of a job whose user declared none: how long it runs, or nothing.
+    undeclared: Literal["actual", "unknown"] = "actual"
+    report_share: ReportShare = "demand"
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         """Of these tenants."""
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)
+
+    @property
+    def told_seconds(self) -> Floats:
+        """Run time of each job as policies are told it; nan = they are not."""
+        trace = self.trace
+        known = trace.duration_s if self.undeclared == "actual" else np.full(len(trace), np.nan)
+        return np.where(np.isnan(trace.declared_s), known, trace.declared_s)
 
     @property
     def weight_sum(self) -> float:

@@ -36,6 +36,20 @@ def _spread_rate(throughputs: Throughputs, model: str, batch: int, gpus: int) ->
     return min(apart / good, 1.0) if good and apart is not None else math.nan
 
 
+def scaling_of(trace: Trace, throughputs: Throughputs | None) -> Floats:
+    """Speed of each job's gang against that of one GPU; nan where one of the two was not measured."""
+    return (
+        np.full(len(trace), np.nan)
+        if throughputs is None
+        else per_kind(trace, partial(_scaling, throughputs))
+    )
+
+
+def _scaling(throughputs: Throughputs, model: str, batch: int, gpus: int) -> float:
+    whole, one = (throughputs.steps_per_second(model, batch, count) for count in (gpus, 1))
+    return whole / one if whole and one else math.nan
+
+
 def per_kind(trace: Trace, value: Callable[[str, int, int], float]) -> Floats:
     """`value(model, batch size, GPUs)` of every job, asked once for jobs alike; nan for jobs without a model."""
     known: dict[tuple[int, int, int], float] = {}

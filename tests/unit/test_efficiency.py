@@ -64,17 +64,15 @@ def test_a_cluster_that_shrinks_is_loaded_sooner() -> None:
     assert efficiency.loaded_utilization(held, demand, capacity, until=20.0) == 1.0
 
 
-def test_idle_gpus_are_fragments_only_while_jobs_wait() -> None:
-    idle, waiting = np.array([3, 2, 0, 4]), np.array([1, 0, 5, 2])
-    assert efficiency.fragments(idle, waiting).tolist() == [3, 0, 0, 4]
-    assert efficiency.mean_fragments(idle, waiting) == 7 / 4
-    assert efficiency.mean_fragments(idle, waiting, rounds=np.array([1, 6, 1, 2])) == 11 / 10
-    assert np.isnan(efficiency.mean_fragments(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+def test_fragments_are_idle_gpus_of_the_rounds_in_which_somebody_waits() -> None:
+    assert efficiency.mean_fragments({3: 1, 0: 1, 4: 1}) == pytest.approx(7 / 3)
+    assert efficiency.mean_fragments({3: 1, 4: 2, 0: 7}) == pytest.approx(11 / 10)
+    assert efficiency.mean_fragments({}) == 0.0
 
 
 def test_the_placement_score_is_the_mean_of_the_inverse_slowdowns() -> None:
-    assert efficiency.placement_score(floats(1.0, 2.0, 1.25, NAN)) == pytest.approx((1 + 0.5 + 0.8) / 3)
-    assert np.isnan(efficiency.placement_score(floats()))
+    assert efficiency.placement_score({1.0: 1, 2.0: 1, 1.25: 2}) == pytest.approx((1 + 0.5 + 2 * 0.8) / 4)
+    assert np.isnan(efficiency.placement_score({}))
 
 
 def test_overhead_is_what_was_lost_of_what_was_held() -> None:

@@ -14,9 +14,9 @@ from tests.outcome_rows import NAN, floats, row, table
 def three() -> Outcomes:
     """Alone for 10 s, two for 20 s, three for 10 s, and the last alone for 20 s; 2 GPUs in the cluster."""
     return table(
-        row(0, 40, exclusive_seconds=30, sia_seconds=20),
-        row(10, 40, gpus=2, exclusive_seconds=10, sia_seconds=60),
-        row(30, 60, exclusive_seconds=30, sia_seconds=NAN),
+        row(0, 40, exclusive_seconds=30, spread_seconds=20),
+        row(10, 40, gpus=2, exclusive_seconds=10, spread_seconds=30),
+        row(30, 60, exclusive_seconds=30, spread_seconds=NAN),
     )
 
 
@@ -31,7 +31,8 @@ RHO = [
     ("shockwave", 1, [40 / 60, 30 / (10 * 7 / 3), 30 / (30 * 5 / 3)]),
     ("static", 2, [40 / (30 * 1.5), 30 / (10 * 1.5), 30 / (30 * 1.5)]),
     ("static", 4, [40 / 30, 3.0, 1.0]),
-    ("sia", 2, [2.0, 0.5, NAN]),
+    # N of 2, 7/3, 5/3: slower on the share; the last is not known, 30 / 2 on all GPUs: no faster than alone
+    ("sia", 2, [40 / 40, 30 / 70, 30 / 30]),
     # T_cluster = serial work / min(M, gang): 30/1, 20/2, 30/1
     ("themis", 2, [40 / (30 * 2), 30 / (10 * 7 / 3), 30 / (30 * 5 / 3)]),
     ("themis", 1, [40 / (30 * 2), 30 / (20 * 7 / 3), 30 / (30 * 5 / 3)]),

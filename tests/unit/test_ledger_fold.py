@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.ledger import LedgerSettings, advance, fill_gap, rho_for_reports, settle
-from slurm_fair.model import Blocked, Event, JobState, Ledger
+from slurm_fair.model import CAPACITY, Blocked, Event, JobState, Ledger
 from slurm_fair.model.ids import pack
 from tests.builders import JobSpec, NodeSpec, job, node, run, runs, snapshot
 
@@ -38,7 +38,8 @@ class Watch:
         return float(getattr(self.ledger.tenants, column)[self.ledger.tenants.names.index(name)])
 
     def kinds(self) -> list[tuple[str, float]]:
-        return [(event.kind, event.time) for event in self.told]
+        """What happened to jobs."""
+        return [(event.kind, event.time) for event in self.told if event.kind != CAPACITY]
 
 
 def test_the_example_of_the_paper_gives_each_job_sixty_gpu_minutes_and_rho_one() -> None:
@@ -310,3 +311,12 @@ def test_jobs_that_accounting_does_not_mention_went_on_through_the_gap() -> None
     watch.look(1010, job(1, gpus=8, submit=1000, state=RUNNING, start=1000))
     filled = fill_gap(watch.ledger, runs(), 1060)
     assert filled.jobs.had.tolist() == [480]
+
+
+def test_m_is_told_at_first_when_it_changes_and_once_a_day() -> None:
+    watch = Watch(gpus=8)
+    for gpus, time in ((8, 1010.0), (6, 1020.0), (6, 1030.0), (6, 86_400.0), (6, 86_410.0)):
+        watch.gpus = gpus
+        watch.look(time)
+    told = [(event.time, event.gpus) for event in watch.told if event.kind == CAPACITY]
+    assert told == [(BEGAN, 8), (1020.0, 6), (86_400.0, 6)]

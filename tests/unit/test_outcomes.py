@@ -134,8 +134,19 @@ STORIES: list[tuple[str, list[Event], dict[str, Any]]] = [
     (
         "what a simulation adds to its events",
         [event(0, "submitted", declared_seconds=30.0, exclusive_seconds=9.0),
-         event(9, "finished", exclusive_seconds=10.0, sia_seconds=20.0, expected_seconds=None)],
-        {"declared_seconds": 30.0, "exclusive_seconds": 10.0, "sia_seconds": 20.0, "expected_seconds": NAN},
+         event(9, "finished", exclusive_seconds=10.0, spread_seconds=20.0, expected_seconds=40.0)],
+        {"declared_seconds": 30.0, "exclusive_seconds": 10.0, "spread_seconds": 20.0, "expected_seconds": 40.0},
+    ),
+    (
+        "what a user declared goes before a time limit",
+        [event(0, "submitted", limit_seconds=90.0), event(1, "started"),
+         event(9, "finished", declared_seconds=30.0, expected_seconds=None)],
+        {"declared_seconds": 30.0, "expected_seconds": 30.0, "exclusive_seconds": 8.0, "spread_seconds": NAN},
+    ),
+    (
+        "a time limit, where nothing else is known",
+        [event(0, "submitted", limit_seconds=90.0), event(9, "finished")],
+        {"expected_seconds": 90.0, "exclusive_seconds": NAN},
     ),
     (
         "a failure",

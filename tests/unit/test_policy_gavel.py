@@ -47,6 +47,7 @@ def test_rounds_of_the_papers_example_come_near_to_its_shares() -> None:
 
 
 def test_on_one_type_gangs_get_the_same_gpu_time() -> None:
+    """As Shockwave (NSDI 2023, section 8.4) saw it: jobs of all sizes evenly partition the GPUs."""
     jobs = [job(1, gpus=4), job(2, gpus=2), *(job(base) for base in range(3, 9))]
     play = ToldPlay(jobs, {"n1": 4}, left={str(j.base): 1e9 for j in jobs})
     play.play(Gavel(), 120)
@@ -57,6 +58,7 @@ def test_on_one_type_gangs_get_the_same_gpu_time() -> None:
 
 
 def test_a_job_of_twice_the_weight_gets_twice_the_time() -> None:
+    """Weighted max-min (section 4.1)."""
     jobs = [job(base) for base in range(1, 4)]
     left = {str(base): 1e9 for base in range(1, 4)}
     play = ToldPlay(jobs, {"n1": 1}, left=left, gpu_weights={"1": 2.0})
@@ -117,6 +119,7 @@ def test_jobs_alike_get_the_same_under_finish_time_fairness() -> None:
 
 
 def test_the_most_steps_a_second_for_each_gpu_win() -> None:
+    """MST: the sum of throughputs and nothing else (Gavel, section 4.4 with equal costs)."""
     jobs = [job(1), job(2, gpus=2), job(3), job(4)]
     steps = {"1": 1.0, "2": 8.0, "3": 3.0}  # the fourth tells nothing: 3.0, as the median of the others
     play = ToldPlay(jobs, {"n1": 4}, left=dict.fromkeys("1234", 1e9), steps=steps)

@@ -1,4 +1,4 @@
-"""Tiresias: attained service, continuous and in queues."""
+"""Tiresias: attained service, continuous and in queues (NSDI 2019, section 3; Themis, NSDI 2020, section 6.1)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,20 @@ def test_continuous_priorities_make_equal_jobs_take_turns_and_queues_do_not() ->
     assert changes(discrete) < changes(continuous)
 
 
+def test_all_jobs_obtain_equal_service_over_time() -> None:
+    """What Themis (section 6.1) has it for: its ideal of fairness, the least GPU service first."""
+    jobs = [job(1, gpus=4), job(2, gpus=2), job(3, gpus=2), job(4, gpus=1)]
+    play = Play(jobs, {"n1": 4})
+    play.play(Las(), 40)
+    served = [each.gpus * sum(str(each.base) in ran for ran in play.rounds) for each in jobs]
+    assert max(served) - min(served) <= 4  # a lease of the largest gang
+
+
 def test_service_has_two_dimensions() -> None:
-    """Equal times, but the wide job has had eight times as much: the narrow one and the new one go on."""
+    """2DAS, GPUs times time (section 3.2).
+
+    Equal times, but the wide job has had eight times as much: the narrow one and the new one go on.
+    """
     play = Play([job(1, gpus=7), job(2, gpus=1), job(3, gpus=7, submit=1000)], {"n1": 8})
     assert play.play(Las(), 2) == [{"1", "2"}, {"2", "3"}]
 
@@ -50,7 +62,10 @@ def test_inside_a_queue_the_first_to_start_goes_first() -> None:
 
 
 def test_a_starved_job_is_lifted_to_the_first_queue() -> None:
-    """1 ran one lease and has waited one: with a knob of 1 it is as new, its count begun anew."""
+    """PROMOTEKNOB (section 3.3).
+
+    1 ran one lease and has waited one: with a knob of 1 it is as new, its count begun anew.
+    """
     jobs = [job(1, gpus=8), job(2, gpus=8, submit=1000), job(3, gpus=8, submit=1900)]
     lifting = Tiresias(promote_knob=1.0)
     assert Play(jobs, {"n1": 8}).play(Tiresias(), 4) == [{"1"}, {"2"}, {"3"}, {"1"}]

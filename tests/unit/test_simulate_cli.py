@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 
 from slurm_fair.cli.simulate import simulate
+from slurm_fair.cli.simulate_case import makeshift_of
 from slurm_fair.cli.simulate_table import BEST, GROUPS, lines_of, metrics
+from slurm_fair.policy.registry import names
 from tests.command_line import call
 from tests.schemas import faults
-from tests.simulations import TIMINGS, document, made, only, results, simulated, written
+from tests.simulations import TIMINGS, document, jobs_of, made, only, results, simulated, written
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "simulate.json").read_text())
@@ -151,6 +153,62 @@ def test_a_part_of_a_gpu_takes_a_whole_one_and_that_is_said(tmp_path: Path) -> N
     assert document(trace)["trace"]["jobs_with_fractional_gpus"] == 2
     assert "note: 2 jobs with a part of a GPU took whole ones (the ceiling)" in simulated(trace).out
     assert only(trace)["gpu_seconds"] == pytest.approx(400)
+
+
+def test_a_tenants_share_may_be_filled_among_its_jobs(tmp_path: Path) -> None:
+    """16 GPUs of one tenant: 12 are asked for beside 2, of 8 each; max-min owes the wide job the 6 left over."""
+    trace = written(tmp_path, "wide,x,0,12,1000", "narrow,x,0,2,1000")
+    jobs, owed = tmp_path / "jobs.csv", {}
+    for share in ("proportional", "max-min"):
+        found = only(trace, "--job-share", share, "--jobs-out", str(jobs))
+        assert found["job_share"] == share
+        owed[share] = {row["job_id"]: float(row["rho_ltgf"]) for row in jobs_of(jobs)}
+    assert owed["proportional"] == pytest.approx({"wide": 12 / 7, "narrow": 1.0}, rel=0.02)
+    assert owed["max-min"] == pytest.approx({"wide": 1.0, "narrow": 1.0}, rel=0.02)
+
+
+def test_it_is_said_that_policies_were_told_how_long_jobs_run(tmp_path: Path) -> None:
+    header = "job_id,tenant,submit_s,gpus,duration_s,declared_s"
+    trace = written(tmp_path, "a,x,0,1,100,", "b,x,0,1,50,60", "c,x,0,1,70,", header=header)
+    told = {"undeclared": "actual", "jobs_declared": 1, "jobs_actual": 2, "jobs_unknown": 0}
+    assert document(trace)["told"] == told
+    said = simulated(trace, "--policy", "sjf").out
+    assert "note: 2 jobs without declared_s: policies were told the true run time (--undeclared" in said
+    assert "without declared_s" not in simulated(written(tmp_path, "a,x,0,1,100,90", header=header)).out
+
+
+def test_policies_can_be_told_nothing_of_run_times(tmp_path: Path) -> None:
+    """Shortest first, and the one that declared 250 s before those of unknown length, in their order."""
+    rows = ("first,x,0,16,100,", "long,x,1,16,300,", "short,x,2,16,50,", "said,x,3,16,200,250")
+    trace = written(tmp_path, *rows, header="job_id,tenant,submit_s,gpus,duration_s,declared_s")
+    jobs = tmp_path / "jobs.csv"
+
+    def order(*arguments: str) -> list[str]:
+        only(trace, "--policy", "sjf", "--jobs-out", str(jobs), *arguments)
+        return sorted((row["job_id"] for row in jobs_of(jobs)), key=lambda job: starts()[job])
+
+    def starts() -> dict[str, float]:
+        return {row["job_id"]: float(row["start_s"]) for row in jobs_of(jobs)}
+
+    assert order() == ["first", "short", "said", "long"]
+    assert order("--undeclared", "unknown") == ["first", "said", "long", "short"]
+    said = simulated(trace, "--policy", "sjf,fifo", "--undeclared", "unknown").out
+    assert "note: 3 jobs without declared_s: policies were told nothing of the run time\n" in said
+    assert "note: sjf: jobs of unknown run time come last, in the order of submission\n" in said
+    assert "note: fifo" not in said
+
+
+MAKESHIFTS = ("allox", "gavel-ftf", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
+
+
+@pytest.mark.parametrize("policy", names())
+def test_a_policy_that_goes_by_run_times_does_without_and_says_how(policy: str, tmp_path: Path) -> None:
+    """The results of a policy that says nothing do not depend on what it was told."""
+    trace = made(tmp_path, jobs=25)
+    told, untold = (only(trace, "--policy", policy, "--undeclared", what) for what in ("actual", "unknown"))
+    assert untold["jobs_completed"] == untold["jobs_total"] == 25
+    assert bool(makeshift_of(policy)) == (policy in MAKESHIFTS)
+    assert told == untold or makeshift_of(policy)
 
 
 def test_a_run_that_ends_early_names_what_did_not_end(tmp_path: Path) -> None:
@@ -389,7 +447,8 @@ def test_the_table_goes_through_pipes_plain_and_says_what_was_simulated(tmp_path
     assert first[0].startswith("trace.csv: 40 jobs of 4 tenants, ")
     assert first[0].endswith("16 GPUs on 2 nodes")
     assert first[1] == "a restart costs 20 s"
-    assert said.out.splitlines()[-1] == "* best of these policies"
+    assert first[-2] == "* best of these policies"
+    assert first[-1].startswith("note: 40 jobs without declared_s: policies were told the true run time")
 
 
 def _on_terminals(trace: Path, *arguments: str, environment: dict[str, str]) -> tuple[str, str]:

@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.ledger import Facts, Outcomes, Runs, Summary, exact_windows, finish_rho, summarise
-from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.ledger import Facts, Outcomes, Runs, Steps, Summary, exact_windows, finish_rho, summarise
+from slurm_fair.ledger.summary import Fates, job_finish_rho, job_latency_ratio
 from tests.outcome_rows import NAN, floats, row, table
 
 
 def two() -> Outcomes:
     """Two jobs of two tenants on two GPUs: the second waits 10 s for the first and then runs 20."""
     common = {"owed": 10.0, "preemptions": 1, "restarts": 2, "expected_seconds": 20.0}
-    first = row(0, 10, gpus=2, ran=10.0, exclusive_seconds=10.0, sia_seconds=20.0, **common)
-    second = row(0, 30, gpus=1, ran=20.0, exclusive_seconds=20.0, sia_seconds=40.0, **common)
+    first = row(0, 10, gpus=2, ran=10.0, exclusive_seconds=10.0, spread_seconds=12.0, **common)
+    second = row(0, 30, gpus=1, ran=20.0, exclusive_seconds=20.0, spread_seconds=30.0, **common)
     return table(first | {"tenant": 0}, second | {"tenant": 1}, tenants=("a", "b"))
 
 
@@ -30,7 +30,7 @@ def facts() -> Facts:
     windows = exact_windows(two(), stretches, floats(1, 1), 2.0, floats(0, 10, 20, 30))
     return Facts(
         2.0, None, lost_gpu_seconds=4.0, fragments_mean=0.5, windows=windows, tenant_had=floats(20, 20),
-        tenant_owed=floats(10, 30),
+        tenant_owed=floats(10, 30), tenant_weight=floats(1, 2), runs=stretches, capacity=Steps.steady(2.0, 0.0),
     )  # fmt: skip
 
 
@@ -64,6 +64,13 @@ BY_HAND = {
     "jain_tenants": (2 + 2 / 3) ** 2 / (2 * (4 + 4 / 9)),
     "jobs_completed": 2,
     "jobs_total": 2,
+    "ftf_themis_mean": (10 / (10 * 2) + 30 / (20 * 40 / 30)) / 2,
+    "ftf_shockwave_mean": 1.25,
+    "ftf_static_mean": 1.25,
+    "ftf_sia_mean": (10 / (12 * 2) + 30 / (30 * 40 / 30)) / 2,
+    "latency_ratio_recent": 0.25,
+    "utilization_loaded": 1.0,  # only in the first 10 s more is asked for than there is
+    "largest_envy_gpu_seconds": 10.0,
 }
 KEYS = list(BY_HAND)  # as they are promised, in their order
 
@@ -89,7 +96,10 @@ def test_the_page_on_metrics_names_every_key_and_functions_that_exist() -> None:
 def test_what_is_not_known_is_null_in_json() -> None:
     document = summarise(two(), Facts(2.0)).to_dict()
     unknown = {key for key, value in document.items() if value is None}
-    assert unknown == {"fragments_mean", "overhead_fraction", "ltgf_tenant_unfair_fraction", "jain_tenants"}
+    assert unknown == {
+        "fragments_mean", "overhead_fraction", "ltgf_tenant_unfair_fraction", "jain_tenants", "utilization_loaded",
+        "largest_envy_gpu_seconds",
+    }  # fmt: skip
     json.dumps(document, allow_nan=False)
 
 
@@ -135,3 +145,12 @@ def test_each_jobs_own_figures() -> None:
     assert set(rho) == {"themis", "shockwave", "static", "sia"}
     assert all(finish_rho(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
     assert math.isnan(job_latency_ratio(table(row(0), until=9))[0])
+
+
+def test_jobs_of_one_tenant_are_measured_against_all_of_them() -> None:
+    whole = Fates.of(two(), 2.0)
+    found = whole.figures(two().tenant == 1)
+    assert (found["ftf_sia_worst"], found["ftf_sia_mean"], found["latency_ratio_max"]) == (0.75, 0.75, 0.5)
+    summary = summarise(two(), facts()).to_dict()
+    assert whole.figures() == {key: summary[key] for key in found}
+    assert math.isnan(whole.figures(two().tenant == 7)["ftf_static_worst"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import (
+    CAPACITY,
     Blind,
     Blocked,
     Event,
@@ -304,9 +305,9 @@ def test_a_dry_run_promises_nothing_and_stops_nobody() -> None:
 
 
 def kinds(done: Done) -> list[tuple[str, int]]:
-    """Events of one tick."""
+    """Events of jobs in one tick."""
     assert done.record is not None
-    return [(event.kind, event.key >> 23) for event in done.record.events]
+    return [(event.kind, event.key >> 23) for event in done.record.events if event.kind != CAPACITY]
 
 
 def test_the_life_of_a_lease_is_told_event_by_event() -> None:

@@ -19,6 +19,7 @@ from slurm_fair.ledger import (
     edges_of,
     exact_windows,
     integrate,
+    rho_for_reports,
     sampled_windows,
 )
 from slurm_fair.ledger.windows import windows_of_moments
@@ -68,7 +69,7 @@ def test_windows_are_exact_from_jobs_and_runs() -> None:
     # b had no job in the first half of the second window.
     assert windows.demanded.tolist() == [[True, True, True], [False, False, True]]
     assert windows.unfair == 1 / 4
-    assert windows.rho[0].tolist() == [2.0, 1.0, 0.0]
+    assert rho_for_reports(windows.had, windows.owed)[0].tolist() == [2.0, 1.0, 0.0]
 
 
 def test_a_cluster_that_shrinks_owes_less() -> None:
@@ -117,7 +118,7 @@ def test_tenants_accounts_are_samples_too() -> None:
     ]
     names, windows = windows_of_moments(moments, floats(0, 10))
     assert names == ("a", "b")
-    assert windows.rho.tolist() == [[1.4], [0.5]]
+    assert rho_for_reports(windows.had, windows.owed).tolist() == [[1.4], [0.5]]
     assert windows.demanded.tolist() == [[False], [True]]  # nobody knows of `a` at the beginning
     assert windows_of_moments([], floats(0, 10))[1].unfair == 0.0
 

@@ -1,0 +1,124 @@
+"""What a period came to by the definitions of simulations: the jobs that lived in it, M, and tenants' accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.ledger.efficiency import mean_gpus, span
+from slurm_fair.ledger.outcomes import Outcomes, Runs, only, told
+from slurm_fair.ledger.settings import ReportShare
+from slurm_fair.ledger.summary import Facts
+from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, windows_of_moments
+from slurm_fair.model import CAPACITY, Event, Standing
+from slurm_fair_accounting.history import live_of, newest_known
+from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.tenants import Account, accounts_of
+
+KINDS = ("submitted", "started", "stopped", "revoked", "finished")
+NO_CAPACITY = "nothing says how many GPUs there were: M is the sum of quotas, unfair hours are from accounts"
+_FOR_EVER = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What every metric of a period is made of."""
+
+    outcomes: Outcomes  # jobs that lived in the period; over = ended in it
+    facts: Facts
+    accounts: Mapping[str, Account]  # of tenants, over the covered period
+    windows: Mapping[str, int]  # row of each tenant in the facts' windows
+    covered: Period
+    note: str
+
+
+def measured(source: JournalReader, period: Period, share: ReportShare = "demand") -> Measured:
+    """Of a journal or of an export, be it a real or a simulated cluster's."""
+    outcomes, runs = _jobs(source, period)
+    covered, accounts, note = accounts_of(source, period, share)
+    seen = _capacity(source, period)
+    first = min(span(outcomes)[0], period.start)
+    capacity = Steps.seen(seen or [(period.start, _quotas(accounts, covered))], first)
+    if not seen:
+        note = "; ".join(part for part in (note, NO_CAPACITY) if part)
+    edges = edges_of(period.start, float(outcomes.ended_or_now.max(initial=period.start)))
+    names: Sequence[str] = outcomes.tenants
+    if seen:
+        weight = np.array([_weight(accounts.get(name)) for name in names], dtype=np.float64)
+        # Who counts in the quotas without a job in the table: those who were given a quota.
+        others = [accounts[name] for name in accounts.keys() - set(names) if accounts[name].quota > 0]
+        weight_sum = float(weight.sum()) + sum(map(_weight, others))
+        windows = exact_windows(outcomes, runs, weight, capacity, edges, weight_sum, share)
+    else:
+        names, windows = windows_of_moments(source.moments(period.start, period.end), edges)
+    facts = _facts(outcomes, runs, capacity, windows, accounts)
+    rows = {name: row for row, name in enumerate(names)}
+    return Measured(outcomes, facts, accounts, rows, covered, note)
+
+
+def _facts(
+    outcomes: Outcomes, runs: Runs, capacity: Steps, windows: TenantWindows, accounts: Mapping[str, Account]
+) -> Facts:
+    mine = [accounts[name] for name in sorted(accounts)]
+    return Facts(
+        total_gpus=mean_gpus(capacity, outcomes),
+        windows=windows,
+        tenant_had=np.array([account.had for account in mine], dtype=np.float64),
+        tenant_owed=np.array([account.owed for account in mine], dtype=np.float64),
+        tenant_weight=np.array([_weight(account) for account in mine], dtype=np.float64),
+        runs=runs,
+        capacity=capacity,
+    )
+
+
+def _weight(account: Account | None) -> float:
+    return 1.0 if account is None or account.weight is None else account.weight
+
+
+# -- M ------------------------------------------------------------------------------------------------------------
+
+
+def _capacity(source: JournalReader, period: Period) -> list[tuple[float, float]]:
+    """M and since when, as far as it was told: what it was at the beginning, and its changes."""
+    told_ = [(event.time, float(event.gpus)) for event in source.events(end=period.end, kinds=(CAPACITY,))]
+    before = [pair for pair in told_ if pair[0] <= period.start][-1:]
+    return [*before, *(pair for pair in told_ if pair[0] > period.start)]
+
+
+def _quotas(accounts: Mapping[str, Account], covered: Period) -> float:
+    """M as tenants' quotas add up to it."""
+    quota = sum(account.quota for account in accounts.values())
+    return quota / covered.seconds if covered.seconds > 0 else 0.0
+
+
+# -- jobs ---------------------------------------------------------------------------------------------------------
+
+
+def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
+    """Jobs that lived in the period, as they stood at its end, with all of their runs."""
+    standing = source.latest()
+    until = min(period.end, newest_known(source, standing, period.start))
+    if standing is None:
+        outcomes, runs = told(source.events(end=period.end, kinds=KINDS), until)
+        stays = np.ones(len(outcomes), dtype=bool)
+    else:
+        events, known = _told(source, standing, period)
+        outcomes, runs = told(events, until)
+        stays = outcomes.over | np.isin(outcomes.key, list(known))
+    return only(outcomes, runs, np.flatnonzero(stays & (outcomes.ended_or_now >= period.start)))
+
+
+def _told(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:
+    """What the period's jobs did up to its end, and who of them is known to have lived on."""
+    living = live_of(standing, Period(period.start, _FOR_EVER))
+    within = list(source.events(period.start, period.end, kinds=KINDS))
+    later = list(source.events(period.end, kinds=("finished",)))
+    ends = [event for event in (*within, *later) if event.kind == "finished"]
+    submits = {event.key: float(event.detail.get("submit", event.time)) for event in ends}
+    submits |= {key: job.submit for key, job in living.items() if job.submit < period.end}
+    early = {key: submit for key, submit in submits.items() if submit < period.start}
+    before = source.events(min(early.values()), period.start, kinds=KINDS, keys=early) if early else ()
+    return [*before, *within], living.keys() | {event.key for event in later}
