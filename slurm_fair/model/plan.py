@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Any
 
 from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
 
@@ -22,9 +23,12 @@ class Verdict(IntEnum):
     LEAVE = 5  # may not be planned: held, blocked, ending or done
 
 
-@dataclass(frozen=True, slots=True)
+_GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
+
+
+@dataclass(frozen=True)
 class Plan(Columns):
-    """Row i speaks of row i of the snapshot's jobs."""
+    """Row i speaks of row i of the snapshot's jobs. What follows from it is kept with it: no slots."""
 
     verdict: Codes
     reason: Ints  # index into `reasons`
@@ -37,3 +41,22 @@ class Plan(Columns):
 
     def __post_init__(self) -> None:
         check_lengths(self)
+
+    @once
+    def granted(self) -> Ints:
+        """Rows that get a lease."""
+        return self._told(_GRANT)
+
+    @once
+    def renewed(self) -> Ints:
+        """Rows that keep their GPUs for another lease."""
+        return self._told(_RENEW)
+
+    @once
+    def revoked(self) -> Ints:
+        """Rows that are to give their GPUs back."""
+        return self._told(_REVOKE)
+
+    def _told(self, verdict: int) -> Ints:
+        rows: Ints = (self.verdict == verdict).nonzero()[0]
+        return rows

@@ -8,18 +8,17 @@ from slurm_fair.model import JobTable, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Ints, absent
 from slurm_fair.policy.view import View
 
-_GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
+_GRANT = int(Verdict.GRANT)
 
 
 def objections(plan: Plan, view: View) -> str:
     """What is wrong with a plan, in one line; empty when it can be. No policy is trusted with more."""
-    verdict, rows = plan.verdict, len(view.snapshot.jobs.key)
-    if len(verdict) != rows:
-        return f"it has {len(verdict)} verdicts for {rows} jobs"
-    granted, revoked = (verdict == _GRANT).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
+    rows = len(view.snapshot.jobs.key)
+    if len(plan.verdict) != rows:
+        return f"it has {len(plan.verdict)} verdicts for {rows} jobs"
+    granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
     if granted.size and not view.waiting[granted].all():
         return "it grants a job that cannot start now"
-    renewed = (verdict == _RENEW).nonzero()[0]
     if (renewed.size and not view.expired[renewed].all()) or (
         revoked.size and not view.expired[revoked].all()
     ):

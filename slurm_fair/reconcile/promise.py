@@ -19,11 +19,9 @@ from slurm_fair.model import (
     Result,
     Snapshot,
     Verb,
-    Verdict,
 )
 from slurm_fair.model.columns import Ints, absent, find
 
-_GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
@@ -35,9 +33,7 @@ def promise(
     leases: Leases, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
 ) -> tuple[Leases, Events]:
     """Renewals renewed, losers to be asked, the chosen promised their GPUs."""
-    verdict = plan.verdict
-    renewed, revoked = (verdict == _RENEW).nonzero()[0], (verdict == _REVOKE).nonzero()[0]
-    granted = (verdict == _GRANT).nonzero()[0]
+    granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
     if not (renewed.size or revoked.size or granted.size):
         return leases, _NOTHING
     after = leases
