@@ -124,10 +124,11 @@ class Columns:
     def extended(self, count: int, **fields: Any) -> Self:
         """These rows and then so many more: each column's values, or the one of all; other fields may be given."""
         values, rows = self._values(self), len(self)
-        table = _new(type(self))
+        table, before, behind, size = _new(type(self)), slice(rows), slice(rows, None), rows + count
         for name, first in zip(self._columns, values, strict=False):
-            longer = np.empty(rows + count, dtype=first.dtype)
-            longer[:rows], longer[rows:] = first, fields[name]
+            longer = np.empty(size, first.dtype)
+            longer[before] = first
+            longer[behind] = fields[name]
             _set(table, name, longer)
         for name, value in zip(self._others, values[len(self._columns) :], strict=False):
             _set(table, name, fields.get(name, value))

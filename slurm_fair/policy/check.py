@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import JobTable, LeasePhase, Placement, Plan, Verdict
-from slurm_fair.model.columns import Ints, absent
+from slurm_fair.model.columns import Ints, absent, all_of, any_of
 from slurm_fair.policy.view import View
 
 _GRANT = int(Verdict.GRANT)
@@ -17,13 +17,11 @@ def objections(plan: Plan, view: View) -> str:
     if len(plan.verdict) != rows:
         return f"it has {len(plan.verdict)} verdicts for {rows} jobs"
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
-    if granted.size and not view.waiting[granted].all():
+    if granted.size and not all_of(view.waiting[granted]):
         return "it grants a job that cannot start now"
-    if (renewed.size and not view.expired[renewed].all()) or (
-        revoked.size and not view.expired[revoked].all()
-    ):
+    if not all_of(view.expired[renewed]) or not all_of(view.expired[revoked]):
         return "it ends or renews a lease that is not over"
-    if revoked.size and view.pinned_down[revoked].any():
+    if revoked.size and any_of(view.pinned_down[revoked]):
         return "it revokes a job that would lose its work"
     if not granted.size and not len(plan.places.row):
         return ""
@@ -33,7 +31,7 @@ def objections(plan: Plan, view: View) -> str:
 def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     jobs, places, node_count = view.snapshot.jobs, plan.places, len(view.snapshot.nodes.names)
     nowhere = (places.node < 0) | (places.node >= node_count) | (places.gpus < 1)
-    if nowhere.nonzero()[0].size:
+    if any_of(nowhere):
         return "it places GPUs on no node"
     wrong = _not_its_gang(plan, jobs, gangs)
     if wrong:
@@ -47,7 +45,7 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
         gone[revoked] = True
         leases = view.lease_places
         available = available + leases.take(gone[leases.row]).per_node(node_count)
-    if (places.per_node(node_count) > available).nonzero()[0].size:
+    if any_of(places.per_node(node_count) > available):
         return "it gives GPUs away that are not free"
     return ""
 
@@ -64,8 +62,8 @@ def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
         whole_nodes = (jobs.gpus_per_node[odd] == 0) & (
             jobs.nodes[odd] <= 1
         )  # the rest of the last comes along
-        if ((plan.verdict[odd] == _GRANT) & (given[odd] > wanted[odd])).all():
-            return "" if whole_nodes.all() else "a granted job gets more than its gang"
+        if all_of((plan.verdict[odd] == _GRANT) & (given[odd] > wanted[odd])):
+            return "" if all_of(whole_nodes) else "a granted job gets more than its gang"
     return "a granted job does not get its whole gang, or another gets GPUs"
 
 
@@ -73,7 +71,7 @@ def _misshapen(plan: Plan, view: View, gangs: Ints) -> str:
     """Gangs on more nodes than they take, or where they do not run."""
     jobs, places, snapshot = view.snapshot.jobs, plan.places, view.snapshot
     most = jobs.most_nodes[gangs]
-    if most.any():
+    if any_of(most > 0):
         count = np.bincount(places.row, minlength=len(jobs.key))[gangs]
         if ((most > 0) & (count > most)).any():
             return "it lays a gang over more nodes than its job takes"

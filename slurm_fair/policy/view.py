@@ -21,7 +21,7 @@ from slurm_fair.model import (
     Snapshot,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, find
 from slurm_fair.model.once import once
 
 NO_LEASE = -1
@@ -220,7 +220,7 @@ class View:
         """What these jobs hold as Slurm says it."""
         held = self.snapshot.held
         theirs = jobs[held.row]
-        return held.take(theirs) if (~theirs).nonzero()[0].size else held
+        return held if all_of(theirs) else held.take(theirs)
 
     def _of_lease(self, column: Ints | Codes, default: int) -> Ints:
         values = np.zeros(len(self.snapshot.jobs.key) + 1, dtype=np.int64) + default

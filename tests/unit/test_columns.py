@@ -56,6 +56,15 @@ def test_tables_are_joined_row_after_row() -> None:
     assert one.joined(shelf()) is one
 
 
+def test_rows_are_added_whose_values_are_given_one_by_one_or_once_for_all() -> None:
+    longer = shelf(1).extended(2, number=np.array([5, 6]), width=0.0)
+    assert (rows(longer), longer.colours) == ([(1, 0.5), (5, 0.0), (6, 0.0)], ("red",))
+    assert longer.number.dtype == np.int64
+    assert shelf(1).extended(1, number=2, width=1, colours=("blue",)).colours == ("blue",)
+    with pytest.raises(KeyError, match="width"):
+        shelf(1).extended(1, number=2)
+
+
 def test_columns_are_replaced_by_others_of_the_same_length_or_all_together() -> None:
     table = shelf(1, 2)
     assert rows(table.with_columns(width=np.array([7.0, 8.0]))) == [(1, 7.0), (2, 8.0)]

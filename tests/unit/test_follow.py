@@ -195,6 +195,32 @@ def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:
     ]
 
 
+def test_each_lease_is_told_with_the_row_of_its_job() -> None:
+    """Adopted ones too, wherever they lie between those that stay; a policy's view goes by these rows."""
+    before = leases(lease(2, {"n1": 1}), promised(), lease(7, {"n2": 2}))
+    shown = seen(
+        wait(),
+        job(2, state=DONE),
+        job(4, gpus=1, state=RUNNING, on={"n1": 1}, start=4000.0),
+        job(7, gpus=2, state=RUNNING, on={"n2": 2}, start=4000.0),
+        job(9),
+    )
+    after = follow(before, shown, TERMS)
+    assert shown.jobs.key[after.job].tolist() == after.leases.key.tolist()
+    assert after.job.tolist() == [0, 2, 3]
+
+
+def test_a_promise_lies_where_it_lay_when_leases_before_it_are_over() -> None:
+    before = leases(lease(1, {"n1": 1}), lease(2, {"n1": 2}), lease(3, {"n2": 5}, phase=GRANTED, granted=NOW))
+    shown = seen(job(2, gpus=2, state=RUNNING, on={"n1": 2}, start=4000.0), job(3, gpus=5))
+    after = follow(before, shown, TERMS).leases
+    places = after.places
+    assert list(zip(places.row.tolist(), places.node.tolist(), places.gpus.tolist(), strict=True)) == [
+        (0, 0, 2),
+        (1, 1, 5),
+    ]
+
+
 def test_following_twice_is_following_once() -> None:
     shown = seen(run(start=4995.0), job(2, gpus=2, state=RUNNING, on={"n2": 2}, start=4000.0))
     once, _, _ = follow(leases(promised(opened=NOW - 5)), shown, TERMS)

@@ -99,6 +99,15 @@ def test_a_granted_job_has_a_promise_of_its_gang_where_the_plan_says() -> None:
     assert (event.kind, event.tenant, event.detail["nodes"]) == ("granted", "b", ["n1", "n2"])
 
 
+def test_a_grant_takes_its_place_among_leases_of_earlier_and_later_jobs() -> None:
+    held = leases(lease(1, {"n1": 4}, granted=3600), lease(3, {"n2": 4}, granted=3600))
+    after, (event,) = promise(held, plan(SHOWN, {2: Verdict.GRANT}, {2: {"n1": 2}}), SHOWN, TERMS, NOW)
+    assert [key >> 23 for key in after.key.tolist()] == [1, 2, 3]
+    assert after.granted.tolist() == [3600, NOW, 3600]
+    assert [after.places.nodes_of(row).tolist() for row in range(3)] == [[0], [0], [1]]
+    assert event.detail["nodes"] == ["n1"]
+
+
 def test_grants_and_renewals_of_one_plan_are_told_apart() -> None:
     made = plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT, 3: Verdict.GRANT}, {2: {"n1": 2}, 3: {"n2": 4}})
     after, events = promise(HELD, made, SHOWN, TERMS, NOW)
