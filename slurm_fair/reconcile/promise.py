@@ -144,6 +144,19 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
         elif refused:
             # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
             stays.append(row)
+    changed = _changed(leases, opened, asked, stays, terms.end_for(now), now)
+    settled = leases.with_columns(**changed) if changed else leases
+    if not dropped:
+        return settled
+    keep = np.ones(len(leases.key), dtype=bool)
+    keep[dropped] = False
+    return settled.take(keep)
+
+
+def _changed(
+    leases: Leases, opened: list[int], asked: list[int], stays: list[int], end_anew: float, now: float
+) -> dict[str, NDArray[Any]]:
+    """The columns that change where gates opened, jobs were asked, and leases run on after all."""
     changed: dict[str, NDArray[Any]] = {}
     if opened:
         changed["opened"] = leases.opened.copy()
@@ -153,13 +166,8 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
         changed["asked"][asked], changed["asked"][stays] = now, 0.0
     if stays:
         changed["phase"], changed["end"] = leases.phase.copy(), leases.end.copy()
-        changed["phase"][stays], changed["end"][stays] = _LEASED, terms.end_for(now)
-    settled = leases.with_columns(**changed) if changed else leases
-    if not dropped:
-        return settled
-    keep = np.ones(len(leases.key), dtype=bool)
-    keep[dropped] = False
-    return settled.take(keep)
+        changed["phase"][stays], changed["end"][stays] = _LEASED, end_anew
+    return changed
 
 
 def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object) -> Event:
