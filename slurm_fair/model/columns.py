@@ -35,6 +35,7 @@ class Columns:
         _others: ClassVar[tuple[str, ...]]
         _names: ClassVar[tuple[str, ...]]  # both
         _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
+        _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
         _source: object
     else:
@@ -54,9 +55,9 @@ class Columns:
         cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
         cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
         cls._names = cls._columns + cls._others
-        cls._values = attrgetter(
-            *cls._names, cls._names[0]
-        )  # one more: of a single name it would be no tuple
+        # The first once more at the end: of a single name it would be no tuple.
+        cls._values = attrgetter(*cls._names, cls._names[0])
+        cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._names[0])
 
     @classmethod
@@ -137,9 +138,8 @@ class Columns:
 
 def check_lengths(table: Columns) -> None:
     """Refuse a table whose columns differ in length: every later join would be silently wrong."""
-    columns = table._values(table)[: len(table._columns)]
-    if len(set(map(len, columns))) > 1:
-        lengths = dict(zip(table._columns, map(len, columns), strict=True))
+    if len(set(map(len, table._arrays_of(table)))) > 1:
+        lengths = {name: len(column) for name, column in table._arrays().items()}
         raise ValueError(f"{type(table).__name__}: columns differ in length: {lengths}")
 
 

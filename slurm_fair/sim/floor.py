@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,8 +31,8 @@ class Floor:
         sizes = [machines.gpus[np.array(self.type_of) == kind] for kind in range(len(gpu_types))]
         self._sums = [np.cumsum(np.sort(each)[::-1]) for each in sizes]  # of the biggest nodes of each type
         self._why = [""] * len(machines)
-        self._held = np.zeros((3, 64), dtype=np.int64)  # job, node, GPUs; sorted by job, and room for more
-        self._count = 0  # of them
+        # Job, node, GPUs; sorted by job.
+        self._held: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
         self._sites: dict[int, list[tuple[int, int]]] = {}
         self._partitions = PartitionTable(
             (PARTITION,), np.ones(1, dtype=bool), np.ones((1, len(machines)), dtype=bool)
@@ -119,32 +121,28 @@ class Floor:
 
     def take(self, job: int, sites: list[tuple[int, int]]) -> None:
         """These GPUs are the job's from now on."""
-        count, more = self._count, len(sites)
-        if count + more > self._held.shape[1]:
-            self._held = np.concatenate([self._held, np.zeros_like(self._held)], axis=1)
-            self.take(job, sites)
-            return
-        held, at = self._held, int(self._held[0, :count].searchsorted(job))
-        held[:, at + more : count + more] = held[:, at:count]
+        holder, where, taken = self._held
+        at = bisect_left(holder, job)
         for row, (node, gpus) in enumerate(sites, at):
-            held[:, row] = job, node, gpus
+            holder.insert(row, job)
+            where.insert(row, node)
+            taken.insert(row, gpus)
             self.free[node] -= gpus
-        self._sites[job], self._count = sites, count + more
+        self._sites[job] = sites
 
     def leave(self, job: int) -> None:
         """Its GPUs are free."""
         sites = self._sites.pop(job)
-        held, count, less = self._held, self._count, len(sites)
-        at = int(held[0, :count].searchsorted(job))
-        held[:, at : count - less] = held[:, at + less : count]
-        self._count = count - less
+        at = bisect_left(self._held[0], job)
+        for column in self._held:
+            del column[at : at + len(sites)]
         for node, gpus in sites:
             self.free[node] += gpus
 
     def holders(self) -> tuple[Ints, Ints, Ints]:
         """(job, node, GPUs), sorted by job: as they are now, whatever happens later."""
-        job, node, gpus = self._held[:, : self._count].copy()
-        return job, node, gpus
+        holder, where, taken = self._held
+        return np.array(holder, np.int64), np.array(where, np.int64), np.array(taken, np.int64)
 
     def on(self, node: int) -> list[int]:
         """Jobs that hold GPUs of a node."""

@@ -77,6 +77,7 @@ class Roster:
         return -1 if self._next <= row < self._of_trace else row
 
     def _add(self, rows: Ints) -> None:
-        behind = not len(self.living) or not len(rows) or self.living[-1] < rows[0]
-        together = np.concatenate([self.living, rows])
+        living = self.living
+        behind = not living.size or not rows.size or living.item(-1) < rows.item(0)
+        together = np.concatenate((living, rows))
         self.living = together if behind else np.sort(together)
