@@ -11,7 +11,7 @@ import numpy as np
 
 from slurm_fair.ledger.lives import Column, JobLives, JobRuns, Window, at, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import constant
+from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger, Snapshot
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, any_of, find
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from slurm_fair.ledger.metrics import rho_for_reports
-from slurm_fair.ledger.shares import totals
+from slurm_fair.ledger.timeline import totals
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 
