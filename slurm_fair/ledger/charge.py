@@ -177,14 +177,15 @@ def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, unt
 def _tenants_after(
     tenants: TenantAccounts, tenant: Ints, had: Floats, owed: _Shared, last_job: Floats
 ) -> TenantAccounts:
-    return TenantAccounts(
-        names=tenants.names,
-        weight=tenants.weight,
-        had=tenants.had + totals(tenant, had, last_job.size),
-        owed_quota=tenants.owed_quota + owed.quota,
-        owed_demand=tenants.owed_demand + owed.demand,
-        last_job=last_job,
+    after = (
+        ("names", tenants.names),
+        ("weight", tenants.weight),
+        ("had", tenants.had + totals(tenant, had, last_job.size)),
+        ("owed_quota", tenants.owed_quota + owed.quota),
+        ("owed_demand", tenants.owed_demand + owed.demand),
+        ("last_job", last_job),
     )
+    return TenantAccounts.made_of(after)
 
 
 def _accounts_after(window: Window, result: Charged) -> JobAccounts:

@@ -118,20 +118,26 @@ def _pairs(tenant: Ints, level: Floats) -> NDArray[np.complex128]:
 
 def _over_parts(ceilings: Floats, line: Timeline, level: Floats) -> Floats:
     """Per unit of weight, jobs that came or went: one running integral per ceiling, read at both ends."""
-    kind, owed = np.arange(ceilings.size), np.empty(ceilings.size)
+    kind = np.arange(ceilings.size)
     if ceilings.size > _FEW:
         ceilings, kind = np.unique(ceilings, return_inverse=True)
+    if ceilings.size <= _AT_ONCE:
+        return _between(ceilings, kind, line.odd_from, line.odd_to, line, level)
+    owed = np.empty(kind.size)
     for first in range(0, ceilings.size, _AT_ONCE):
-        some = ceilings[first : first + _AT_ONCE, None]
-        rows: Ints | slice = slice(None)
-        if ceilings.size > _AT_ONCE:
-            rows = ((kind >= first) & (kind < first + _AT_ONCE)).nonzero()[0]
-        integral = np.zeros((some.size, level.size + 1))
-        integral[:, 1:] = np.minimum(level, some) * line.seconds
-        integral = integral.cumsum(axis=1)
-        row = kind[rows] - first
-        owed[rows] = integral[row, line.odd_to[rows]] - integral[row, line.odd_from[rows]]
+        rows = ((kind >= first) & (kind < first + _AT_ONCE)).nonzero()[0]
+        some, low, high = ceilings[first : first + _AT_ONCE], line.odd_from[rows], line.odd_to[rows]
+        owed[rows] = _between(some, kind[rows] - first, low, high, line, level)
     return owed
+
+
+def _between(ceilings: Floats, kind: Ints, low: Ints, high: Ints, line: Timeline, level: Floats) -> Floats:
+    """Integral of the level up to a ceiling from segment `low` to before segment `high`; `kind` says which one."""
+    integral = np.zeros((ceilings.size, level.size + 1))
+    np.multiply(np.minimum(level, ceilings[:, None]), line.seconds, out=integral[:, 1:])
+    integral = integral.cumsum(axis=1)
+    between: Floats = integral[kind, high] - integral[kind, low]
+    return between
 
 
 def _water_levels(claims: Claims, line: Timeline, share: Floats) -> Floats:
