@@ -10,15 +10,8 @@ from numpy.typing import NDArray
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.lives import JobLives, JobRuns, Window
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import (
-    Changes,
-    Claims,
-    Cluster,
-    constant,
-    integrate,
-    integrate_over_changes,
-    totals,
-)
+from slurm_fair.ledger.shares import Changes, integrate, integrate_over_changes
+from slurm_fair.ledger.timeline import Claims, Cluster, constant, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of
 
@@ -95,30 +88,36 @@ def _owed(
     changes: Changes,
 ) -> _Shared:
     """`changing` are the lives that were not active as last seen, or not to the end."""
-    since, until_each, known = constant(lives.key.size, -np.inf), lives.active_to, lives.active[changing]
-    begin, end = lives.active_from[changing], until_each[changing]
-    never = (end <= begin) & ~known
-    begin = np.maximum(begin, ledger.began)
-    begin[known] = -np.inf
-    if any_of(never):  # no claim at all
-        begin[never] = np.inf
-        until_each = until_each.copy()
-        until_each[changing[never]] = -np.inf
-    since[changing] = begin
-    claims = Claims(lives.tenant, lives.gpus, lives.weight, since, until_each)
+    claims, late = _claims(ledger, lives, changing)
     cluster = Cluster(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)
     if changes:
         window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
     else:
         window = integrate(claims, cluster, ledger.time, until, settings, changing)
-    news_from = begin.copy()
-    news_from[known] = end[known]
-    late = changing[news_from < ledger.time]
     if not late.size:
         return _Shared(window.claims, window.quota, window.demand)
-    submit = np.where(lives.active, lives.submit, since)
+    submit = np.where(lives.active, lives.submit, claims.since)
     missed = _late(ledger, claims, submit, late, cluster, window.first_level, settings)
     return _Shared(*(one + more for one, more in zip(window[:3], missed, strict=True)))
+
+
+def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[Claims, Ints]:
+    """Since when and until when each life claims, and those of whom news came late."""
+    since, until = constant(lives.key.size, -np.inf), lives.active_to
+    gpus = lives.gpus.astype(np.float64)  # once, and not at every product
+    if not changing.size:
+        return Claims(lives.tenant, gpus, lives.weight, since, until), changing
+    begin, end, known = lives.active_from[changing], until[changing], lives.active[changing]
+    never = (end <= begin) & ~known
+    begin = np.maximum(begin, ledger.began)
+    if any_of(never):
+        begin[never] = np.inf
+        until = until.copy()
+        until[changing[never]] = -np.inf
+    late = changing[np.where(known, end, begin) < ledger.time]
+    begin[known] = -np.inf
+    since[changing] = begin
+    return Claims(lives.tenant, gpus, lives.weight, since, until), late
 
 
 def _late(
@@ -167,6 +166,8 @@ def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, unt
     last_job = ledger.tenants.last_job.copy()
     if until > ledger.time:
         last_job[lives.tenant[along]] = until
+    if not changing.size:
+        return last_job
     since, end = lives.active_from[changing], lives.active_to[changing]
     real = end > np.maximum(since, ledger.began)
     np.maximum.at(last_job, lives.tenant[changing[real]], end[real])
@@ -176,14 +177,15 @@ def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, unt
 def _tenants_after(
     tenants: TenantAccounts, tenant: Ints, had: Floats, owed: _Shared, last_job: Floats
 ) -> TenantAccounts:
-    return TenantAccounts(
-        names=tenants.names,
-        weight=tenants.weight,
-        had=tenants.had + totals(tenant, had, last_job.size),
-        owed_quota=tenants.owed_quota + owed.quota,
-        owed_demand=tenants.owed_demand + owed.demand,
-        last_job=last_job,
+    after = (
+        ("names", tenants.names),
+        ("weight", tenants.weight),
+        ("had", tenants.had + totals(tenant, had, last_job.size)),
+        ("owed_quota", tenants.owed_quota + owed.quota),
+        ("owed_demand", tenants.owed_demand + owed.demand),
+        ("last_job", last_job),
     )
+    return TenantAccounts.made_of(after)
 
 
 def _accounts_after(window: Window, result: Charged) -> JobAccounts:
@@ -203,7 +205,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     if window.ended.size:
         kept = (~lives.ended).nonzero()[0]
         columns = tuple(column[kept] for column in columns)
-    after = JobAccounts(*columns)
+    after = JobAccounts.made_of(zip(JobAccounts.__annotations__, columns, strict=True))
     if any_of(after.key[1:] < after.key[:-1]):
         after = after.take(after.key.argsort(kind="stable"))
     return after

@@ -20,7 +20,7 @@ import numpy as np
 
 from slurm_fair.ledger.metrics import ratio
 from slurm_fair.ledger.outcomes import Outcomes
-from slurm_fair.ledger.shares import totals
+from slurm_fair.ledger.timeline import totals
 from slurm_fair.ledger.windows import Steps
 from slurm_fair.model.columns import Floats, Ints
 

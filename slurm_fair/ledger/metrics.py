@@ -46,7 +46,7 @@ def ceiling(gpus: Numbers, weight: Floats) -> Floats:
     return ratio(gpus, weight, nothing=np.inf)
 
 
-def water_levels(group: Ints, gpus: Ints, weight: Floats, share: Floats) -> Floats:
+def water_levels(group: Ints, gpus: Numbers, weight: Floats, share: Floats) -> Floats:
     """Max-min variant of `share_level`: what small jobs cannot use goes to their siblings.
 
     Per group the level L with sum of min(D_i, L * w_i) = share; inf where all of its jobs get their gangs.

@@ -11,7 +11,7 @@ import numpy as np
 
 from slurm_fair.ledger.lives import Column, JobLives, JobRuns, Window, at, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import constant
+from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger, Snapshot
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, any_of, find
 
@@ -236,13 +236,15 @@ def _shown_runs(
     start, end = sight.start[life], constant(life.size, sight.now)  # Slurm may correct the start
     over, news = (~is_open).nonzero()[0], before <= 0
     if over.size:
-        some, first = life[over], before[over]
-        same_run = (sight.state[some] == _DONE) & ~match.requeued[some] & (start[over] > 0)
-        start[over] = np.where(same_run, start[over], first)
-        # A requeue moves SubmitTime to the instant at which it ended the run.
-        moved_to = sight.submit[some]
-        requeued_at = np.where(moved_to > first, np.minimum(moved_to, sight.now), sight.now)
-        end[over] = np.where(lives.ended[some] & ~match.requeued[some], lives.active_to[some], requeued_at)
+        some = life[over]
+        shown = (sight.state[some] == _DONE) & ~match.requeued[some] & (start[over] > 0)
+        if not all_of(shown):
+            start[over] = np.where(shown, start[over], before[over])
+        end[over] = lives.active_to[some]
+        again = over[~lives.ended[some] | match.requeued[some]]
+        if again.size:  # a requeue moves SubmitTime to the instant at which it ended the run
+            moved_to = sight.submit[life[again]]
+            end[again] = np.where(moved_to > before[again], np.minimum(moved_to, sight.now), sight.now)
     charged_seconds = np.maximum(ledger.time - before, 0.0)
     charged_seconds[news] = 0.0
     return JobRuns(

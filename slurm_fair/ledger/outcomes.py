@@ -13,7 +13,7 @@ import numpy as np
 
 from slurm_fair.ledger.latency import expected_seconds, groups_of, usual_seconds
 from slurm_fair.ledger.metrics import rho_for_reports
-from slurm_fair.ledger.shares import totals
+from slurm_fair.ledger.timeline import totals
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 

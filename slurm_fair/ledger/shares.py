@@ -7,42 +7,21 @@ tenant's share per unit of weight. So one timeline of levels per tenant serves a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.ledger.timeline import Claims, Cluster, Timeline, timeline, totals
+from slurm_fair.model.columns import Floats, Ints
 
 # M from each instant on, in order of time.
 Changes: TypeAlias = Sequence[tuple[float, int]]
-Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
 
-
-class Claims(NamedTuple):
-    """When which job was active, in any order; one that never was begins at inf and ends at -inf."""
-
-    tenant: Ints
-    gpus: Ints
-    weight: Floats
-    since: Floats
-    until: Floats
-
-    def take(self, rows: Ints | Bools) -> Self:
-        """Some of them."""
-        return type(self)(
-            self.tenant[rows], self.gpus[rows], self.weight[rows], self.since[rows], self.until[rows]
-        )
-
-
-class Cluster(NamedTuple):
-    """What the tenants share during a window."""
-
-    total_gpus: float
-    weight: Floats  # of each tenant
-    last_job: Floats  # when each tenant had last had an active job before the window, -inf = never
+_FEW = 8  # so few running integrals cost less than to find out which of them are alike
+_AT_ONCE = 64  # as many running integrals as memory is taken for at a time
 
 
 class Owed(NamedTuple):
@@ -52,21 +31,6 @@ class Owed(NamedTuple):
     quota: Floats  # of Q_j, per tenant
     demand: Floats  # of min(D_j, Q_j), per tenant
     first_level: Floats  # per tenant
-
-
-class _Timeline(NamedTuple):
-    """Segments of constant shares, sorted by (tenant, time); each tenant has at least one."""
-
-    uncut: bool  # each tenant has just one
-    tenant: Ints
-    seconds: Floats
-    demand: Floats
-    weight_sum: Floats
-    quota: Floats
-    first: Ints  # first segment of each tenant, and one past the last segment of all
-    odd: Ints  # claims that were not active all along; the others have all of their tenant's segments
-    odd_from: Ints  # the segments of those; none for one that was not active in the window at all
-    odd_to: Ints
 
 
 def integrate(
@@ -81,8 +45,7 @@ def integrate(
 
     `changing` are the only claims that may begin or end in between, where that is known.
     """
-    steps = _presence(claims, cluster, since, until, settings)
-    line = _timeline(claims, cluster, steps, since, until, changing)
+    line = timeline(claims, cluster, settings, since, until, changing)
     share = metrics.tenant_share(line.demand, line.quota)
     if settings.water_filled:
         level = _water_levels(claims, line, share)
@@ -117,204 +80,7 @@ def integrate_over_changes(
     )
 
 
-class _Steps(NamedTuple):
-    """Which tenants count in the quota: those at the beginning, and who joins (+1) or leaves (-1) when."""
-
-    present: Bools
-    tenant: Ints
-    time: Floats
-    change: Ints
-
-
-_NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
-_FEW = 8  # so few running integrals cost less than to find out which of them are alike
-_AT_ONCE = 64  # as many running integrals as memory is taken for at a time
-
-
-def _presence(
-    claims: Claims, cluster: Cluster, since: float, until: float, settings: LedgerSettings
-) -> _Steps:
-    """A tenant counts while it has an active job and for the memory after it."""
-    if settings.everyone_counts:
-        return _Steps(np.ones(cluster.weight.size, dtype=bool), _NOBODY, _NEVER, _NOBODY)
-    memory_seconds = settings.tenant_memory_seconds
-    remembered = cluster.last_job + memory_seconds
-    always = remembered >= until
-    if all_of(always):
-        return _Steps(always, _NOBODY, _NEVER, _NOBODY)
-    rows = (~always).take(claims.tenant).nonzero()[0]
-    if not len(rows) and not any_of((remembered > since) & ~always):  # who is forgotten stays so
-        return _Steps(always, _NOBODY, _NEVER, _NOBODY)
-    some = claims.take(rows)
-    spans = (some.since <= since) & (some.until + memory_seconds >= until)
-    always[some.tenant[spans]] = True
-    others = (~always).nonzero()[0]
-    some, remembered = some.take(~always[some.tenant]), remembered[others]
-    tenant = np.concatenate([some.tenant, others])
-    begin = np.concatenate([some.since, np.full(len(others), -np.inf)])
-    end = np.concatenate([some.until + memory_seconds, remembered])
-    count = np.bincount(tenant[(begin <= since) & (end > since)], minlength=len(always))
-    joins, leaves = (begin > since) & (begin < until), (end > since) & (end < until)
-    time = np.concatenate([begin[joins], end[leaves]])
-    who = np.concatenate([tenant[joins], tenant[leaves]])
-    change = np.repeat(np.array([1, -1]), [joins.sum(), leaves.sum()])
-    return _toggles(always, count, who, time, change)
-
-
-def _toggles(always: Bools, count: Ints, who: Ints, time: Floats, change: Ints) -> _Steps:
-    """From overlapping spans to the instants at which a tenant's presence really changes."""
-    order = np.lexsort((-change, time, who))
-    who, time, change = who[order], time[order], change[order]
-    first = np.searchsorted(who, np.arange(len(count) + 1))
-    before = count[who] + _running_in_group(change, first[who]) - change
-    real = ((before == 0) & (change > 0)) | ((before == 1) & (change < 0))
-    return _Steps(always | (count > 0), who[real], time[real], change[real])
-
-
-class _Cuts(NamedTuple):
-    """The instants that cut a window: per tenant its beginning, arrivals, departures and changes of quotas."""
-
-    order: Ints  # the rows below sorted by (tenant, time)
-    place: Ints  # where each row went
-    tenant: Ints  # per sorted row
-    time: Floats
-    first: Ints  # first sorted row of each tenant, and one past the last of all
-    begin: Ints  # first sorted row of the same tenant, per sorted row
-    instants: Floats  # changes of quotas
-
-    def running(self, at_start: Floats, comes: Ints | Floats, goes: Ints | Floats) -> Floats:
-        """What each tenant has in every segment, from what it has at the start and what comes and goes."""
-        changes: Floats = np.concatenate((at_start, comes, -goes))
-        if self.instants.size:
-            changes = np.concatenate((changes, np.zeros(self.instants.size * at_start.size)))
-        return _running_in_group(changes[self.order], self.begin)
-
-
-def _cuts(who: Ints, when: Floats, steps: _Steps, since: float) -> _Cuts:
-    """`who` comes or goes `when`."""
-    everyone, tenants = np.arange(steps.present.size + 1), steps.present.size
-    tenant, time = np.concatenate((everyone[:-1], who)), np.concatenate((constant(tenants, since), when))
-    instants = _NEVER
-    if steps.time.size:
-        instants = np.unique(steps.time)
-        tenant = np.concatenate((tenant, np.tile(everyone[:-1], instants.size)))
-        time = np.concatenate((time, np.repeat(instants, tenants)))
-    order = np.lexsort((time, tenant))
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    tenant = tenant[order]
-    first = tenant.searchsorted(everyone)
-    return _Cuts(order, place, tenant, time[order], first, first[tenant], instants)
-
-
-def _timeline(
-    claims: Claims, cluster: Cluster, steps: _Steps, since: float, until: float, changing: Ints | None
-) -> _Timeline:
-    """Cut the window at every event that changes a tenant's demand, weights or quota."""
-    odd, begin, end = _not_along(claims, since, until, changing)
-    if not odd.size and not steps.time.size:
-        return _uncut(claims, cluster, steps, until - since)
-    real = (end > begin) & (end > since) & (begin < until)
-    comes, goes = (real & (begin > since)).nonzero()[0], (real & (end < until)).nonzero()[0]
-    came, gone, tenant = odd[comes], odd[goes], claims.tenant[odd]
-    when = np.concatenate((begin[comes], end[goes]))
-    cuts = _cuts(claims.tenant[np.concatenate((came, gone))], when, steps, since)
-    away = ~real
-    away[comes] = True
-    demand, weight_sum = _at_start(claims, odd[away], steps.present.size)
-    first, ends = cuts.first, np.empty(cuts.time.size)
-    ends[:-1] = cuts.time[1:]
-    ends[first[1:] - 1] = until
-    odd_from, odd_to = first[tenant], first[tenant + 1]
-    at = steps.present.size + comes.size
-    odd_from[comes] = cuts.place[at - comes.size : at]
-    odd_to[goes] = cuts.place[at : at + goes.size]
-    return _Timeline(
-        uncut=False,
-        tenant=cuts.tenant,
-        seconds=ends - cuts.time,
-        demand=cuts.running(demand, claims.gpus[came], claims.gpus[gone]),
-        weight_sum=cuts.running(weight_sum, claims.weight[came], claims.weight[gone]),
-        quota=_quotas(cluster, steps, cuts),
-        first=first,
-        odd=odd,
-        odd_from=odd_from,
-        odd_to=odd_to if all_of(real) else np.where(real, odd_to, odd_from),
-    )
-
-
-def _not_along(
-    claims: Claims, since: float, until: float, changing: Ints | None
-) -> tuple[Ints, Floats, Floats]:
-    """Claims that were not active all along, and since and until when they were."""
-    if since >= until:
-        return np.arange(claims.tenant.size), claims.since, claims.until
-    if changing is None:
-        changing = (~((claims.since <= since) & (claims.until >= until))).nonzero()[0]
-    begin, end = claims.since[changing], claims.until[changing]
-    along = (begin <= since) & (end >= until)
-    if any_of(along):
-        changing, begin, end = changing[~along], begin[~along], end[~along]
-    return changing, begin, end
-
-
-def _uncut(claims: Claims, cluster: Cluster, steps: _Steps, seconds: float) -> _Timeline:
-    """Nothing changes in the window."""
-    tenants = cluster.weight.size
-    first = np.arange(tenants + 1)
-    demand = totals(claims.tenant, claims.gpus, tenants)
-    weight_sum = totals(claims.tenant, claims.weight, tenants)
-    quota, whole = _steady_quotas(cluster, steps.present), constant(tenants, seconds)
-    return _Timeline(True, first[:-1], whole, demand, weight_sum, quota, first, _NOBODY, _NOBODY, _NOBODY)
-
-
-def _at_start(claims: Claims, away: Ints, tenants: int) -> tuple[Floats, Floats]:
-    """Demand and weights of each tenant at the window's beginning, when some claims are not active."""
-    gpus, weight = claims.gpus.copy(), claims.weight.copy()
-    gpus[away], weight[away] = 0, 0.0
-    return totals(claims.tenant, gpus, tenants), totals(claims.tenant, weight, tenants)
-
-
-def _steady_quotas(cluster: Cluster, present: Bools) -> Floats:
-    """Q_j while the same tenants count."""
-    weight = cluster.weight
-    if not all_of(present):
-        weight = weight * present
-    weight_sum = float(cluster.weight[present].sum())
-    return metrics.quota(cluster.total_gpus, weight, weight_sum)
-
-
-def _quotas(cluster: Cluster, steps: _Steps, cuts: _Cuts) -> Floats:
-    """Q_j in every segment: nothing for a tenant that does not count then."""
-    if not steps.time.size:
-        return _steady_quotas(cluster, steps.present)[cuts.tenant]
-    changes = np.zeros(len(cuts.order), dtype=np.int64)
-    quota_rows = cuts.place[len(cuts.order) - len(cuts.instants) * len(cluster.weight) :]
-    at = np.searchsorted(cuts.instants, steps.time)
-    changes[quota_rows[at * len(cluster.weight) + steps.tenant]] = steps.change
-    changes[cuts.first[:-1]] += steps.present
-    present = _running_in_group(changes, cuts.begin) > 0
-    by_step = _weight_sums(cluster, steps, cuts.instants)
-    weight_sum = by_step[np.searchsorted(cuts.instants, cuts.time, side="right")]
-    return np.where(present, metrics.quota(cluster.total_gpus, cluster.weight[cuts.tenant], weight_sum), 0.0)
-
-
-def _weight_sums(cluster: Cluster, steps: _Steps, instants: Floats) -> Floats:
-    """Sum of the weights of the tenants that count: at the beginning, then from each instant on."""
-    at = np.searchsorted(instants, steps.time)
-    changes = np.bincount(at, steps.change * cluster.weight[steps.tenant], len(instants))
-    return np.cumsum(np.concatenate([[cluster.weight[steps.present].sum()], changes]))
-
-
-def _running_in_group(values: Numbers, begin: Ints) -> Numbers:
-    """Running sum that starts anew with each group; `begin` is the row at which the row's own group begins."""
-    running = values.cumsum()
-    anew: Numbers = running - running[begin]
-    anew += values[begin]
-    return anew
-
-
-def _per_claim(claims: Claims, line: _Timeline, level: Floats, first_level: Floats, seconds: float) -> Floats:
+def _per_claim(claims: Claims, line: Timeline, level: Floats, first_level: Floats, seconds: float) -> Floats:
     """Integral of each claim's rate over its segments."""
     share = metrics.job_share(first_level[claims.tenant], claims.weight)
     owed = metrics.job_claim(claims.gpus, share) * seconds
@@ -330,7 +96,7 @@ def _per_claim(claims: Claims, line: _Timeline, level: Floats, first_level: Floa
     return owed
 
 
-def _over_whole_window(claims: Claims, rows: Ints, ceiling: Floats, line: _Timeline, level: Floats) -> Floats:
+def _over_whole_window(claims: Claims, rows: Ints, ceiling: Floats, line: Timeline, level: Floats) -> Floats:
     """Jobs active all along: segments sorted by level are below or above the job's ceiling, by bisection."""
     tenant, order = claims.tenant[rows], np.lexsort((level, line.tenant))
     level, seconds = level[order], line.seconds[order]
@@ -350,37 +116,31 @@ def _pairs(tenant: Ints, level: Floats) -> NDArray[np.complex128]:
     return pairs
 
 
-def _over_parts(ceilings: Floats, line: _Timeline, level: Floats) -> Floats:
+def _over_parts(ceilings: Floats, line: Timeline, level: Floats) -> Floats:
     """Per unit of weight, jobs that came or went: one running integral per ceiling, read at both ends."""
-    kind, owed = np.arange(ceilings.size), np.empty(ceilings.size)
+    kind = np.arange(ceilings.size)
     if ceilings.size > _FEW:
         ceilings, kind = np.unique(ceilings, return_inverse=True)
+    if ceilings.size <= _AT_ONCE:
+        return _between(ceilings, kind, line.odd_from, line.odd_to, line, level)
+    owed = np.empty(kind.size)
     for first in range(0, ceilings.size, _AT_ONCE):
-        some = ceilings[first : first + _AT_ONCE, None]
-        rows: Ints | slice = slice(None)
-        if ceilings.size > _AT_ONCE:
-            rows = ((kind >= first) & (kind < first + _AT_ONCE)).nonzero()[0]
-        integral = np.zeros((some.size, level.size + 1))
-        integral[:, 1:] = np.minimum(level, some) * line.seconds
-        integral = integral.cumsum(axis=1)
-        row = kind[rows] - first
-        owed[rows] = integral[row, line.odd_to[rows]] - integral[row, line.odd_from[rows]]
+        rows = ((kind >= first) & (kind < first + _AT_ONCE)).nonzero()[0]
+        some, low, high = ceilings[first : first + _AT_ONCE], line.odd_from[rows], line.odd_to[rows]
+        owed[rows] = _between(some, kind[rows] - first, low, high, line, level)
     return owed
 
 
-def constant(count: int, value: float) -> Floats:
-    """One value over and over; np.full takes four times as long for a few."""
-    values = np.empty(count)
-    values.fill(value)
-    return values
+def _between(ceilings: Floats, kind: Ints, low: Ints, high: Ints, line: Timeline, level: Floats) -> Floats:
+    """Integral of the level up to a ceiling from segment `low` to before segment `high`; `kind` says which one."""
+    integral = np.zeros((ceilings.size, level.size + 1))
+    np.multiply(np.minimum(level, ceilings[:, None]), line.seconds, out=integral[:, 1:])
+    integral = integral.cumsum(axis=1)
+    between: Floats = integral[kind, high] - integral[kind, low]
+    return between
 
 
-def totals(group: Ints, values: NDArray[np.int64] | Floats, count: int) -> Floats:
-    """Sum of the values of each of `count` groups."""
-    return np.bincount(group, values, count).astype(np.float64, copy=False)
-
-
-def _water_levels(claims: Claims, line: _Timeline, share: Floats) -> Floats:
+def _water_levels(claims: Claims, line: Timeline, share: Floats) -> Floats:
     """Max-min level of every segment: the n-th segments of all tenants at once, for n = 0, 1, ..."""
     begins = (claims.weight > 0) & (claims.since < np.inf)
     highest = float(np.max(metrics.ceiling(claims.gpus, claims.weight)[begins], initial=0.0))

@@ -178,8 +178,8 @@ def begins_with(column: Ints, first: Ints) -> bool:
 
 def among(keys: Ints, some: Ints) -> Bools:
     """Which of many keys are among some others."""
-    if not len(some):
-        return np.zeros(len(keys), dtype=bool)
+    if len(some) <= 1:
+        return keys == some[0] if len(some) else np.zeros(len(keys), dtype=bool)
     wanted = np.sort(some)
     there: Bools = wanted.take(wanted.searchsorted(keys), mode="clip") == keys
     return there

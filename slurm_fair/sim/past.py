@@ -12,8 +12,9 @@ import numpy as np
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.outcomes import Outcomes, Runs, only, recorded
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import Claims, Cluster, integrate, totals
+from slurm_fair.ledger.shares import integrate
 from slurm_fair.ledger.summary import Facts, summarise
+from slurm_fair.ledger.timeline import Claims, Cluster, totals
 from slurm_fair.ledger.windows import Steps, edges_of, exact_windows
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints

@@ -16,8 +16,8 @@ from slurm_fair.ledger.efficiency import mean_gpus, placement_score
 from slurm_fair.ledger.latency import expected_seconds, modelled_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.ledger.shares import totals
 from slurm_fair.ledger.summary import Facts, Summary, summarise
+from slurm_fair.ledger.timeline import totals
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows
 from slurm_fair.model import TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, find
