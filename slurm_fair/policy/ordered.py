@@ -213,7 +213,7 @@ class _Queue:
 
     def _offered(self) -> int:
         """GPUs that the round is about, at most."""
-        free = int(self.view.free_gpus.sum())
+        free = self.view.free_in_all
         return free + int(self.view.snapshot.jobs.gpus[self.contested].sum()) if self.contends else free
 
     def _waiters(self, pools: Pools, sheet: Draft, words: Words) -> tuple[Ints, Shapes, Ints]:

@@ -109,7 +109,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
     wins = np.zeros(len(candidates.rows), dtype=bool)
     if not any_of(numbers > 0):
         of_use = contested[places.row] & pools.usable[places.node]
-        offered = int(view.free_gpus.sum()) + int(places.gpus[of_use].sum())
+        offered = view.free_in_all + int(places.gpus[of_use].sum())
         wins[order] = candidates.gpus[order].cumsum() <= offered
         return wins
     held = places.take(contested[places.row])
