@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from slurm_fair.model import Blocked, Plan, Verdict
+from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
@@ -138,16 +138,17 @@ class Astraea:
             return offers
         balances = Balances.of(view, self.choose_share)
         for rows in served:
-            balances = balances.charged(*_charges(view, rows))
+            if len(rows):
+                balances = balances.charged(*_charges(view, rows))
         merge = merged(balances, candidates.tenant[offers], candidates.gpus[offers], view.terms.term)
         picks: Ints = offers[merge]
         return picks
 
     def _left_over(self, view: View, walk: Walk, offers: Ints, settled: Ints) -> Ints:
         """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
-        if len(walk.granted) == len(offers):
-            return offers[:0]
         candidates = walk.candidates
+        if len(walk.granted) == len(candidates.rows) - candidates.runs:
+            return offers[:0]
         served = candidates.contested >= 0
         served[list(walk.granted)] = True
         left = offers[~served[offers]]
@@ -219,9 +220,10 @@ def _settled(view: View, pools: Pools, sheet: Draft) -> Ints:
     of_use = np.zeros(len(view.expired), dtype=bool)
     of_use[places.row[pools.usable[places.node]]] = True
     stranded = view.expired & ~of_use
-    sheet.say(stranded, Verdict.RENEW, UNUSABLE_NODES)
-    sheet.say(view.pinned_down, Verdict.RENEW, LOSES_WORK)
     settled: Ints = (view.pinned_down | stranded).nonzero()[0]
+    if len(settled):
+        sheet.say(stranded, Verdict.RENEW, UNUSABLE_NODES)
+        sheet.say(view.pinned_down, Verdict.RENEW, LOSES_WORK)
     return settled
 
 
@@ -233,8 +235,11 @@ def _candidates(view: View, pools: Pools, settled: Ints, spread: bool) -> Candid
     rows = (view.waiting | expired).nonzero()[0]
     runs = expired[rows]
     contested, asking = _numbered(runs)
-    shapes = Shapes.of(pools, view.snapshot, rows[~runs], spread=spread)
-    return Candidates(rows, jobs.tenant[rows], jobs.gpus[rows], contested, asking, shapes)
+    waits = rows[~runs]
+    shapes = Shapes.of(pools, view.snapshot, waits, spread=spread)
+    return Candidates(
+        rows, jobs.tenant[rows], jobs.gpus[rows], contested, asking, shapes, len(rows) - len(waits)
+    )
 
 
 def _numbered(flags: Bools) -> tuple[Ints, Ints]:
@@ -254,7 +259,7 @@ def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
 
 def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
     """Whose lease is likely to be renewed."""
-    if candidates.contested.max(initial=-1) < 0:
+    if not candidates.runs:
         return np.zeros(len(candidates.rows), dtype=bool)
     return expected_winners(view, pools, candidates, order)
 
@@ -262,9 +267,9 @@ def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> 
 def _contest(
     view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
 ) -> Contest | NoRivals:
-    contested = candidates.contested >= 0
-    if not any_of(contested):
+    if not candidates.runs:
         return NoRivals(view, pools, place)
+    contested = candidates.contested >= 0
     rank = np.zeros(len(candidates.rows), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return Contest(view, pools, place, candidates.rows[contested], rank[contested], ~expected[contested])
@@ -273,22 +278,28 @@ def _contest(
 def _say(
     sheet: Draft, walk: Walk, order: Ints, expected: Bools, filled: list[int], promised: list[int]
 ) -> None:
-    candidates = walk.candidates
-    rows, running = candidates.rows, candidates.contested >= 0
+    candidates, rows = walk.candidates, walk.candidates.rows
     if walk.misfits:
-        waits = order[~running[order]]
+        waits = order[candidates.contested[order] < 0]
         sheet.say(rows[waits[walk.skipped(waits)]], Verdict.WAIT, TENANT_SKIPPED)
         sheet.say(rows[walk.misfits], Verdict.WAIT, MISFIT)
     if walk.granted:
         sheet.say(rows[list(walk.granted)], Verdict.GRANT, OWED_MOST)
     if filled:
         sheet.say(rows[filled], Verdict.GRANT, FILLS)
-    sheet.say(rows[running & expected], Verdict.RENEW, STILL_OWED)
-    if walk.contest.evicted:
-        contested = rows[running]
-        evicted, likely = contested[walk.contest.evicted], expected[running][walk.contest.evicted]
-        sheet.say(evicted[~likely], Verdict.REVOKE, OTHERS_FIRST)
-        sheet.say(evicted[likely], Verdict.REVOKE, NODE_NEEDED)
+    if candidates.runs:
+        running = candidates.contested >= 0
+        _say_of_leases(sheet, rows[running], expected[running], walk.contest.evicted, promised)
+
+
+def _say_of_leases(
+    sheet: Draft, contested: Ints, expected: Bools, evicted: list[int], promised: list[int]
+) -> None:
+    sheet.say(contested[expected], Verdict.RENEW, STILL_OWED)
+    if evicted:
+        likely = expected[evicted]
+        sheet.say(contested[evicted][~likely], Verdict.REVOKE, OTHERS_FIRST)
+        sheet.say(contested[evicted][likely], Verdict.REVOKE, NODE_NEEDED)
         sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
@@ -305,6 +316,7 @@ def _finished(sheet: Draft, walk: Walk, order: Ints, score: Floats) -> Plan:
     rows = walk.candidates.rows
     rank = np.full(len(score), -1, dtype=np.int64)
     rank[rows[order]] = np.arange(len(order))
-    granted = np.array(list(walk.granted), dtype=np.int64)
-    places = placed(rows[granted], list(walk.granted.values()))
+    places = (
+        placed(rows[list(walk.granted)], list(walk.granted.values())) if walk.granted else Placement.none()
+    )
     return sheet.finish(places, rank, score)

@@ -121,9 +121,8 @@ class Past:
     kinds: list[int]
     members: Ints  # keys of the jobs that were shared out to
     key: Ints
-    share: Table
-    deficit: Table
-    seconds: Floats  # on the clocks
+    columns: Table  # of each key: its shares, its deficits, and with one type what its clock showed
+    absent: Floats  # what stands there for a job without a key
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Past:
@@ -131,13 +130,21 @@ class Past:
         global _last
         if _last is None or _last[0] is not kept:
             kinds, key = list(kept["kinds"]), np.array(kept["key"], dtype=np.int64)
-            share, deficit = (
-                np.array(kept[name], dtype=np.float64).reshape(len(key), len(kinds))
-                for name in ("share", "deficit")
-            )
-            members, seconds = np.array(kept["members"], dtype=np.int64), np.array(kept["seconds"])
-            _last = kept, cls(kinds, members, key, share, deficit, seconds)
+            names = ("share", "deficit", "seconds") if len(kinds) == 1 else ("share", "deficit")
+            columns = [np.array(kept[name], dtype=np.float64).reshape(len(key), len(kinds)) for name in names]
+            absent = np.repeat([np.nan, 0.0, np.nan][: len(names)], len(kinds))
+            members = np.array(kept["members"], dtype=np.int64)
+            _last = kept, cls(kinds, members, key, np.hstack(columns), absent)
         return _last[1]
+
+    def of_keys(self, key: Ints) -> Table:
+        """The columns of these jobs."""
+        if not len(self.key):
+            return np.tile(self.absent, (len(key), 1))
+        at = find(self.key, key)
+        mine: Table = self.columns.take(at, axis=0, mode="wrap")
+        mine[at < 0] = self.absent
+        return mine
 
 
 # A plan's memory never changes, so its arrays follow from which one it is. Only of the last one.
@@ -158,13 +165,10 @@ class Received:
             self.deficit: Table = np.zeros(shape)
             self.time: Table = np.zeros(shape)
             return
-        past = Past.of(kept)
-        at = find(past.key, crowd.key)
-        self.share = _taken(past.share, at, np.nan)
-        self.deficit = _taken(past.deficit, at, 0.0)
-        if shape[1] == 1:
-            begun = _taken(past.seconds, at, np.nan)
-            self.time = clock.since(begun, lambda: crowd.rate[:, 0])[:, None]
+        mine, types = Past.of(kept).of_keys(crowd.key), shape[1]
+        self.share, self.deficit = mine[:, :types], mine[:, types : 2 * types]
+        if types == 1:
+            self.time = clock.since(mine[:, 2], lambda: crowd.rate[:, 0])[:, None]
         else:
             self.time = self._with_last_run(kept, shape)
 

@@ -108,7 +108,8 @@ class _Books:
         """Whether the shares are to be computed: at a round's end, or when no lease is there to end."""
         if not kept or Past.of(kept).kinds != self.kinds.tolist():
             return True
-        if np.array_equal(Past.of(kept).members, self.crowd.key):
+        members, key = Past.of(kept).members, self.crowd.key
+        if len(members) == len(key) and all_of(members == key):
             return False
         between = len(self.view.leases) > 0 and not any_of(self.view.expired)
         return not between and (kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds)
@@ -167,7 +168,7 @@ class _Books:
         for entitled in (has, able & ~has):  # with a share on the type first, then anybody
             for kind, in_line in enumerate(queues):
                 queue = in_line[(entitled[:, kind] & ~taken)[in_line]]
-                if not len(queue):
+                if not len(queue) or not left[kind]:
                     continue
                 queue = queue[_first_fit(gangs[queue], left[kind])]
                 left[kind] -= float(gangs[queue].sum())
@@ -181,11 +182,10 @@ class _Books:
     def _offered(self) -> list[float]:
         """GPUs of each type that the round is about."""
         view, nodes = self.view, self.view.snapshot.nodes
-        free, places = view.free_gpus, view.lease_places
-        if any_of(view.expired):
-            free = free + places.take(view.expired[places.row]).per_node(len(nodes))
+        places, held = view.lease_places, view.expired[view.lease_places.row]
         if len(view.snapshot.gpu_types) == 1:
-            return [float(free.sum())] * len(self.kinds)
+            return [float(view.free_in_all + places.gpus[held].sum())] * len(self.kinds)
+        free = view.free_gpus + places.take(held).per_node(len(nodes))
         gpus = np.bincount(nodes.gpu_type, free, minlength=len(view.snapshot.gpu_types))
         left: list[float] = gpus[self.kinds].tolist()
         return left

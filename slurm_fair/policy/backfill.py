@@ -53,7 +53,7 @@ def backfilled(
     rank = np.full(len(view.waiting), -1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     granted: dict[int, Sites] = {}
-    if len(order) and view.snapshot.jobs.gpus[order].min() <= view.free_gpus.sum():
+    if len(order) and view.snapshot.jobs.gpus[order].min() <= view.free_in_all:
         granted = _walked(view, order, place, depth, sheet, words)
     rows = np.array(list(granted), dtype=np.int64)
     return sheet.finish(placed(rows, list(granted.values())), rank, score, memory)

@@ -59,7 +59,7 @@ class Contest:
             everyone = np.ones(len(self._losers), dtype=bool)
             loss = Loss(rooms[-1].gpus, self._stakes.least_per_node(self._rank))
             rooms.append(self._room(everyone, loss))
-        self._left = rooms[-1].in_all()
+        self._left = int(np.maximum(rooms[-1].gpus, 0).sum())  # a debt on one node takes nothing from others
         return rooms
 
     def _room(self, of: Bools, loss: Loss | None = None) -> Room:

@@ -118,10 +118,11 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
     if not len(rows):
         return Placement.none()
+    if len(rows) == 1:
+        alone = np.array(sites[0], dtype=np.int64).reshape(-1, 2)
+        return Placement(rows.repeat(len(alone)), alone[:, 0], alone[:, 1])
     count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())
     row = rows.repeat(count)
-    if len(rows) == 1:
-        return Placement(row, flat[0::2], flat[1::2])
     order = row.argsort(kind="stable")
     return Placement(row[order], flat[0::2][order], flat[1::2][order])

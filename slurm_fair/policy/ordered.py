@@ -213,7 +213,7 @@ class _Queue:
 
     def _offered(self) -> int:
         """GPUs that the round is about, at most."""
-        free = int(self.view.free_gpus.sum())
+        free = self.view.free_in_all
         return free + int(self.view.snapshot.jobs.gpus[self.contested].sum()) if self.contends else free
 
     def _waiters(self, pools: Pools, sheet: Draft, words: Words) -> tuple[Ints, Shapes, Ints]:
@@ -260,9 +260,10 @@ class _Round:
         contested = queue.contested[rows]
         self._queue, self._pools, self._order = queue, pools, rows.searchsorted(order)
         jobs = view.snapshot.jobs
-        numbers = contested.cumsum() * contested - 1
+        count = contested.cumsum()
+        numbers, runs = count * contested - 1, count.item(-1) if len(rows) else 0
         self.candidates = Candidates(
-            rows, jobs.tenant[rows], jobs.gpus[rows], numbers, place_of[rows], shapes
+            rows, jobs.tenant[rows], jobs.gpus[rows], numbers, place_of[rows], shapes, runs
         )
         self._granting = view.waiting[rows]
         self._moving = queue.movers[rows]

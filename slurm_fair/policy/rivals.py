@@ -26,7 +26,7 @@ class NoRivals:
     def __init__(self, view: View, pools: Pools, place: Placer) -> None:
         self._placer, self._pools = place, pools
         self.free = self.all = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
-        self.left = self.free.in_all()
+        self.left = view.free_in_all
         self.evicted: list[int] = []
         self._hopeless: set[Gang] = set()
 

@@ -35,6 +35,7 @@ class Room:
         "_at_first",
         "_cpus",
         "_gpus",
+        "_levels",
         "_memory",
         "_stacks",
         "_whole",
@@ -56,12 +57,14 @@ class Room:
         self._cpus: memoryview[int] = self.cpus.data
         self._memory: memoryview[int] = self.memory_mb.data
         self._at_first = gpus
+        # How many nodes had so many GPUs at first: most numbers none.
+        self._levels: list[int] = np.bincount(np.maximum(gpus, 0), minlength=pools.most + 1).tolist()
         self._stacks: dict[tuple[int, int], list[int]] = {}
         self._whole: set[tuple[int, int]] = set()  # stacks that have what stood there at first
 
     def _stack(self, region: int, free: int) -> list[int]:
         stack = self._stacks.setdefault((region, free), [])
-        if (region, free) not in self._whole:
+        if self._levels[free] and (region, free) not in self._whole:
             self._whole.add((region, free))
             at_first = (self._at_first == free) & (self.pools.region == region)
             stack[:0] = at_first.nonzero()[0][::-1].tolist()
@@ -75,10 +78,6 @@ class Room:
         self._memory[node] += memory_mb
         if free > 0:
             self._stacks.setdefault((self.pools.region_of[node], free), []).append(node)
-
-    def in_all(self) -> int:
-        """GPUs that are free on usable nodes; a debt on one takes nothing from the others."""
-        return int(np.maximum(self.gpus, 0).sum(where=self.pools.usable))
 
     def amounts(self, node: int) -> Amounts:
         """What one node has free."""

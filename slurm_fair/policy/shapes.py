@@ -100,7 +100,12 @@ class _Met(Shapes):
         return [self.each[job] for job in jobs.tolist()]
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
-        return np.array([any(enough(pools, free, gang) for gang in ways) for ways in self.each], dtype=bool)
+        most = free.max(initial=0)  # what asks for more of one node need not be looked at
+        fits = [
+            any((gang.whole or gang.share <= most) and enough(pools, free, gang) for gang in ways)
+            for ways in self.each
+        ]
+        return np.array(fits, dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
 from slurm_fair.policy.walk import Candidates
@@ -103,17 +103,16 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
     """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
-    contested = np.zeros(len(view.snapshot.jobs), dtype=bool)
+    contested = np.zeros(len(view.waiting), dtype=bool)
     contested[candidates.rows[candidates.contested >= 0]] = True
-    places = view.lease_places
-    held = places.take(contested[places.row])
+    places, numbers = view.lease_places, pools.neighbourhood
     wins = np.zeros(len(candidates.rows), dtype=bool)
-    numbers = pools.neighbourhood
-    if not numbers.any():
-        free = int(view.free_gpus.sum(where=pools.usable))
-        offered = free + int(held.gpus.sum(where=pools.usable[held.node]))
+    if not any_of(numbers > 0):
+        of_use = contested[places.row] & pools.usable[places.node]
+        offered = view.free_in_all + int(places.gpus[of_use].sum())
         wins[order] = candidates.gpus[order].cumsum() <= offered
         return wins
+    held = places.take(contested[places.row])
     offers = np.where(pools.usable, view.free_gpus + held.per_node(len(pools.region)), 0)
     group = _neighbourhood(pools, candidates, held)
     capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offers, minlength=1)

@@ -154,6 +154,11 @@ class View:
         return np.maximum(self.spare_gpus, 0)
 
     @once
+    def free_in_all(self) -> int:
+        """Free GPUs of all nodes together."""
+        return int(self.free_gpus.sum())
+
+    @once
     def spare_gpus(self) -> Ints:
         """As `free_gpus`, but below zero where more was promised than has come free yet."""
         spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))

@@ -27,6 +27,7 @@ class Candidates:
     contested: Ints  # place among the contested jobs, -1 = it waits
     asking: Ints  # place among those that `shapes` speaks of, -1 = it asks for no place
     shapes: Shapes
+    runs: int  # how many of them are contested
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         """Those whose GPUs would be found among these free ones."""
