@@ -261,7 +261,7 @@ def test_a_group_reads_the_journal_that_it_may_not_write(
     copy.mkdir(mode=0o700)
     try:
         journal = copy / "journal.db"
-        filled(journal)
+        journals.fill(journal)
         owner = start(OWNER, journal)
         assert owner.line() == "open"
         assert owner.ask().startswith("wrote")

@@ -21,16 +21,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "state" / "journal.db"
 
 
-def filled(path: Path) -> None:
-    with open_journal(path) as journal:
-        for number in range(1, 8):
-            journal.append(journals.tick(number, count=60, time=100.0 * number), journals.standing(number))
-            ids = journal.intend([journals.action(number)], float(number))
-            journal.conclude(ids, [journals.outcome(number)], number + 0.5)
-        journal.intend([journals.action(9)], 9.0)
-        journal.set_marks([journals.mark(number) for number in range(1, 20)])
-
-
 def everything(reader: Reader) -> tuple[object, ...]:
     """Every answer that the controller or a report builds on."""
     return (
@@ -46,7 +36,7 @@ def everything(reader: Reader) -> tuple[object, ...]:
 
 
 def test_flipped_bytes_are_an_error_or_change_nothing(path: Path, tmp_path: Path) -> None:
-    filled(path)
+    journals.fill(path)
     whole = path.read_bytes()
     with open_reader(path) as reader:
         truth = everything(reader)
@@ -73,7 +63,7 @@ def test_flipped_bytes_are_an_error_or_change_nothing(path: Path, tmp_path: Path
 
 @pytest.mark.parametrize("size", [0, 1, 100, 4096, 5000, 20000])
 def test_a_truncated_journal_is_refused(path: Path, size: int) -> None:
-    filled(path)
+    journals.fill(path)
     os.truncate(path, size)
     if size <= 1:  # to SQLite that is a new file, not a damaged one
         with open_journal(path) as journal:
@@ -84,7 +74,7 @@ def test_a_truncated_journal_is_refused(path: Path, size: int) -> None:
 
 
 def test_a_damaged_journal_is_set_aside_and_a_new_one_begins_with_a_higher_epoch(path: Path) -> None:
-    filled(path)
+    journals.fill(path)
     path.write_bytes(b"not a database at all" * 500)
     with pytest.raises(StoreError, match="set it aside"):
         open_journal(path)
