@@ -1,5 +1,7 @@
 """The job's side of a lease, for training scripts; needs only the standard library, so it may be copied.
 
+To be copied it must be one file, which is why it is longer than the others here.
+
     from slurm_fair import lease
 
     newest = lease.latest("snapshots")                      # None on the very first run

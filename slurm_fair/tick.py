@@ -212,7 +212,7 @@ def _expected(snapshot: Snapshot, row: int) -> dict[str, float]:
 
 
 def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
-    """Jobs with an unknown outcome or a recent failed start are not planned for now."""
+    """Jobs with an unknown outcome or a recent failed start are not planned yet."""
     if not standing.backoff and not standing.unsettled and not standing.shunned:
         return snapshot
     jobs, now = snapshot.jobs, snapshot.time

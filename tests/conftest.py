@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -13,6 +16,16 @@ settings.load_profile("slurm_fair")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one switch of `make prove`."""
     parser.addoption("--prove", action="store_true", help="also run the long proofs (marker: prove)")
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Local time is UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

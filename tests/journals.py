@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.mark import Mark
+from slurm_fair.store import open_journal
 
 
 def keys(count: int) -> Ints:
@@ -148,3 +150,14 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, (tuple, list)):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other or (one != one and other != other))
+
+
+def fill(path: Path) -> None:
+    """A new journal with a little of everything in it."""
+    with open_journal(path) as journal:
+        for number in range(1, 8):
+            journal.append(tick(number, count=60, time=100.0 * number), standing(number))
+            ids = journal.intend([action(number)], float(number))
+            journal.conclude(ids, [outcome(number)], number + 0.5)
+        journal.intend([action(9)], 9.0)
+        journal.set_marks([mark(number) for number in range(1, 20)])

@@ -64,13 +64,13 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         click.echo(f"note: {board.note}", err=True)
     print_table(_PLAN, rows, parsable=parsable2)
     if not parsable2:
-        kinds = {
-            kind: sum(act["act"] == kind for act in acts) for kind in ("open", "close", "ask", "requeue")
-        }
-        click.echo(
-            f"\n{len(board.jobs)} jobs; acts: " + ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-        )
+        click.echo(f"\n{len(board.jobs)} jobs; acts: {_counted([act.verb.value for act in actions])}")
         click.echo(f"Waiting jobs that would fit the GPUs left over: {', '.join(fit) or 'none'}")
+
+
+def _counted(acts: Sequence[str]) -> str:
+    """How many of each kind."""
+    return ", ".join(f"{acts.count(kind)} {kind}" for kind in ("open", "close", "ask", "requeue"))
 
 
 _PLAN: Sequence[Column] = (

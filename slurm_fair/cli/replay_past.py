@@ -12,29 +12,32 @@ from typing import Any
 import click
 
 from slurm_fair.cli.replay_past_case import KnownPast, Origin, Source, Wish, case_of, read_past
-from slurm_fair.cli.replay_past_options import (
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate_bar import progress
+from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_options import (
     COSTS,
     FILE,
+    FILES,
     JOBS,
     LEASES,
     MACHINES,
     PERIOD,
+    POLICIES,
     RUN,
+    TERM,
     WEIGHTS,
     part,
     with_options,
 )
-from slurm_fair.cli.show import JSON
-from slurm_fair.cli.simulate import Seconds
-from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
 from slurm_fair.cli.simulate_runs import Done, Grant, Order, run_all
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.tune_costs import Given
 from slurm_fair.errors import InputError
 from slurm_fair.sim.past import RECORDED, nodes_of_runs, recorded_result
+from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.trace.files import write_whole
 
 # What accounting cannot know of the past, or makes no sense for it.
@@ -56,19 +59,12 @@ class _Files:
 @click.command()
 @with_options(PERIOD)
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="A saved file instead of slurmdbd.")
-@click.option(
-    "--policy", "policies", default="astraea", show_default=True, metavar="A[,B...]", help="Whom to compare."
-)
-@with_options(MACHINES, WEIGHTS)
-@click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900.")
-@with_options(LEASES, COSTS, JOBS, RUN)
-@click.option("--jobs-out", type=FILE, metavar="FILE.csv[.gz]", help="A row a job: what became of it.")
-@click.option("--events-out", type=FILE, metavar="FILE.jsonl", help="Simulated events, for `report --from`.")
+@with_options(POLICIES, MACHINES, WEIGHTS, TERM, LEASES, COSTS, JOBS, RUN, FILES)
 @JSON
 @click.pass_context
 def replay(
     context: click.Context, /, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
-    lease: float | None, interval: float, align: str, html: Path | None, jobs_out: Path | None,
+    lease: float | None, interval: float | None, align: str, html: Path | None, jobs_out: Path | None,
     events_out: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Replay the site's own past under other policies, beside what really happened.
@@ -84,8 +80,8 @@ def replay(
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, jobs_out, events_out, html)
         past = read_past(context, origin, part(Given, options), time.time())
-        cost, aligned = past.known.costs.checkpoint, align == "aligned"
-        turns = [Turn(name, given[name], lease, interval, aligned, False, cost, seed) for name in names]
+        cost, aligned, looks = past.known.costs.checkpoint, align == "aligned", interval or USUAL_INTERVAL
+        turns = [Turn(name, given[name], lease, looks, aligned, False, cost, seed) for name in names]
         _check_all(turns)
         case, about_nodes = case_of(past, wish)
         orders = [Order(case.scenario, turn, files.events.get(turn.policy)) for turn in turns]
@@ -93,14 +89,8 @@ def replay(
             dones = run_all(orders, workers, beat)
         really = _recorded(past.source, case)
         rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
-        words = [
-            lead_of(case)[0],
-            past.known.words,
-            "",
-            *about_nodes,
-            *past.source.notes(),
-            *notes_of(case, dones),
-        ]
+        below = [*about_nodes, *past.source.notes(), *notes_of(case, dones)]
+        words = [lead_of(case)[0], past.known.words, "", *below]
         _write(files, case, [really, *dones], rows, [line for line in words if line])
         outputs.commit()
     if as_json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,19 @@ from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
 from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, read_case, settings_of
 from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_options import (
+    COSTS,
+    FILE,
+    FILES,
+    JOBS,
+    LEASES,
+    MACHINES,
+    POLICIES,
+    RUN,
+    TERM,
+    Seconds,
+    with_options,
+)
 from slurm_fair.cli.simulate_runs import Done, Order, run_all
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
@@ -23,35 +35,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
-from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.files import write_whole
-
-_FILE = click.Path(path_type=Path)
-LEAST_SECONDS = 0.001
-
-
-class Seconds(click.ParamType[float]):
-    """Seconds of 0 or more, up to a century; no less than a millisecond where nothing makes no sense."""
-
-    name = "S"
-
-    def __init__(self, above_zero: bool = False) -> None:
-        self._above_zero = above_zero
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """What was written, as a number."""
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = math.nan
-        if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
-            least = "above 0" if self._above_zero else "of 0 or more"
-            self.fail(f"{value!r} is no number of seconds {least}", param, ctx)
-        if self._above_zero and seconds < LEAST_SECONDS:
-            self.fail(f"{value!r} is shorter than a millisecond ({LEAST_SECONDS:g})", param, ctx)
-        if seconds > CENTURY:
-            self.fail(f"{value!r} is more than a hundred years ({CENTURY:.0f} s)", param, ctx)
-        return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +48,8 @@ class _Targets:
 
 
 @click.command()
-@click.argument("trace", metavar="TRACE", type=_FILE)
-@click.option(
-    "--policy", "policies", default="astraea", show_default=True, metavar="A[,B...]", help="Whom to compare."
-)
-@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="So many GPUs, all alike.")
-@click.option("--gpus-per-node", type=click.IntRange(min=1), metavar="N", help="Of --gpus; 8 unless given.")
-@click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Nodes with types, racks and speeds.")
-@click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900.")
-@click.option(
-    "--interval", type=Seconds(above_zero=True), help=f"Between two looks; {USUAL_INTERVAL:g} unless given."
-)
-@click.option(
-    "--align", type=click.Choice(["rolling", "aligned"]), help="Leases end on their own, or together (usual)."
-)
+@click.argument("trace", metavar="TRACE", type=FILE)
+@with_options(POLICIES, MACHINES, TERM, LEASES)
 @click.option(
     "--rounds",
     type=click.Choice(["conserving", "gavel"]),
@@ -85,29 +57,13 @@ class _Targets:
     show_default=True,
     help="gavel: rounds of --lease; GPUs of a job that ended idle until the round ends.",
 )
-@click.option("--restart-cost", type=Seconds(), default=0.0, help="From a resumed start until progress.")
-@click.option("--checkpoint-cost", type=Seconds(), default=0.0, help="From the request until it is saved.")
-@click.option("--requeue-delay", type=Seconds(), default=0.0, help="Before Slurm starts a job again.")
-@click.option("--throughputs", type=_FILE, metavar="FILE", help="Measured speeds by model and GPU type.")
+@with_options(COSTS)
+@click.option("--throughputs", type=FILE, metavar="FILE", help="Measured speeds by model and GPU type.")
 @click.option("--throughputs-source", metavar="NAME", help="Which source of it; its first unless given.")
-@click.option("--regimes", type=_FILE, metavar="FILE", help="How jobs change their batch size.")
-@click.option("--outages", type=_FILE, metavar="FILE.csv", help="time_s,node,event: drain, down or up.")
+@click.option("--regimes", type=FILE, metavar="FILE", help="How jobs change their batch size.")
+@click.option("--outages", type=FILE, metavar="FILE.csv", help="time_s,node,event: drain, down or up.")
 @click.option(
     "--weights", default="equal", show_default=True, metavar="equal|demand|FILE", help="Of the tenants."
-)
-@click.option(
-    "--failed",
-    type=click.Choice(["keep", "drop"]),
-    default="keep",
-    show_default=True,
-    help="Jobs that failed, were cancelled or timed out.",
-)
-@click.option(
-    "--too-large",
-    type=click.Choice(["refuse", "drop"]),
-    default="refuse",
-    show_default=True,
-    help="Jobs that the cluster could never run.",
 )
 @click.option(
     "--job-share",
@@ -123,27 +79,14 @@ class _Targets:
     show_default=True,
     help="What results say tenants are owed: at most what their jobs ask for, or all of their quota.",
 )
-@click.option(
-    "--undeclared",
-    type=click.Choice(["actual", "unknown"]),
-    default="actual",
-    show_default=True,
-    help="What policies are told of the run time of jobs without declared_s: how long they will run, or nothing.",
-)
-@click.option("--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="A policy's setting.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the policies.")
 @click.option("--until", type=Seconds(above_zero=True), help="End at this second of the trace.")
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows out, count and list them.")
-@click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--jobs-out", type=_FILE, metavar="FILE.csv[.gz]", help="A row a job: what became of it.")
-@click.option("--events-out", type=_FILE, metavar="FILE.jsonl", help="Events, for `report --from`.")
-@click.option("--html", type=_FILE, metavar="FILE.html", help="One page with tables and plots.")
+@with_options(JOBS, RUN, FILES)
 @JSON
 def simulate(
     trace: Path, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
     jobs_out: Path | None, events_out: Path | None, html: Path | None, lease: float | None,
-    interval: float | None, align: str | None, job_share: JobShare, checkpoint_cost: float, restart_cost: float,
-    requeue_delay: float, **inputs: Any,
+    interval: float | None, align: str, job_share: JobShare, checkpoint_cost: float | None,
+    restart_cost: float | None, requeue_delay: float | None, **inputs: Any,
 ) -> None:  # fmt: skip
     """Simulate a trace under one or more policies and compare them.
 
@@ -158,24 +101,14 @@ def simulate(
         raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
     names = policies_of(policies)
     given = settings_of(settings, names)
-    aligned = align != "rolling"
+    aligned, looks = align == "aligned", interval or USUAL_INTERVAL
+    costs = Costs(checkpoint_cost or 0.0, restart_cost or 0.0, requeue_delay or 0.0)
     turns = [
-        Turn(
-            name,
-            given[name],
-            lease,
-            interval or USUAL_INTERVAL,
-            aligned,
-            gavel,
-            checkpoint_cost,
-            seed,
-            job_share,
-        )
+        Turn(name, given[name], lease, looks, aligned, gavel, costs.checkpoint, seed, job_share)
         for name in names
     ]
     for turn in turns:
         check_turn(turn)
-    costs = Costs(checkpoint_cost, restart_cost, requeue_delay)
     with Outputs(_inputs(trace, inputs)) as outputs:
         beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
         case, reading = read_case(trace, costs, **inputs)

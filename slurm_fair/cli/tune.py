@@ -12,11 +12,16 @@ from typing import Any
 import click
 
 from slurm_fair.cli.replay_past_case import Origin, Wish
-from slurm_fair.cli.replay_past_options import (
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate_bar import progress
+from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate_files import Outputs
+from slurm_fair.cli.simulate_options import (
     COSTS,
     FILE,
     JOBS,
     LEASES,
+    LEAST_SECONDS,
     MACHINES,
     PERIOD,
     RUN,
@@ -24,17 +29,13 @@ from slurm_fair.cli.replay_past_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.show import JSON
-from slurm_fair.cli.simulate import LEAST_SECONDS
-from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate_files import Outputs
 from slurm_fair.cli.simulate_runs import Done, Order, run_all
 from slurm_fair.cli.simulate_told import row_of
 from slurm_fair.cli.tune_costs import Given
 from slurm_fair.cli.tune_ground import Subject, ground_of
 from slurm_fair.cli.tune_told import Told, trials_of
 from slurm_fair.errors import InputError
+from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
 from slurm_fair.trace.cells import CENTURY
@@ -101,7 +102,7 @@ TOLERANCES = (
 @click.pass_context
 def tune_lease(
     context: click.Context, /, policy: str, terms: tuple[float, ...], settings: tuple[str, ...], seed: int,
-    workers: int, as_json: bool, html: Path | None, interval: float, align: str, **options: Any,
+    workers: int, as_json: bool, html: Path | None, interval: float | None, align: str, **options: Any,
 ) -> None:  # fmt: skip
     """Recommend a lease term for a TRACE, or for the site's own past (--history, or --sacct FILE).
 
@@ -119,7 +120,8 @@ def tune_lease(
         ground = ground_of(context, subject, origin, wish, part(Given, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
         cost = ground.known.costs.checkpoint
-        turns = [Turn(policy, given, term, interval, align == "aligned", False, cost, seed) for term in tried]
+        looks, aligned = interval or USUAL_INTERVAL, align == "aligned"
+        turns = [Turn(policy, given, term, looks, aligned, False, cost, seed) for term in tried]
         for turn in turns:
             check_turn(turn)
         dones = _simulated(ground.case, turns, workers)

@@ -47,4 +47,4 @@ class Outcome:
     result: Result
     detail: str = ""
     seconds: float = 0.0
-    later: bool = False  # refused for now only: the next tick may try again
+    later: bool = False  # not refused for good: the next tick may try again

@@ -16,4 +16,4 @@ class TenantMoment:
     owed_quota: float
     owed_demand: float
     gpus: float  # held now
-    demand: float  # asked for now, running and waiting
+    demand: float  # wanted now, running and waiting

@@ -67,17 +67,12 @@ def liberate(
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
     known = {(mark.key, mark.whole_record): mark for mark in marks}
     known |= _stamped(waiting, queue, details, known, lost)
-    actions, book = [], []
-    for row in waiting:
-        mark = _mark_of(row, known)
-        if mark is not None:
-            action = free_action(row)
-            actions.append(action)
-            book.append(replace(mark, key=action.key, whole_record=action.whole_record))
+    ours = [(free_action(row), mark) for row in waiting if (mark := _mark_of(row, known)) is not None]
+    book = [replace(mark, key=act.key, whole_record=act.whole_record) for act, mark in ours]
     actuator = Actuator(
         commands, queue, MarkBook(MarksInHand(book)), details, intents or NoIntents(), now, gate
     )
-    outcomes = actuator.actuate(actions)
+    outcomes = actuator.actuate([act for act, _ in ours])
     left = [f"job {o.action.record}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
     for row in rows[rows["state"] == JobState.ENDING]:
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account

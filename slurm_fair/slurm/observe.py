@@ -22,7 +22,7 @@ from slurm_fair.model import (
     Told,
     pack_keys,
 )
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.details import DetailsBook
@@ -298,14 +298,6 @@ def _jobs(
     waiting = raw["state"] == JobState.WAITING
     blocked[waiting & (raw["gpus"] > most)] = Blocked.IMPOSSIBLE
     running = (raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE)
-    checkpoints = [
-        (seen.details.of(record, restarts).gate_stamp).checkpoints
-        for record, restarts in zip(raw["record"].tolist(), raw["restarts"].tolist(), strict=True)
-    ]
-    answers = np.zeros(len(raw), dtype=np.int8)
-    asked = np.array(sorted(seen.acknowledged), dtype=np.int64)
-    at = find(key, asked)
-    answers[at[at >= 0]] = [seen.acknowledged[int(k)] for k in asked[at >= 0]]
     ints = {name: raw[name].astype(np.int64) for name in ("record", "restarts", "gpus", "nodes", "cpus")}
     return JobTable(
         key=key,
@@ -326,9 +318,9 @@ def _jobs(
         start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
         end=np.where(raw["state"] == JobState.DONE, raw["end"], 0.0),
         time_limit_seconds=raw["time_limit"].copy(),
-        checkpoints=np.array(checkpoints, dtype=bool),
+        checkpoints=_checkpoints(raw, seen),
         requeueable=raw["requeue"] & ~_out_of_time(raw, seen),
-        acknowledged=answers,
+        acknowledged=_answers(key, seen),
         array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
         **ints,
@@ -349,6 +341,21 @@ def _most_nodes(raw: NDArray[np.void], seen: Sighting) -> Ints:
     seen.spans.learn(who)
     most[rows] = [seen.spans.of(*each) for each in who]
     return most
+
+
+def _checkpoints(raw: NDArray[np.void], seen: Sighting) -> Bools:
+    """Jobs whose stamps say that they save when they are asked."""
+    runs = zip(raw["record"].tolist(), raw["restarts"].tolist(), strict=True)
+    return np.array([seen.details.of(*run).gate_stamp.checkpoints for run in runs], dtype=bool)
+
+
+def _answers(key: Ints, seen: Sighting) -> Codes:
+    """What jobs that were asked have answered."""
+    answers = np.zeros(len(key), dtype=np.int8)
+    asked = np.array(sorted(seen.acknowledged), dtype=np.int64)
+    at = find(key, asked)
+    answers[at[at >= 0]] = [seen.acknowledged[int(k)] for k in asked[at >= 0]]
+    return answers
 
 
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:

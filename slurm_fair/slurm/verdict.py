@@ -16,7 +16,7 @@ _NAMED = re.compile(r"\bjob(?: id)? ([0-9]\S*)|^(?:scontrol: error: )?([0-9]+(?:
 
 
 def is_for_later(result: Result, detail: str) -> bool:
-    """Whether a refusal holds for now only: we did not see enough to act, or Slurm asked to wait."""
+    """Whether a refusal may pass: we did not see enough to act, or Slurm asked to wait."""
     return result is Result.REFUSED and (detail.startswith(NOT_TRIED) or classify(detail) is Class.LATER)
 
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-import os
 import re
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import click
 import pytest
-from click.testing import CliRunner, Result
 
-from slurm_fair.errors import InputError, StoreError
+from slurm_fair.errors import InputError
 from slurm_fair.model import Standing
 from slurm_fair.model.ids import parse_label
 from slurm_fair.store import open_journal, open_reader
@@ -25,48 +17,15 @@ from slurm_fair_accounting import (
     REPORTS,
     Choice,
     EventFile,
-    JournalReader,
     Period,
-    build_report_group,
-    choose,
     export_lines,
-    parse_when,
     read_events,
 )
-from slurm_fair_accounting.period import days
-from slurm_fair_accounting.render import cell, duration, safe
-from slurm_fair_accounting.table import Kind
 from tests import journals, months
+from tests.asked_reports import FEBRUARY, WHOLE, rows, run
 from tests.months import DAY, FEB_1, MAR_1, NOW, T
-from tests.schemas import faults
 
-ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden" / "reports"
-SCHEMAS = ROOT / "docs" / "schema"
-FEBRUARY = Period(FEB_1, MAR_1)
-WHOLE = Period(FEB_1, NOW)
-
-
-@pytest.fixture(autouse=True)
-def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
-
-
-def rows(
-    name: str, period: Period, source: JournalReader | None = None, **choice: Any
-) -> list[dict[str, Any]]:
-    report = REPORTS[name](source or months.Month(), period, Choice(**choice))
-    return [dict(row) for row in report.rows]
-
-
-def run(*args: str, source: JournalReader | None = None, now: float = NOW) -> Result:
-    group = build_report_group(lambda context: source or months.Month(), lambda: now)
-    return CliRunner().invoke(group, args, catch_exceptions=False)
-
+pytestmark = pytest.mark.usefixtures("utc")
 
 # What the numbers are
 
@@ -299,243 +258,6 @@ def test_a_bad_line_is_named_by_file_and_number(line: str, tmp_path: Path) -> No
         read_events(path)
     result = run("jobs", "--from", str(path))
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-
-
-# How they are written
-
-
-@pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize(
-    ("suffix", "options"),
-    [("txt", []), ("psv", ["-P"]), ("csv", ["--csv"]), ("json", ["--json"]), ("rows.txt", ["-n"])],
-)
-def test_reports_look_as_recorded(name: str, suffix: str, options: list[str]) -> None:
-    result = run(name, "--start", "2026-02-01", "--end", "now", *options)
-    assert (result.exit_code, result.stderr) == (0, "")
-    recorded = GOLDEN / f"{name}.{suffix}"
-    if os.environ.get("SLURM_FAIR_RECORD"):
-        recorded.parent.mkdir(exist_ok=True)
-        recorded.write_text(result.stdout)
-    assert result.stdout == recorded.read_text()
-
-
-@pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("period", [[], ["-S", "2026-02-10", "-E", "now"]])
-def test_json_keeps_to_its_schema(name: str, period: list[str]) -> None:
-    document = json.loads(run(name, "--json", *period).stdout, parse_constant=lambda word: pytest.fail(word))
-    assert document["rows"]
-    assert faults(document, json.loads((SCHEMAS / f"report-{name}.json").read_text())) == []
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_the_schema_notices_a_column_too_many_or_too_few(name: str) -> None:
-    schema = json.loads((SCHEMAS / f"report-{name}.json").read_text())
-    document = json.loads(run(name, "--json").stdout)
-    key = next(iter(document["rows"][0]))
-    document["rows"][0]["surprise"] = document["rows"][0].pop(key)
-    assert len(faults(document, schema)) == 2
-
-
-def test_each_exported_line_keeps_to_its_schema() -> None:
-    schema = json.loads((SCHEMAS / "events.json").read_text())
-    lines = [json.loads(line) for line in export_lines(months.Month(), 0.0, NOW)]
-    assert len(lines) > 20
-    assert [fault for line in lines for fault in faults(line, schema)] == []
-    assert faults({**lines[-1], "kind": "exploded"}, schema)
-
-
-@pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("options", [[], ["-P"], ["--csv"], ["--json"]])
-def test_no_format_lets_control_characters_through(name: str, options: list[str]) -> None:
-    shown = run(name, "-S", "2026-02-01", *options).stdout
-    assert not [char for char in shown if not char.isprintable() and char != "\n"]
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_every_line_of_a_parsable_report_has_the_same_columns(name: str) -> None:
-    lines = run(name, "-P", "-S", "2026-02-01").stdout.splitlines()
-    assert len({line.count("|") for line in lines}) == 1
-    assert run(name, "-P", "-n", "-S", "2026-02-01").stdout.splitlines() == lines[1:]
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_csv_has_the_keys_of_the_json(name: str) -> None:
-    document = json.loads(run(name, "--json").stdout)
-    read = list(csv.DictReader(io.StringIO(run(name, "--csv").stdout)))
-    lines = [*document["rows"], *([document["total"]] if "total" in document else [])]
-    assert [list(row) for row in read] == [list(row) for row in lines]
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)"])
-def test_a_spreadsheet_runs_no_name_as_a_formula(text: str) -> None:
-    source = EventFile([months.event(T, "finished", user=text, had=1.0, owed=1.0, waited=1.0, ran=1.0)], [])
-    assert f",'{text}," in run("jobs", "--csv", source=source).stdout
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0, "00:00:00"), (59.6, "00:01:00"), (3661, "01:01:01"), (86400, "1-00:00:00"), (-60, "-00:01:00")],
-)
-def test_durations_read_as_slurm_prints_them(seconds: float, shown: str) -> None:
-    assert duration(seconds) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "kind", "shown"),
-    [
-        (None, Kind.INSTANT, "-"), ("", Kind.TEXT, "-"), (FEB_1, Kind.INSTANT, "2026-02-01T00:00:00"),
-        (FEB_1, Kind.DAY, "2026-02-01"), (5400.0, Kind.GPU_HOURS, "1.50"), (math.inf, Kind.RATIO, "inf"),
-        (0.12345, Kind.RATIO, "0.123"), (7, Kind.COUNT, "7"), ("\x1b]0;x\x07\x9b", Kind.TEXT, "?]0;x??"),
-    ],
-)  # fmt: skip
-def test_each_kind_of_value_is_written_its_own_way(value: Any, kind: Kind, shown: str) -> None:
-    assert cell(value, kind) == shown
-
-
-def test_long_foreign_text_is_cut() -> None:
-    assert len(safe("x" * 100_000)) == 1000
-
-
-def test_times_are_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    assert cell(FEB_1, Kind.INSTANT) == "2026-02-01T01:00:00"
-    assert parse_when("2026-02-01T01:00", NOW) == FEB_1
-    summer = parse_when("2026-03-29", NOW)  # the clock goes forward on that day
-    assert [day.seconds for day in days(summer - 3600, summer + 2 * DAY)] == [
-        3600.0,
-        23 * 3600.0,
-        DAY,
-        3600.0,
-    ]
-
-
-# How they are asked for
-
-
-WHEN = {
-    "2026-02-01": FEB_1,
-    "2026-02-01T10:30": FEB_1 + 37800,
-    "2026-02-01T10:30:05": FEB_1 + 37805,
-    "2026-02-01t10:30:05": FEB_1 + 37805,
-    "now": NOW,
-    "now-1days": NOW - DAY,
-    "now-1day": NOW - DAY,
-    "now-2hours": NOW - 7200,
-    "now-90": NOW - 90,
-    "now+2weeks": NOW + 14 * DAY,
-    "today": NOW - 12 * 3600,
-    "midnight": NOW - 12 * 3600,
-    "tomorrow": NOW + 12 * 3600,
-    "noon": NOW,
-    "fika": NOW + 3 * 3600,
-    "teatime": NOW + 4 * 3600,
-    "0201": FEB_1,
-    "020125": FEB_1 - 365 * DAY,
-    "1201": FEB_1 - 62 * DAY,
-    "2/1": FEB_1,
-    "02/01/26": FEB_1,
-    "02.01.26": FEB_1,
-    "2/1-10:30": FEB_1 + 37800,
-    "13:15": NOW + 4500,
-    "1:15pm": NOW + 4500,
-    "12:00 AM": NOW - 12 * 3600,
-}
-
-
-@pytest.mark.parametrize(("text", "wanted"), WHEN.items(), ids=WHEN)
-def test_instants_are_read_as_sreport_reads_them(text: str, wanted: float) -> None:
-    assert parse_when(text, NOW) == wanted
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "soon",
-        "2026-02-30",
-        "2026-13-01",
-        "25:00",
-        "now-",
-        "now-1fortnights",
-        "02/01.26",
-        "99999999",
-        "\x1b[m",
-    ],
-)
-def test_what_is_no_time_is_refused_in_one_line(text: str) -> None:
-    result = run("jobs", f"--start={text}") if text else run("jobs", "-S", " ")
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert "is no time" in result.stderr
-    assert "\x1b" not in result.stderr
-
-
-PERIODS = {
-    "the last full month": (None, None, FEB_1, Period(FEB_1, MAR_1)),
-    "the whole life of a younger journal": (None, None, MAR_1 - 50, Period(MAR_1 - 50, NOW)),
-    "the last full month when nothing is known": (None, None, None, Period(FEB_1, MAR_1)),
-    "until now": ("2026-02-05", None, FEB_1, Period(FEB_1 + 4 * DAY, NOW)),
-    "from the beginning": (None, "2026-02-05", FEB_1 + 9, Period(FEB_1 + 9, FEB_1 + 4 * DAY)),
-}
-
-
-@pytest.mark.parametrize(("start", "end", "began", "wanted"), PERIODS.values(), ids=PERIODS)
-def test_periods_have_sensible_defaults(
-    start: str | None, end: str | None, began: float | None, wanted: Period
-) -> None:
-    assert choose(start, end, NOW, lambda: began) == wanted
-
-
-def test_a_period_that_ends_before_it_starts_is_refused() -> None:
-    result = run("jobs", "-S", "2026-03-01", "-E", "2026-02-01")
-    assert result.exit_code == 2
-    assert result.stderr == "Error: --start 2026-03-01 is not before --end 2026-02-01: swap them\n"
-
-
-def test_a_journal_that_cannot_be_opened_is_one_line() -> None:
-    def refuse(context: click.Context) -> JournalReader:
-        raise StoreError("/x: is\nbroken\x1b")
-
-    result = CliRunner().invoke(build_report_group(refuse, lambda: NOW), ["tenants"])
-    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "Error: /x: is?broken?\n")
-
-
-def test_the_journal_is_closed_after_a_report() -> None:
-    closed: list[bool] = []
-
-    class Watched(months.Month):
-        def close(self) -> None:
-            closed.append(True)
-
-    assert run("tenants", source=Watched()).exit_code == 0
-    assert run("jobs", "-S", "never", source=Watched()).exit_code == 2
-    assert closed == [True, True]
-
-
-def test_an_export_can_be_made_and_read_by_the_commands(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_text(run("export").stdout)
-    assert len(path.read_text().splitlines()) == len(months.events()) + len(months.moments())
-    result = run("leases", "--from", str(path), "-P", "-S", "2026-02-01")
-    assert result.stdout == run("leases", "-P", "-S", "2026-02-01").stdout
-
-
-def test_help_names_every_report_and_every_option() -> None:
-    shown = run("--help").stdout
-    assert all(name in shown for name in REPORTS)
-    options = run("tenants", "--help").stdout
-    for option in (
-        "--start",
-        "--end",
-        "--tenant",
-        "--user",
-        "--parsable2",
-        "--csv",
-        "--json",
-        "--noheader",
-        "--from",
-    ):
-        assert option in options
 
 
 def test_a_live_job_without_any_event_is_told_from_the_ledger() -> None:

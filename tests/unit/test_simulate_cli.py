@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import pty
-import select
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -326,69 +322,6 @@ def test_bad_rows_are_refused_or_skipped_counted_and_listed(tmp_path: Path) -> N
     assert json.loads(skipped.out)["trace"]["bad_rows"] == 1
 
 
-# -- complaints -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--policy", "fifoo"], "unknown policy 'fifoo': did you mean 'fifo'?"),
-        (["--policy", "fifo,fifo"], "'fifo' is there twice"),
-        (["--policy", "fifo,"], "an empty name"),
-        (
-            ["--set", "astraea.choose_shar=quota"],
-            "unknown setting 'choose_shar': did you mean 'choose_share'?",
-        ),
-        (["--set", "astraea.choose_share=much"], "choose_share"),
-        (["--set", "astraea.choose_share"], "write policy.key=value"),
-        (["--set", "choose_share=quota"], "write policy.key=value"),
-        (["--set", "fifo.x=1"], "'fifo' is not simulated"),
-        (["--set", "astraea.a=1", "--set", "astraea.a=2"], "'a' is set twice"),
-        (["--cluster", "c.toml"], "--gpus and --cluster both say what the cluster is"),
-        (["--lease", "-900"], "--lease"),
-        (["--lease", "0"], "--lease"),
-        (["--lease", "nan"], "--lease"),
-        (["--interval", "inf"], "--interval"),
-        (["--interval", "901"], "--interval 901 must not exceed the lease of 900 s under astraea"),
-        (["--restart-cost", "-1"], "--restart-cost"),
-        (["--workers", "0"], "--workers"),
-        (["--seed", "-1"], "--seed"),
-        (["--failed", "some"], "--failed"),
-        (["--rounds", "gavel", "--policy", "fifo"], "fifo has leases without end"),
-        (["--rounds", "gavel", "--align", "rolling"], "leave --align rolling out"),
-        (["--rounds", "gavel", "--interval", "10"], "leave --interval out"),
-        (["--lease", "1e12"], "--lease': '1e12' is more than a hundred years"),
-        (["--until", "1e10"], "'1e10' is more than a hundred years"),
-        (["--interval", "1e-9"], "'1e-9' is shorter than a millisecond"),
-        (["--lease", "0.01", "--interval", "0.01"], "a simulation goes up to 500000; give a longer --lease"),
-        (["--set", "astraea.placement=relax"], "unknown placement 'relax': did you mean 'relaxed'?"),
-        (["--throughputs-source", "x"], "give that too"),
-        (["--weights", "{tmp}/gone.csv"], "gone.csv: cannot be read"),
-        (["--jobs-out", "{tmp}/no/such/jobs.csv"], "cannot be written: No such file or directory"),
-        (["--jobs-out", "{tmp}/trace.csv"], "is read here too"),
-        (["--jobs-out", "{tmp}/o", "--html", "{tmp}/o"], "is to be written twice"),
-        (["--html", "{tmp}"], "is a directory"),
-        (["--html", "/dev/null"], "is no plain file"),
-        (["--events-out", "{tmp}/events.jsonl.gz"], "events are written plain"),
-    ],
-)
-def test_a_wrong_wish_is_one_line_and_leaves_nothing(
-    tmp_path: Path, arguments: list[str], words: str
-) -> None:
-    trace = made(tmp_path)
-    said = simulated(trace, *(argument.format(tmp=tmp_path) for argument in arguments))
-    assert (said.code, said.out) == (2, "")
-    assert words in said.complaint
-    assert list(tmp_path.iterdir()) == [trace]
-
-
-def test_a_simulation_wants_a_cluster(tmp_path: Path) -> None:
-    said = call("simulate", str(made(tmp_path)))
-    assert (said.code, "no cluster: give --gpus N" in said.complaint) == (2, True)
-    said = call("simulate", str(made(tmp_path)), "--cluster", "c.toml", "--gpus-per-node", "4")
-    assert (said.code, "give one of them" in said.complaint) == (2, True)
-
-
 # -- the table ------------------------------------------------------------------------------------------------
 
 
@@ -449,40 +382,3 @@ def test_the_table_goes_through_pipes_plain_and_says_what_was_simulated(tmp_path
     assert first[1] == "a restart costs 20 s"
     assert first[-2] == "* best of these policies"
     assert first[-1].startswith("note: 40 jobs without declared_s: policies were told the true run time")
-
-
-def _on_terminals(trace: Path, *arguments: str, environment: dict[str, str]) -> tuple[str, str]:
-    """What a terminal on each of both outputs was given."""
-    ours, theirs = zip(pty.openpty(), pty.openpty(), strict=True)
-    command = [sys.executable, "-m", "slurm_fair.cli", "simulate", str(trace), "--gpus", "16", *arguments]
-    process = subprocess.Popen(
-        command, stdout=theirs[0], stderr=theirs[1], env={**os.environ, "TERM": "xterm", **environment}
-    )
-    for end in theirs:
-        os.close(end)
-    heard = dict.fromkeys(ours, b"")
-    open_ = set(ours)
-    while open_:
-        for end in select.select(list(open_), [], [], 60)[0]:
-            piece = _read(end)
-            heard[end] += piece
-            if not piece:
-                open_.remove(end)
-                os.close(end)
-    assert process.wait(timeout=60) == 0
-    return heard[ours[0]].decode(), heard[ours[1]].decode()
-
-
-def _read(end: int) -> bytes:
-    try:
-        return os.read(end, 65536)
-    except OSError:  # nobody holds the other end any more
-        return b""
-
-
-def test_a_terminal_sees_a_bar_and_emphasis_unless_it_wants_none(tmp_path: Path) -> None:
-    trace = made(tmp_path)
-    out, err = _on_terminals(trace, "--policy", "fifo,srtf", "--workers", "2", environment={})
-    assert ("of 40 jobs" in err, "srtf" in err, "\x1b[1m" in out) == (True, True, True)
-    out, err = _on_terminals(trace, "--policy", "fifo,srtf", environment={"NO_COLOR": "1"})
-    assert ("of 40 jobs" in err, "\x1b" in out) == (True, False)

@@ -1,20 +1,48 @@
-"""Options that `replay` and `tune-lease` share."""
+"""Options that several of the commands that simulate take: `simulate`, `replay` and `tune-lease`."""
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from slurm_fair.cli.simulate import Seconds
+from slurm_fair.sim.run import USUAL_INTERVAL
+from slurm_fair.trace.cells import CENTURY
 
+LEAST_SECONDS = 0.001
 FILE = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Part = TypeVar("_Part")
 _WHEN = "as sreport takes it: YYYY-MM-DD[THH:MM[:SS]], MMDD[YY], now-2weeks, today"
+
+
+class Seconds(click.ParamType[float]):
+    """Seconds of 0 or more, up to a century; no less than a millisecond where nothing makes no sense."""
+
+    name = "S"
+
+    def __init__(self, above_zero: bool = False) -> None:
+        self._above_zero = above_zero
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """What was written, as a number."""
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
+            least = "above 0" if self._above_zero else "of 0 or more"
+            self.fail(f"{value!r} is no number of seconds {least}", param, ctx)
+        if self._above_zero and seconds < LEAST_SECONDS:
+            self.fail(f"{value!r} is shorter than a millisecond ({LEAST_SECONDS:g})", param, ctx)
+        if seconds > CENTURY:
+            self.fail(f"{value!r} is more than a hundred years ({CENTURY:.0f} s)", param, ctx)
+        return seconds
+
 
 PERIOD = (
     click.option("--start", "-S", help=f"Start of the period, {_WHEN}; the last full month unless given."),
@@ -27,6 +55,19 @@ MACHINES = (
     ),
     click.option("--cluster", type=FILE, metavar="FILE.toml", help="Nodes with types, racks and speeds."),
 )
+POLICIES = (
+    click.option(
+        "--policy",
+        "policies",
+        default="astraea",
+        show_default=True,
+        metavar="A[,B...]",
+        help="Whom to compare.",
+    ),
+)
+TERM = (
+    click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900."),
+)
 COSTS = (
     click.option("--checkpoint-cost", type=Seconds(), help="From the request until it is saved."),
     click.option("--restart-cost", type=Seconds(), help="From a resumed start until progress."),
@@ -36,9 +77,7 @@ LEASES = (
     click.option(
         "--interval",
         type=Seconds(above_zero=True),
-        default=10.0,
-        show_default=True,
-        help="Between two looks.",
+        help=f"Between two looks; {USUAL_INTERVAL:g} unless given.",
     ),
     click.option(
         "--align",
@@ -77,6 +116,12 @@ RUN = (
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the policies."),
     click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes."),
     click.option("--html", type=FILE, metavar="FILE.html", help="One page with tables and plots."),
+)
+FILES = (
+    click.option("--jobs-out", type=FILE, metavar="FILE.csv[.gz]", help="A row a job: what became of it."),
+    click.option(
+        "--events-out", type=FILE, metavar="FILE.jsonl", help="Simulated events, for `report --from`."
+    ),
 )
 WEIGHTS = (
     click.option(

@@ -1,0 +1,149 @@
+"""How reports are asked for: instants, periods, and what the commands refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from slurm_fair.errors import StoreError
+from slurm_fair_accounting import (
+    REPORTS,
+    JournalReader,
+    Period,
+    build_report_group,
+    choose,
+    parse_when,
+)
+from tests import months
+from tests.asked_reports import run
+from tests.months import DAY, FEB_1, MAR_1, NOW
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+
+WHEN = {
+    "2026-02-01": FEB_1,
+    "2026-02-01T10:30": FEB_1 + 37800,
+    "2026-02-01T10:30:05": FEB_1 + 37805,
+    "2026-02-01t10:30:05": FEB_1 + 37805,
+    "now": NOW,
+    "now-1days": NOW - DAY,
+    "now-1day": NOW - DAY,
+    "now-2hours": NOW - 7200,
+    "now-90": NOW - 90,
+    "now+2weeks": NOW + 14 * DAY,
+    "today": NOW - 12 * 3600,
+    "midnight": NOW - 12 * 3600,
+    "tomorrow": NOW + 12 * 3600,
+    "noon": NOW,
+    "fika": NOW + 3 * 3600,
+    "teatime": NOW + 4 * 3600,
+    "0201": FEB_1,
+    "020125": FEB_1 - 365 * DAY,
+    "1201": FEB_1 - 62 * DAY,
+    "2/1": FEB_1,
+    "02/01/26": FEB_1,
+    "02.01.26": FEB_1,
+    "2/1-10:30": FEB_1 + 37800,
+    "13:15": NOW + 4500,
+    "1:15pm": NOW + 4500,
+    "12:00 AM": NOW - 12 * 3600,
+}
+
+
+@pytest.mark.parametrize(("text", "wanted"), WHEN.items(), ids=WHEN)
+def test_instants_are_read_as_sreport_reads_them(text: str, wanted: float) -> None:
+    assert parse_when(text, NOW) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "soon",
+        "2026-02-30",
+        "2026-13-01",
+        "25:00",
+        "now-",
+        "now-1fortnights",
+        "02/01.26",
+        "99999999",
+        "\x1b[m",
+    ],
+)
+def test_what_is_no_time_is_refused_in_one_line(text: str) -> None:
+    result = run("jobs", f"--start={text}") if text else run("jobs", "-S", " ")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "is no time" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+PERIODS = {
+    "the last full month": (None, None, FEB_1, Period(FEB_1, MAR_1)),
+    "the whole life of a younger journal": (None, None, MAR_1 - 50, Period(MAR_1 - 50, NOW)),
+    "the last full month when nothing is known": (None, None, None, Period(FEB_1, MAR_1)),
+    "until now": ("2026-02-05", None, FEB_1, Period(FEB_1 + 4 * DAY, NOW)),
+    "from the beginning": (None, "2026-02-05", FEB_1 + 9, Period(FEB_1 + 9, FEB_1 + 4 * DAY)),
+}
+
+
+@pytest.mark.parametrize(("start", "end", "began", "wanted"), PERIODS.values(), ids=PERIODS)
+def test_periods_have_sensible_defaults(
+    start: str | None, end: str | None, began: float | None, wanted: Period
+) -> None:
+    assert choose(start, end, NOW, lambda: began) == wanted
+
+
+def test_a_period_that_ends_before_it_starts_is_refused() -> None:
+    result = run("jobs", "-S", "2026-03-01", "-E", "2026-02-01")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: --start 2026-03-01 is not before --end 2026-02-01: swap them\n"
+
+
+def test_a_journal_that_cannot_be_opened_is_one_line() -> None:
+    def refuse(context: click.Context) -> JournalReader:
+        raise StoreError("/x: is\nbroken\x1b")
+
+    result = CliRunner().invoke(build_report_group(refuse, lambda: NOW), ["tenants"])
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "Error: /x: is?broken?\n")
+
+
+def test_the_journal_is_closed_after_a_report() -> None:
+    closed: list[bool] = []
+
+    class Watched(months.Month):
+        def close(self) -> None:
+            closed.append(True)
+
+    assert run("tenants", source=Watched()).exit_code == 0
+    assert run("jobs", "-S", "never", source=Watched()).exit_code == 2
+    assert closed == [True, True]
+
+
+def test_an_export_can_be_made_and_read_by_the_commands(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(run("export").stdout)
+    assert len(path.read_text().splitlines()) == len(months.events()) + len(months.moments())
+    result = run("leases", "--from", str(path), "-P", "-S", "2026-02-01")
+    assert result.stdout == run("leases", "-P", "-S", "2026-02-01").stdout
+
+
+def test_help_names_every_report_and_every_option() -> None:
+    shown = run("--help").stdout
+    assert all(name in shown for name in REPORTS)
+    options = run("tenants", "--help").stdout
+    for option in (
+        "--start",
+        "--end",
+        "--tenant",
+        "--user",
+        "--parsable2",
+        "--csv",
+        "--json",
+        "--noheader",
+        "--from",
+    ):
+        assert option in options

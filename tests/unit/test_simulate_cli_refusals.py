@@ -1,0 +1,84 @@
+"""`slurm-fair simulate` with wishes that cannot be: one line each, and nothing written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.command_line import call
+from tests.simulations import made, simulated
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "simulate.json").read_text())
+GOLDEN = ROOT / "tests" / "golden" / "simulate"
+PROMISED = [
+    "makespan_s", "jct_mean_s", "jct_p50_s", "jct_p95_s", "jct_p99_s", "wait_mean_s", "slowdown_mean",
+    "slowdown_p95", "utilization", "gpu_seconds", "fragments_mean", "preemptions", "restarts",
+    "overhead_fraction", "ftf_themis_worst", "ftf_themis_unfair", "ftf_shockwave_worst",
+    "ftf_shockwave_unfair", "ftf_static_worst", "ftf_static_unfair", "ftf_sia_worst", "ftf_sia_unfair",
+    "latency_ratio_max", "latency_ratio_mean", "ltgf_job_loss_fraction", "ltgf_tenant_unfair_fraction",
+    "jain_tenants", "jobs_completed", "jobs_total", "decision_p50_s", "decision_p95_s", "decision_max_s",
+    "wall_s", "peak_rss_mb",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--policy", "fifoo"], "unknown policy 'fifoo': did you mean 'fifo'?"),
+        (["--policy", "fifo,fifo"], "'fifo' is there twice"),
+        (["--policy", "fifo,"], "an empty name"),
+        (
+            ["--set", "astraea.choose_shar=quota"],
+            "unknown setting 'choose_shar': did you mean 'choose_share'?",
+        ),
+        (["--set", "astraea.choose_share=much"], "choose_share"),
+        (["--set", "astraea.choose_share"], "write policy.key=value"),
+        (["--set", "choose_share=quota"], "write policy.key=value"),
+        (["--set", "fifo.x=1"], "'fifo' is not simulated"),
+        (["--set", "astraea.a=1", "--set", "astraea.a=2"], "'a' is set twice"),
+        (["--cluster", "c.toml"], "--gpus and --cluster both say what the cluster is"),
+        (["--lease", "-900"], "--lease"),
+        (["--lease", "0"], "--lease"),
+        (["--lease", "nan"], "--lease"),
+        (["--interval", "inf"], "--interval"),
+        (["--interval", "901"], "--interval 901 must not exceed the lease of 900 s under astraea"),
+        (["--restart-cost", "-1"], "--restart-cost"),
+        (["--workers", "0"], "--workers"),
+        (["--seed", "-1"], "--seed"),
+        (["--failed", "some"], "--failed"),
+        (["--rounds", "gavel", "--policy", "fifo"], "fifo has leases without end"),
+        (["--rounds", "gavel", "--align", "rolling"], "leave --align rolling out"),
+        (["--rounds", "gavel", "--interval", "10"], "leave --interval out"),
+        (["--lease", "1e12"], "--lease': '1e12' is more than a hundred years"),
+        (["--until", "1e10"], "'1e10' is more than a hundred years"),
+        (["--interval", "1e-9"], "'1e-9' is shorter than a millisecond"),
+        (["--lease", "0.01", "--interval", "0.01"], "a simulation goes up to 500000; give a longer --lease"),
+        (["--set", "astraea.placement=relax"], "unknown placement 'relax': did you mean 'relaxed'?"),
+        (["--throughputs-source", "x"], "give that too"),
+        (["--weights", "{tmp}/gone.csv"], "gone.csv: cannot be read"),
+        (["--jobs-out", "{tmp}/no/such/jobs.csv"], "cannot be written: No such file or directory"),
+        (["--jobs-out", "{tmp}/trace.csv"], "is read here too"),
+        (["--jobs-out", "{tmp}/o", "--html", "{tmp}/o"], "is to be written twice"),
+        (["--html", "{tmp}"], "is a directory"),
+        (["--html", "/dev/null"], "is no plain file"),
+        (["--events-out", "{tmp}/events.jsonl.gz"], "events are written plain"),
+    ],
+)
+def test_a_wrong_wish_is_one_line_and_leaves_nothing(
+    tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    trace = made(tmp_path)
+    said = simulated(trace, *(argument.format(tmp=tmp_path) for argument in arguments))
+    assert (said.code, said.out) == (2, "")
+    assert words in said.complaint
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_a_simulation_wants_a_cluster(tmp_path: Path) -> None:
+    said = call("simulate", str(made(tmp_path)))
+    assert (said.code, "no cluster: give --gpus N" in said.complaint) == (2, True)
+    said = call("simulate", str(made(tmp_path)), "--cluster", "c.toml", "--gpus-per-node", "4")
+    assert (said.code, "give one of them" in said.complaint) == (2, True)

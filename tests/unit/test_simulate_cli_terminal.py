@@ -1,0 +1,49 @@
+"""`slurm-fair simulate` on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.simulations import made
+
+
+def _on_terminals(trace: Path, *arguments: str, environment: dict[str, str]) -> tuple[str, str]:
+    """What a terminal on each of both outputs was given."""
+    ours, theirs = zip(pty.openpty(), pty.openpty(), strict=True)
+    command = [sys.executable, "-m", "slurm_fair.cli", "simulate", str(trace), "--gpus", "16", *arguments]
+    process = subprocess.Popen(
+        command, stdout=theirs[0], stderr=theirs[1], env={**os.environ, "TERM": "xterm", **environment}
+    )
+    for end in theirs:
+        os.close(end)
+    heard = dict.fromkeys(ours, b"")
+    open_ = set(ours)
+    while open_:
+        for end in select.select(list(open_), [], [], 60)[0]:
+            piece = _read(end)
+            heard[end] += piece
+            if not piece:
+                open_.remove(end)
+                os.close(end)
+    assert process.wait(timeout=60) == 0
+    return heard[ours[0]].decode(), heard[ours[1]].decode()
+
+
+def _read(end: int) -> bytes:
+    try:
+        return os.read(end, 65536)
+    except OSError:  # nobody holds the other end any more
+        return b""
+
+
+def test_a_terminal_sees_a_bar_and_emphasis_unless_it_wants_none(tmp_path: Path) -> None:
+    trace = made(tmp_path)
+    out, err = _on_terminals(trace, "--policy", "fifo,srtf", "--workers", "2", environment={})
+    assert ("of 40 jobs" in err, "srtf" in err, "\x1b[1m" in out) == (True, True, True)
+    out, err = _on_terminals(trace, "--policy", "fifo,srtf", environment={"NO_COLOR": "1"})
+    assert ("of 40 jobs" in err, "\x1b" in out) == (True, False)
