@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from slurm_fair.model import (
     Snapshot,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, any_of, find
 from slurm_fair.model.once import once
 
 NO_LEASE = -1
@@ -92,11 +92,11 @@ class View:
         snapshot = self.snapshot
         rows, types = len(snapshot.jobs), len(snapshot.gpu_types)
         told = snapshot.told or Told.nothing(rows, types)
-        limit = snapshot.jobs.time_limit_seconds
-        declared = np.where(np.isnan(told.declared_seconds), limit, told.declared_seconds)
-        done = np.where(np.isnan(told.done_seconds), self.ran_seconds, told.done_seconds)
-        left = np.where(np.isnan(told.left_seconds), np.maximum(declared - done, 1.0), told.left_seconds)
-        return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
+        declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
+        done = _said(told.done_seconds, lambda: self.ran_seconds)
+        left = _said(told.left_seconds, lambda: np.maximum(declared - done, 1.0))
+        at_hand = (("declared_seconds", declared), ("done_seconds", done), ("left_seconds", left))
+        return Told.made_of(at_hand, told)
 
     @once
     def ran_seconds(self) -> Floats:
@@ -257,3 +257,9 @@ def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
     """When jobs were first submitted: a requeue does not move it. Row -1 of the accounts = as `seen`."""
     submit: Floats = np.where(row >= 0, at(accounts.submit, row, 0.0), seen)
     return submit
+
+
+def _said(column: Floats, otherwise: Callable[[], Floats]) -> Floats:
+    """What was said, and something else for those of whom nothing was said."""
+    unsaid = np.isnan(column)
+    return np.where(unsaid, otherwise(), column) if any_of(unsaid) else column

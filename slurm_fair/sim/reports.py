@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from slurm_fair.model.columns import Codes, Floats, Ints
 from slurm_fair.model.once import once
 from slurm_fair.sim.life import RUNNING
 from slurm_fair.sim.load import Population
-from slurm_fair.sim.work import Progress, progress
+from slurm_fair.sim.work import Progress
 
-_REPORTED = frozenset(field.name for field in fields(Progress))
+_REPORTED = frozenset({"left_seconds", "epoch", "epochs", "steps_per_second", "batch_size"})
 
 
 class Reports:
@@ -34,7 +33,7 @@ class Reports:
     @once
     def _progress(self) -> Progress:
         first, last = self.first_regime, self.last_regime
-        return progress(self._regimes, first, last, self.done_seconds, self.work, self.declared_seconds)
+        return Progress(self._regimes, first, last, self.done_seconds, self.work, self.declared_seconds)
 
     @once
     def done_seconds(self) -> Floats:

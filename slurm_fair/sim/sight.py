@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
@@ -35,7 +36,8 @@ class Sight:
         reports = Reports(people, shown, states.state, self._jobs.progress(shown), now)
         told = Told.made_of([("models", people.models)], reports)
         job, node, gpus = floor.holders()
-        resized, self._looked = [size for size in self._life.resized if size[0] >= self._looked], now
+        changes = self._life.resized
+        resized, self._looked = changes[bisect_left(changes, (self._looked, 0.0)) :], now
         return Snapshot(
             time=now,
             cluster=CLUSTER,

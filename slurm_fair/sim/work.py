@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Columns, Floats, Ints
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints, any_of
+from slurm_fair.model.once import once
 
 # Crossing racks costs three times what crossing nodes costs: Themis' 1.3 against 1.1 (section 4.3.1).
 RACK_FACTOR = 3.0
@@ -30,37 +31,61 @@ class Regimes(Columns):
 
     def at(self, first: Ints, last: Ints, done: Floats) -> Ints:
         """The regime in which each job is."""
+        if not any_of(first != last):
+            return first
         position = self.begin[first] + done
         row = np.searchsorted(self.begin, position, side="right") - 1
         return np.clip(row, first, last)
 
 
-@dataclass(frozen=True, slots=True)
 class Progress:
-    """What jobs report of themselves at an instant."""
-
-    epoch: Floats
-    epochs: Floats
-    left_seconds: Floats
-    steps_per_second: Floats
-    batch_size: Ints
-
-
-def progress(
-    regimes: Regimes, first: Ints, last: Ints, done: Floats, work: Floats, declared: Floats
-) -> Progress:
-    """What jobs know of themselves: epochs left at today's pace, or the declared time less the part done.
+    """What jobs know of themselves at an instant, each part worked out when it is asked for.
 
     Nothing of what lies ahead is told: a job that will adapt its batch size does not know it yet.
     """
-    row = regimes.at(first, last, done)
-    pace, total = regimes.epoch_seconds[row], regimes.epochs_total[row]
-    epoch = regimes.epochs_before[row] + (regimes.begin[first] + done - regimes.begin[row]) / pace
-    by_part = declared * (1.0 - done / work)
-    left = np.where(regimes.adapts[row], (total - epoch) * pace, by_part)
-    return Progress(
-        epoch, total, np.maximum(left, 0.0), regimes.steps_per_second[row], regimes.batch_size[row]
-    )
+
+    def __init__(
+        self, regimes: Regimes, first: Ints, last: Ints, done: Floats, work: Floats, declared: Floats
+    ) -> None:
+        self._regimes, self._first, self._done = regimes, first, done
+        self._work, self._declared = work, declared
+        self._row = regimes.at(first, last, done)
+
+    @once
+    def left_seconds(self) -> Floats:
+        """Epochs left at today's pace, or the declared time less the part done."""
+        left = self._declared * (1.0 - self._done / self._work)
+        adapts = self._regimes.adapts.take(self._row)
+        if any_of(adapts):
+            left = np.where(adapts, (self.epochs - self.epoch) * self._pace, left)
+        return np.maximum(left, 0.0)
+
+    @once
+    def epoch(self) -> Floats:
+        """Epochs done."""
+        regimes, row = self._regimes, self._row
+        into = regimes.begin[self._first] + self._done - regimes.begin[row]
+        epoch: Floats = regimes.epochs_before[row] + into / self._pace
+        return epoch
+
+    @once
+    def epochs(self) -> Floats:
+        """Epochs in all."""
+        return self._regimes.epochs_total[self._row]
+
+    @once
+    def steps_per_second(self) -> Floats:
+        """At today's batch size."""
+        return self._regimes.steps_per_second[self._row]
+
+    @once
+    def batch_size(self) -> Ints:
+        """Today's."""
+        return self._regimes.batch_size[self._row]
+
+    @once
+    def _pace(self) -> Floats:
+        return self._regimes.epoch_seconds[self._row]
 
 
 def spread_factor(nodes: int, fewest: int, racks: int, spread_rate: float) -> float:
