@@ -168,9 +168,10 @@ def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, unt
         last_job[lives.tenant[along]] = until
     if not changing.size:
         return last_job
-    since, end = lives.active_from[changing], lives.active_to[changing]
-    real = end > np.maximum(since, ledger.began)
-    np.maximum.at(last_job, lives.tenant[changing[real]], end[real])
+    tenant, end = lives.tenant[changing], lives.active_to[changing]
+    real = (end > np.maximum(lives.active_from[changing], ledger.began)) & (end > last_job[tenant])
+    if any_of(real):
+        np.maximum.at(last_job, tenant[real], end[real])
     return last_job
 
 
@@ -206,7 +207,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
         kept = (~lives.ended).nonzero()[0]
         columns = tuple(column[kept] for column in columns)
     after = JobAccounts.made_of(zip(JobAccounts.__annotations__, columns, strict=True))
-    if any_of(after.key[1:] < after.key[:-1]):
+    if not window.in_order and any_of(after.key[1:] < after.key[:-1]):
         after = after.take(after.key.argsort(kind="stable"))
     return after
 

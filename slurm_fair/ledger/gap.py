@@ -64,9 +64,10 @@ def _places(account: Ints, kept: Bools, accounts: int) -> Ints:
 
 
 def _chains(ledger: Ledger, runs: RunTable) -> _Chains:
-    """A run that was requeued and the next run of its key are the same job; otherwise the id was reused."""
+    """A run that was requeued, or resized, and the next run of its key are one job; else the id was reused."""
     runs = runs.take(np.lexsort((runs.start, runs.submit, runs.key)))
-    goes_on = (runs.key[1:] == runs.key[:-1]) & (runs.requeued[:-1] == 1)
+    same_submit = runs.submit[1:] == runs.submit[:-1]
+    goes_on = (runs.key[1:] == runs.key[:-1]) & ((runs.requeued[:-1] == 1) | same_submit)
     begins = np.concatenate([[True], ~goes_on])[: len(runs)]
     life = np.cumsum(begins) - 1
     first = np.flatnonzero(begins)
@@ -122,7 +123,7 @@ def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns
     account = chains.account[chains.life]
     open_before = (at(jobs.run_start, account, 0.0) > 0) & (
         (at(jobs.run_start, account, 0.0) == runs.start)
-        | (at(jobs.incarnation, account, -1.0) == runs.submit)
+        | ((at(jobs.incarnation, account, -1.0) == runs.submit) & (runs.start <= ledger.time))
     )
     is_open = (runs.end == 0) | (runs.end > until)
     touches = (runs.start > 0) & (runs.start <= until) & (is_open | (runs.end > ledger.time) | open_before)

@@ -84,11 +84,13 @@ class Window(NamedTuple):
     ended: Ints  # rows of the lives
     over: Ints  # rows of the runs: those that are not open
     fresh: Ints  # rows of the runs that are news
+    in_order: bool  # of the lives' keys, as far as is known
 
     @classmethod
-    def of(cls, lives: JobLives, runs: JobRuns) -> Self:
+    def of(cls, lives: JobLives, runs: JobRuns, in_order: bool = False) -> Self:
         """With the rows worked out."""
-        return cls(lives, runs, lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0])
+        ended, over, fresh = lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0]
+        return cls(lives, runs, ended, over, fresh, in_order)
 
 
 def at(column: Column, rows: Ints, absent: Any) -> Column:

@@ -16,6 +16,7 @@ from slurm_fair.model import JobState, JobTable, Ledger, Snapshot
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, any_of, find
 
 _DONE, _WAITING = int(JobState.DONE), int(JobState.WAITING)
+_NOBODY = np.zeros(0, dtype=np.int64)
 _HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 
 
@@ -84,7 +85,7 @@ def window_seen(
         done=(state == _DONE).nonzero()[0],
     )
     lives = _lives(ledger, jobs, tenant_row, match, sight)
-    return Window.of(lives, _runs(ledger, lives, match, sight)), match.row
+    return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None), match.row
 
 
 def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings) -> _Match:
@@ -96,7 +97,8 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings) -> _Match:
         same = jobs.key[:met] == accounts.key
         same &= jobs.restarts[:met] == accounts.restarts
         same &= jobs.submit[:met] == accounts.incarnation
-        if all_of(same) and _to_open(ledger, jobs, np.arange(met, rows), settings).size == rows - met:
+        unknown = np.arange(met, rows) if rows > met else _NOBODY
+        if all_of(same) and _to_open(ledger, jobs, unknown, settings).size == unknown.size:
             nobody = np.zeros(rows, dtype=bool)
             return _Match(met, None, jobs.key, jobs.submit, jobs.restarts, nobody, nobody, jobs.submit)
     row = find(jobs.key, accounts.key)
@@ -197,7 +199,8 @@ def _active_from(
         active_from[asleep] = np.where(ran, np.clip(start, ledger.time, until), until)
     if met < active_to.size:
         until, claims = active_to[met:], then_active[met:] | ended[met:]
-        active_from[met:] = np.where(claims, np.minimum(sight.submit[met:], until), until)
+        submit = np.minimum(sight.submit[met:], until)
+        active_from[met:] = submit if all_of(claims) else np.where(claims, submit, until)
     return active_from
 
 

@@ -320,3 +320,13 @@ def test_m_is_told_at_first_when_it_changes_and_once_a_day() -> None:
         watch.look(time)
     told = [(event.time, event.gpus) for event in watch.told if event.kind == CAPACITY]
     assert told == [(BEGAN, 8), (1020.0, 6), (86_400.0, 6)]
+
+
+def test_a_job_that_was_resized_in_the_gap_is_one_job() -> None:
+    watch = Watch()
+    watch.look(1010, job(1, gpus=8, submit=1000, state=RUNNING, start=1000))
+    said = runs(run(1, 1000, 1030, gpus=8, submit=1000), run(1, 1030, 0, gpus=4, submit=1000))
+    filled = fill_gap(watch.ledger, said, 1060)
+    assert filled.jobs.key.tolist() == [pack(1)]
+    assert (filled.jobs.had.tolist(), filled.jobs.ran.tolist()) == ([30 * 8 + 30 * 4], [60])
+    assert filled.tenants.had.tolist() == [30 * 8 + 30 * 4]
