@@ -18,7 +18,6 @@ from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.model import (
     Action,
     Blind,
-    Blocked,
     Event,
     Events,
     JobState,
@@ -26,7 +25,6 @@ from slurm_fair.model import (
     Leases,
     LeaseTerms,
     Outcome,
-    Placement,
     Plan,
     Result,
     Snapshot,
@@ -34,21 +32,19 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.columns import find
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, settle
 from slurm_fair.reconcile.guard import living, oddity
+from slurm_fair.reconcile.rests import backoff_after, overlaid, rest_after, shunned_after, still_resting
 
-_UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
-_BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
 _DONE, _REVOKING = int(JobState.DONE), int(LeasePhase.REVOKING)
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
-_OPEN, _ASK, _CLOSE, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.CLOSE, Verb.REQUEUE
+_OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
-_WAS_DONE, _REFUSED, _UNKNOWN = Result.DONE, Result.REFUSED, Result.UNKNOWN
+_WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 _WITH_USER = ("submitted", "finished")  # events that name the user
 
 
@@ -146,8 +142,8 @@ def owed_answers(standing: Standing) -> dict[int, float]:
 def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
     """Ledger and leases brought up to the snapshot, and what of it the policy may plan."""
     now = snapshot.time
-    seen, standing = snapshot, _still_resting(standing, now)
-    snapshot = _overlaid(seen, standing)
+    seen, standing = snapshot, still_resting(standing, now)
+    snapshot = overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
     failed = [event for event in followed if event.kind == "takenback" and event.detail["opened"]]
@@ -157,12 +153,12 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         tick=standing.tick + 1,
         memory=standing.memory,
         unsettled=standing.unsettled,
-        backoff=_backoff(standing.backoff, failed, now) if failed else standing.backoff,
-        shunned=_shunned(standing.shunned, failed, snapshot),
+        backoff=backoff_after(standing.backoff, failed, now) if failed else standing.backoff,
+        shunned=shunned_after(standing.shunned, failed, snapshot),
         last_jobs=living(snapshot),
     )
     view = View(
-        _overlaid(seen, standing),  # anew: a start that failed just now rests from now on
+        overlaid(seen, standing),  # anew: a start that failed just now rests from now on
         ledger,
         leases,
         rules.terms,
@@ -173,17 +169,6 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         job_of_lease,
     )
     return Prepared(standing, snapshot, view, Events(_with_users(happened, snapshot), followed))
-
-
-def _still_resting(standing: Standing, now: float) -> Standing:
-    """Without what has been waited for long enough."""
-    if not standing.unsettled and not standing.backoff:
-        return standing
-    return replace(
-        standing,
-        unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
-        backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
-    )
 
 
 def _with_users(events: Sequence[Event], snapshot: Snapshot) -> list[Event]:
@@ -209,76 +194,6 @@ def _expected(snapshot: Snapshot, row: int) -> dict[str, float]:
     declared = math.nan if snapshot.told is None else float(snapshot.told.declared_seconds[row])
     said = {"declared_seconds": declared, "limit_seconds": limit}
     return {name: seconds for name, seconds in said.items() if math.isfinite(seconds)}
-
-
-def _overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
-    """Jobs with an unknown outcome or a recent failed start are not planned yet."""
-    if not standing.backoff and not standing.unsettled and not standing.shunned:
-        return snapshot
-    jobs, now = snapshot.jobs, snapshot.time
-    resting = [key for key, (until, _) in standing.backoff.items() if now < until]
-    marks = ((Blocked.BACKOFF, resting), (Blocked.UNSETTLED, list(standing.unsettled)))
-    blocked = jobs.blocked.copy()
-    for code, keys in marks:
-        rows = find(jobs.key, np.array(keys, dtype=np.int64))
-        rows = rows[rows >= 0]
-        rows = rows[find(standing.leases.key, jobs.key[rows]) < 0]  # what is promised is followed, not rested
-        free = rows[(blocked[rows] == Blocked.NOT_BLOCKED) & (jobs.state[rows] == JobState.WAITING)]
-        blocked[free] = code
-    return replace(
-        snapshot, jobs=jobs.with_columns(blocked=blocked), barred=_barred(snapshot, standing.shunned)
-    )
-
-
-def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Placement:
-    """The nodes that users excluded, and those on which Slurm did not start a job when others have room for it."""
-    nodes = snapshot.nodes
-    at = {name: node for node, name in enumerate(nodes.names)} if shunned else {}
-    free = nodes.capacity - snapshot.held.per_node(len(nodes)) if shunned else nodes.capacity
-    rows = find(snapshot.jobs.key, np.array(list(shunned), dtype=np.int64))
-    more: list[tuple[int, int, int]] = []
-    for row, names in zip(rows.tolist(), shunned.values(), strict=True):
-        out = [at[name] for name in names if name in at]
-        if row >= 0 and _has_room_beside(out, row, snapshot, free):
-            more.extend((row, node, 0) for node in out)
-    return snapshot.barred.plus(Placement.of(more)) if more else snapshot.barred
-
-
-def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
-    """Whether enough other nodes of its partition could take the gang now."""
-    jobs = snapshot.jobs
-    per_node = -(-int(jobs.gpus[row]) // max(int(jobs.nodes[row]), 1))
-    fits = snapshot.partitions.members[jobs.partition[row]] & (free >= per_node)
-    fits[out] = False
-    return int(fits.sum()) >= max(int(jobs.nodes[row]), 1)
-
-
-def _shunned(
-    shunned: Mapping[int, tuple[str, ...]], events: Sequence[Event], snapshot: Snapshot
-) -> dict[int, tuple[str, ...]]:
-    """What keeps a job from its nodes may be something that we do not see: other nodes are tried before these.
-
-    `events` are the starts that failed.
-    """
-    if not shunned and not events:
-        return {}
-    waiting = set(snapshot.jobs.key[snapshot.jobs.state == JobState.WAITING].tolist())
-    after = {key: nodes for key, nodes in shunned.items() if key in waiting}
-    for event in events:
-        nodes = {*after.get(event.key, ()), *event.detail["nodes"]}
-        after[event.key] = () if len(nodes) >= len(snapshot.nodes) else tuple(sorted(nodes))
-    return after
-
-
-def _backoff(
-    backoff: Mapping[int, tuple[float, int]], events: Sequence[Event], now: float
-) -> dict[int, tuple[float, int]]:
-    """A job that Slurm did not start is tried again later, and later still."""
-    after = dict(backoff)
-    for event in events:
-        times = after.get(event.key, (0.0, 0))[1] + 1
-        after[event.key] = (now + min(_BACKOFF_SECONDS * 2 ** (times - 1), _BACKOFF_MOST), times)
-    return after
 
 
 def decide(view: View, rules: Rules, clock: Clock) -> Plan:
@@ -317,7 +232,7 @@ def conclude(
         unknown = {o.action.key: now for o in outcomes if o.result is _UNKNOWN}
         unsettled = {**unsettled, **unknown} if unknown else unsettled
         for outcome in outcomes:
-            rest = _rest_after(outcome, ready, backoff, now)
+            rest = rest_after(outcome, ready.snapshot, rules.terms.interval, backoff)
             backoff = {**backoff, **rest} if rest else backoff
     return Standing(
         ledger=before.ledger,
@@ -329,27 +244,6 @@ def conclude(
         shunned=before.shunned,
         last_jobs=before.last_jobs,
     )
-
-
-def _rest_after(
-    outcome: Outcome, ready: Prepared, backoff: Mapping[int, tuple[float, int]], now: float
-) -> dict[int, tuple[float, int]]:
-    """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
-    action = outcome.action
-    if action.verb is _OPEN and outcome.result is _REFUSED and not outcome.later:
-        return {action.key: (now + ready.view.terms.interval, backoff.get(action.key, (0.0, 0))[1])}
-    if action.verb is _CLOSE and outcome.result is _WAS_DONE:
-        jobs = ready.snapshot.jobs
-        same = (
-            jobs.key >> TASK_BITS == action.key >> TASK_BITS
-            if action.whole_record
-            else jobs.key == action.key
-        )
-        # A hold leaves the begin time as it is; only a begin gate has just taken its place.
-        moved = (jobs.blocked == Blocked.OWN_BEGIN) & np.isfinite(jobs.gate_until)
-        rows = np.flatnonzero(same & moved)
-        return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
-    return {}
 
 
 def _without_promises(leases: Leases) -> Leases:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,30 +66,50 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
     return report_group
 
 
+def _choice_options(command: _Command) -> _Command:
+    """Whom a report is about, and what they are owed."""
+    options = (
+        click.option("--tenant", help="Only this tenant (Slurm account)."),
+        click.option("--user", help="Only this user."),
+        click.option(
+            "--share",
+            type=click.Choice(["demand", "quota"]),
+            default="demand",
+            help="What tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
+        ),
+    )
+    return _with(command, options)
+
+
+def _form_options(command: _Command) -> _Command:
+    """How a report is written."""
+    options = (
+        click.option(
+            "-P",
+            "--parsable2",
+            "form",
+            flag_value="parsable",
+            help="`|` between the values, none at the end.",
+        ),
+        click.option("--csv", "form", flag_value="csv", help="Comma-separated, in plain units."),
+        click.option("--json", "form", flag_value="json", help="One JSON document."),
+        click.option(
+            "--html",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Also write one page with the table and plots to FILE; what is printed stays as it is.",
+        ),
+    )
+    return _with(command, options)
+
+
 def _report_command(
     name: str, make: Make, open_journal: OpenJournal, now: Callable[[], float]
 ) -> click.Command:
     @click.command(name, help=_HELP[name])
     @_period_options
-    @click.option("--tenant", help="Only this tenant (Slurm account).")
-    @click.option("--user", help="Only this user.")
-    @click.option(
-        "--share",
-        type=click.Choice(["demand", "quota"]),
-        default="demand",
-        help="What tenants are owed: at most what their jobs ask for (usual), or all of their quota.",
-    )
-    @click.option(
-        "-P", "--parsable2", "form", flag_value="parsable", help="`|` between the values, none at the end."
-    )
-    @click.option("--csv", "form", flag_value="csv", help="Comma-separated, in plain units.")
-    @click.option("--json", "form", flag_value="json", help="One JSON document.")
-    @click.option(
-        "--html",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Also write one page with the table and plots to FILE; what is printed stays as it is.",
-    )
+    @_choice_options
+    @_form_options
     @click.option("-n", "--noheader", is_flag=True, help="No titles.")
     @click.pass_context
     def command(
@@ -132,16 +152,22 @@ def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> clic
 
 
 def _period_options(command: _Command) -> _Command:
-    for option in (
+    options = (
+        click.option("--start", "-S", help=f"Start of the period, {_WHEN}."),
+        click.option("--end", "-E", help=f"End of the period, {_WHEN}; now if only --start is given."),
         click.option(
             "--from",
             "source",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="Read an exported file of events instead of the journal.",
         ),
-        click.option("--end", "-E", help=f"End of the period, {_WHEN}; now if only --start is given."),
-        click.option("--start", "-S", help=f"Start of the period, {_WHEN}."),
-    ):
+    )
+    return _with(command, options)
+
+
+def _with(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
+    """With these options, in this order on its help page."""
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -94,11 +94,8 @@ def simulate(
     --jobs-out and --events-out write a file for each: jobs.csv is jobs.astraea.csv. docs/schema/simulate.json has
     the keys of --json.
     """
-    gavel = inputs["rounds"] == "gavel"
-    if gavel and align == "rolling":
-        raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
-    if gavel and interval is not None:
-        raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
+    if gavel := inputs["rounds"] == "gavel":
+        _refuse_beside_gavel(align, interval)
     names = policies_of(policies)
     given = settings_of(settings, names)
     aligned, looks = align == "aligned", interval or USUAL_INTERVAL
@@ -123,6 +120,13 @@ def simulate(
         click.echo(json.dumps(document_of(case, seed, rows), allow_nan=False))
     else:
         _print(case, dones, rows)
+
+
+def _refuse_beside_gavel(align: str, interval: float | None) -> None:
+    if align == "rolling":
+        raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
+    if interval is not None:
+        raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
 
 
 def _print(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> None:

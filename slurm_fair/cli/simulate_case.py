@@ -169,9 +169,7 @@ def read_case(
 ) -> tuple[Case, Reading]:
     """Everything read and checked; InputError says what is wrong where."""
     machines = machines_of(gpus, gpus_per_node, cluster)
-    if throughputs_source and not throughputs:
-        raise InputError("--throughputs-source names a source of --throughputs: give that too")
-    rates = read_throughputs(throughputs, throughputs_source or "") if throughputs else None
+    rates = _rates_of(throughputs, throughputs_source)
     reading = read_trace(path, skip_bad=skip_bad, throughputs=rates)
     trace, dropped = without_failed(reading.trace) if failed == "drop" else (reading.trace, 0)
     trace, large = fitting(trace, machines, rates, drop=too_large == "drop")
@@ -189,6 +187,12 @@ def read_case(
         report_share=report_share,
     )
     return Case(scenario, path, len(reading.bad), dropped, large, weights), reading
+
+
+def _rates_of(path: Path | None, source: str | None) -> Throughputs | None:
+    if path is None and source:
+        raise InputError("--throughputs-source names a source of --throughputs: give that too")
+    return read_throughputs(path, source or "") if path else None
 
 
 def machines_of(gpus: int | None, gpus_per_node: int | None, cluster: Path | None) -> Machines:

@@ -1,0 +1,119 @@
+"""Which jobs rest for a while: their start failed, or what became of an act on them is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from slurm_fair.model import Blocked, Event, JobState, Outcome, Placement, Result, Snapshot, Standing, Verb
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.ids import TASK_BITS
+
+_UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
+_BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
+_OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
+_WAS_DONE, _REFUSED = Result.DONE, Result.REFUSED
+
+
+def still_resting(standing: Standing, now: float) -> Standing:
+    """Without what has been waited for long enough."""
+    if not standing.unsettled and not standing.backoff:
+        return standing
+    return replace(
+        standing,
+        unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
+        backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
+    )
+
+
+def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
+    """Jobs with an unknown outcome or a recent failed start are not planned yet."""
+    if not standing.backoff and not standing.unsettled and not standing.shunned:
+        return snapshot
+    jobs, now = snapshot.jobs, snapshot.time
+    resting = [key for key, (until, _) in standing.backoff.items() if now < until]
+    marks = ((Blocked.BACKOFF, resting), (Blocked.UNSETTLED, list(standing.unsettled)))
+    blocked = jobs.blocked.copy()
+    for code, keys in marks:
+        rows = find(jobs.key, np.array(keys, dtype=np.int64))
+        rows = rows[rows >= 0]
+        rows = rows[find(standing.leases.key, jobs.key[rows]) < 0]  # what is promised is followed, not rested
+        free = rows[(blocked[rows] == Blocked.NOT_BLOCKED) & (jobs.state[rows] == JobState.WAITING)]
+        blocked[free] = code
+    return replace(
+        snapshot, jobs=jobs.with_columns(blocked=blocked), barred=_barred(snapshot, standing.shunned)
+    )
+
+
+def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Placement:
+    """The nodes that users excluded, and those on which Slurm did not start a job when others have room for it."""
+    nodes = snapshot.nodes
+    at = {name: node for node, name in enumerate(nodes.names)} if shunned else {}
+    free = nodes.capacity - snapshot.held.per_node(len(nodes)) if shunned else nodes.capacity
+    rows = find(snapshot.jobs.key, np.array(list(shunned), dtype=np.int64))
+    more: list[tuple[int, int, int]] = []
+    for row, names in zip(rows.tolist(), shunned.values(), strict=True):
+        out = [at[name] for name in names if name in at]
+        if row >= 0 and _has_room_beside(out, row, snapshot, free):
+            more.extend((row, node, 0) for node in out)
+    return snapshot.barred.plus(Placement.of(more)) if more else snapshot.barred
+
+
+def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
+    """Whether enough other nodes of its partition could take the gang now."""
+    jobs = snapshot.jobs
+    per_node = -(-int(jobs.gpus[row]) // max(int(jobs.nodes[row]), 1))
+    fits = snapshot.partitions.members[jobs.partition[row]] & (free >= per_node)
+    fits[out] = False
+    return int(fits.sum()) >= max(int(jobs.nodes[row]), 1)
+
+
+def shunned_after(
+    shunned: Mapping[int, tuple[str, ...]], events: Sequence[Event], snapshot: Snapshot
+) -> dict[int, tuple[str, ...]]:
+    """What keeps a job from its nodes may be something that we do not see: other nodes are tried before these.
+
+    `events` are the starts that failed.
+    """
+    if not shunned and not events:
+        return {}
+    waiting = set(snapshot.jobs.key[snapshot.jobs.state == JobState.WAITING].tolist())
+    after = {key: nodes for key, nodes in shunned.items() if key in waiting}
+    for event in events:
+        nodes = {*after.get(event.key, ()), *event.detail["nodes"]}
+        after[event.key] = () if len(nodes) >= len(snapshot.nodes) else tuple(sorted(nodes))
+    return after
+
+
+def backoff_after(
+    backoff: Mapping[int, tuple[float, int]], events: Sequence[Event], now: float
+) -> dict[int, tuple[float, int]]:
+    """A job that Slurm did not start is tried again later, and later still."""
+    after = dict(backoff)
+    for event in events:
+        times = after.get(event.key, (0.0, 0))[1] + 1
+        after[event.key] = (now + min(_BACKOFF_SECONDS * 2 ** (times - 1), _BACKOFF_MOST), times)
+    return after
+
+
+def rest_after(
+    outcome: Outcome, snapshot: Snapshot, interval: float, backoff: Mapping[int, tuple[float, int]]
+) -> dict[int, tuple[float, int]]:
+    """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
+    action = outcome.action
+    if action.verb is _OPEN and outcome.result is _REFUSED and not outcome.later:
+        return {action.key: (snapshot.time + interval, backoff.get(action.key, (0.0, 0))[1])}
+    if action.verb is _CLOSE and outcome.result is _WAS_DONE:
+        jobs = snapshot.jobs
+        same = (
+            jobs.key >> TASK_BITS == action.key >> TASK_BITS
+            if action.whole_record
+            else jobs.key == action.key
+        )
+        # A hold leaves the begin time as it is; only a begin gate has just taken its place.
+        moved = (jobs.blocked == Blocked.OWN_BEGIN) & np.isfinite(jobs.gate_until)
+        rows = np.flatnonzero(same & moved)
+        return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
+    return {}
