@@ -8,14 +8,20 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# A shared machine makes single examples slow; the suite has its own time limit.
-settings.register_profile("slurm_fair", deadline=None)
-settings.load_profile("slurm_fair")
+# A shared machine makes single examples slow; the suite has its own time limit. It draws the same examples each
+# time, so that it says something about the change at hand; the long proofs draw new ones.
+settings.register_profile("slurm_fair", deadline=None, derandomize=True)
+settings.register_profile("prove", deadline=None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one switch of `make prove`."""
     parser.addoption("--prove", action="store_true", help="also run the long proofs (marker: prove)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before any test is read, since each takes on the profile of that moment."""
+    settings.load_profile("prove" if config.getoption("--prove") else "slurm_fair")
 
 
 @pytest.fixture

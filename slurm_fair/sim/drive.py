@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import JobState, LeasePhase, Result, Standing, TickRecord, Verb
+from slurm_fair.model import JobState, LeasePhase, Leases, Result, Standing, TickRecord, Verb
 from slurm_fair.model.columns import any_of
 from slurm_fair.ports import Journal
 from slurm_fair.sim.clock import VirtualClock, epoch_for
@@ -21,7 +21,7 @@ from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
-_REVOKING, _WAITING = int(LeasePhase.REVOKING), int(JobState.WAITING)
+_GRANTED, _REVOKING, _WAITING = int(LeasePhase.GRANTED), int(LeasePhase.REVOKING), int(JobState.WAITING)
 _ASK, _OPEN, _REQUEUE, _DONE = Verb.ASK, Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
@@ -89,6 +89,8 @@ class Simulation:
         done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
         if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
             return self._at_once(now)
+        if _OPEN in done and self.scenario.rounds == "gavel" and _some_unopened(leases):
+            return self._at_once(now)  # who starts after others have is not a whole round late
         self._at_rest = 0
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
         # An outage may put jobs back into the queue while nobody waits.
@@ -126,3 +128,8 @@ class Simulation:
 def _somebody_waits(record: TickRecord, done: list[Verb]) -> bool:
     """Whether a job waits that was not opened just now."""
     return int(np.count_nonzero(record.snapshot.jobs.state == _WAITING)) > done.count(_OPEN)
+
+
+def _some_unopened(leases: Leases) -> bool:
+    """Whether somebody was promised GPUs and may not start yet."""
+    return any_of((leases.phase == _GRANTED) & (leases.opened == 0))

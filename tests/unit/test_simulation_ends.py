@@ -74,3 +74,11 @@ def test_a_lease_that_never_ends_holds_its_gpus_until_its_job_ends() -> None:
 def test_no_number_is_no_tolerance() -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
         Tolerances(jct=float("nan"))
+
+
+def test_a_gang_that_starts_after_others_does_not_lose_a_whole_round_of_gavels() -> None:
+    """Slurm splits it over nodes as it likes, so it begins when those who were promised GPUs there have begun."""
+    early = [*[arrival(0, seconds=20)] * 3, arrival(0, seconds=127), arrival(0, gpus=2, seconds=157)]
+    jobs = [*early, arrival(0, gpus=6, seconds=37), arrival(120, seconds=127)]
+    result = simulated(jobs, "gandiva", gpus=8, gpus_per_node=4, how=Rounds(lease=120.0, rounds="gavel"))
+    assert float(result.outcomes.start[5]) - result.epoch == pytest.approx(120.0)
