@@ -29,13 +29,14 @@ PASSES = "passes"
 class GandivaFair(InRounds):
     """Stride scheduling of gangs: GPU time by tickets, the lowest pass first.
 
-    `split = "stride"` (the paper): a tenant's tickets are its weight, split over its active jobs by their weights;
-    a job's pass grows by the GPU time that it had per ticket, and a job that comes joins at the lowest pass there
-    is. Gangs are placed in the order of their passes; one that does not fit is passed over and keeps its low pass,
-    so that it comes first as leases end. Passes advance at each look, by the tickets that there are then, as in the
-    paper they do at each quantum. Reading: the paper splits the work between a central scheduler for gangs
-    of several servers and one in each server for small ones, to save messages; here one walk serves both, and of
-    equal passes the bigger gang goes first. Trading between GPU types is left out, as in Astraea's comparison.
+    `split = "stride"` (the paper): a tenant's tickets are its weight, split over its active jobs by their
+    weights; a job's pass grows by the GPU time that it had per ticket, and a job that comes joins at the lowest
+    pass there is. Gangs are placed in the order of their passes; one that does not fit is passed over and keeps
+    its low pass, so that it comes first as leases end. Passes advance at each look, by the tickets that there
+    are then, as in the paper they do at each quantum. Reading: the paper splits the work between a central
+    scheduler for gangs of several servers and one in each server for small ones, to save messages; here one
+    walk serves both, and of equal passes the bigger gang goes first. Trading between GPU types is left out, as
+    in Astraea's comparison.
 
     `split = "equal"`: what the simulator published with Shockwave runs under this name, its
     `gandiva_fair_proportional`. Every job, whatever its gang and tenant, is owed the same part of time, the number
