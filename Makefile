@@ -32,7 +32,7 @@ test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when 
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-prove: $(STAMP) ## The long proofs: hundreds of repetitions on a real Slurm; writes docs/proofs.md
+prove: $(STAMP) ## The long proofs: hundreds of repetitions, on a real Slurm and in simulations; writes docs/proofs.md
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m tests.prove $(PROVE_ARGS)
 

@@ -1,4 +1,4 @@
-"""`make prove`: run the long proofs on a real Slurm and write their figures to docs/proofs.md."""
+"""`make prove`: run the long proofs, on a real Slurm and in simulations; write their figures to docs/proofs.md."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def write(rows: list[dict[str, Any]]) -> None:
         "# Proofs",
         "",
         "Written by `make prove`: every figure was measured by it, on a real Slurm in the lab (`slurm_fair.lab`)",
-        f"with everything on one machine of {os.cpu_count()} cores. A proof that does not hold leaves no row,",
-        "or one that misses its goal. The proofs are the tests marked `prove`.",
+        f"or in simulations, with everything on one machine of {os.cpu_count()} cores. A proof that does not hold leaves",
+        "no row, or one that misses its goal. The proofs are the tests marked `prove`.",
         "",
         f"| {' | '.join(HEAD)} |",
         "| --- | --- | --- | --- |",
