@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import JobState, LeasePhase, Leases, Result, Standing, TickRecord, Verb
+from slurm_fair.model import JobState, LeasePhase, Result, Standing, TickRecord, Verb
 from slurm_fair.model.columns import any_of
 from slurm_fair.ports import Journal
 from slurm_fair.sim.clock import VirtualClock, epoch_for
@@ -89,8 +89,8 @@ class Simulation:
         done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
         if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
             return self._at_once(now)
-        if _OPEN in done and self.scenario.rounds == "gavel" and _some_unopened(leases):
-            return self._at_once(now)  # who starts after others have is not a whole round late
+        if _OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
+            return self._at_once(now)  # and not a whole round later
         self._at_rest = 0
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
         # An outage may put jobs back into the queue while nobody waits.
@@ -115,6 +115,16 @@ class Simulation:
             due = min(due, self._on_grid(now + _MOMENT))
         return due
 
+    def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
+        """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""
+        leases, places = self.standing.leases, self.standing.leases.places
+        granted = leases.phase == _GRANTED
+        if any_of(granted & (leases.opened == 0)):
+            return True
+        nodes = np.bincount(places.row, minlength=len(granted))
+        sizes = np.bincount(places.row, record.snapshot.nodes.gpus[places.node], len(granted))
+        return any_of(granted & (nodes > 1) & (sizes > leases.gpus)) and _somebody_waits(record, done)
+
     def _at_once(self, now: float) -> float:
         self._at_rest += 1
         if self._at_rest > _STUCK_LOOKS:
@@ -128,8 +138,3 @@ class Simulation:
 def _somebody_waits(record: TickRecord, done: list[Verb]) -> bool:
     """Whether a job waits that was not opened just now."""
     return int(np.count_nonzero(record.snapshot.jobs.state == _WAITING)) > done.count(_OPEN)
-
-
-def _some_unopened(leases: Leases) -> bool:
-    """Whether somebody was promised GPUs and may not start yet."""
-    return any_of((leases.phase == _GRANTED) & (leases.opened == 0))

@@ -82,3 +82,10 @@ def test_a_gang_that_starts_after_others_does_not_lose_a_whole_round_of_gavels()
     jobs = [*early, arrival(0, gpus=6, seconds=37), arrival(120, seconds=127)]
     result = simulated(jobs, "gandiva", gpus=8, gpus_per_node=4, how=Rounds(lease=120.0, rounds="gavel"))
     assert float(result.outcomes.start[5]) - result.epoch == pytest.approx(120.0)
+
+
+def test_what_a_gang_leaves_of_its_nodes_is_given_out_in_the_same_round() -> None:
+    """Slurm may split 12 GPUs over two nodes as it likes, so all 16 are promised until it is seen there."""
+    jobs = [arrival(0, gpus=12, seconds=50), arrival(0, gpus=4, seconds=50)]
+    result = simulated(jobs, "las", gpus=16, gpus_per_node=8, how=Rounds(lease=360.0, rounds="gavel"))
+    assert (result.outcomes.start - result.epoch).tolist() == pytest.approx([0.0, 0.0])
