@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slurm_fair.cli.simulate_case import Turn
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.model import Events, JobState, Standing, TickRecord
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
@@ -120,9 +120,22 @@ def _run(order: Order, beat: Beat, events: EventsOut | None) -> Done:
 
 def run_all(orders: Sequence[Order], workers: int, beat: Beat) -> list[Done]:
     """All of them, in the order given, whoever is ready first."""
+    for order in orders:
+        _check_time_to_work(order)
     if workers <= 1 or len(orders) == 1:
         return [run_one(order, beat) for order in orders]
     return _Crew(orders, workers, beat).run()
+
+
+def _check_time_to_work(order: Order) -> None:
+    """Refuse leases in which nobody would get anywhere: under some policies such a simulation never ends."""
+    costs, term = order.scenario.costs, order.turn.rules().terms.term
+    change = costs.checkpoint + costs.restart
+    if change >= term:
+        raise InputError(
+            f"a change of hands costs {change:g} s (checkpoint and restart), all of a lease of {term:g} s "
+            f"under {order.turn.policy}: give a longer --lease"
+        )
 
 
 class _Crew:

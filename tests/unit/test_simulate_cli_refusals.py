@@ -46,6 +46,10 @@ PROMISED = [
         (["--interval", "inf"], "--interval"),
         (["--interval", "901"], "--interval 901 must not exceed the lease of 900 s under astraea"),
         (["--restart-cost", "-1"], "--restart-cost"),
+        (
+            ["--restart-cost", "890", "--checkpoint-cost", "10"],
+            "900 s (checkpoint and restart), all of a lease",
+        ),
         (["--workers", "0"], "--workers"),
         (["--seed", "-1"], "--seed"),
         (["--failed", "some"], "--failed"),
