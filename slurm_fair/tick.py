@@ -192,8 +192,10 @@ def _expected(snapshot: Snapshot, row: int) -> dict[str, float]:
     """How long a job was expected to run, as far as anybody says."""
     limit = float(snapshot.jobs.time_limit_seconds[row])
     declared = math.nan if snapshot.told is None else float(snapshot.told.declared_seconds[row])
-    said = {"declared_seconds": declared, "limit_seconds": limit}
-    return {name: seconds for name, seconds in said.items() if math.isfinite(seconds)}
+    said = {"declared_seconds": declared} if math.isfinite(declared) else {}
+    if math.isfinite(limit):
+        said["limit_seconds"] = limit
+    return said
 
 
 def decide(view: View, rules: Rules, clock: Clock) -> Plan:

@@ -22,6 +22,7 @@ from slurm_fair.model.columns import Bools, Ints, among, any_of, code, find
 from slurm_fair.model.ids import TASK_BITS, pack
 
 _NO_ANSWER = 0
+_NOBODY = np.zeros(0, dtype=np.int64)
 _GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
 _RUNNING = int(JobState.RUNNING)
@@ -208,11 +209,14 @@ def _with_key(action: Action, key: int) -> Action:
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
     """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
     jobs = snapshot.jobs
-    rows: Ints = (jobs.state == _WAITING).nonzero()[0]
-    if not rows.size:
-        return rows
-    well_gated = jobs.gated & (jobs.gate_until - now >= terms.term) & ~jobs.pinned
-    rows = rows[~(well_gated & (jobs.blocked == _NOT_BLOCKED))[rows]]
+    waiting = jobs.state == _WAITING
+    if not any_of(waiting):
+        return _NOBODY
+    well_gated = jobs.gate_until - now >= terms.term
+    well_gated &= jobs.gated
+    well_gated &= jobs.blocked == _NOT_BLOCKED
+    well_gated &= ~jobs.pinned
+    rows: Ints = (waiting & ~well_gated).nonzero()[0]
     if not rows.size:
         return rows
     due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]

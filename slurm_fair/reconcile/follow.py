@@ -18,7 +18,7 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, absent, any_of, code, find
+from slurm_fair.model.columns import Bools, Ints, absent, all_of, any_of, code, find
 
 _WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 _GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
@@ -35,7 +35,7 @@ class Followed(NamedTuple):
 
 def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     """The leases after what was seen, and what happened to them."""
-    row = find(snapshot.jobs.key, leases.key)
+    row, complete = _jobs_of(leases, snapshot.jobs)
     gone = _gone(leases, row, snapshot.jobs)
     promised = (leases.phase == _GRANTED).nonzero()[0]
     late = _late(leases, row, promised, snapshot, terms)
@@ -51,11 +51,19 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
         kept, promised = (~goes).nonzero()[0], promised[~goes[promised]]
     leases = _as_seen(leases, row, promised, kept, snapshot, terms)
     row = row if kept is None else row[kept]
-    new = _unasked(row, snapshot)
-    if new.size:
+    new = None if complete and kept is None else _unasked(row, snapshot)
+    if new is not None and new.size:
         leases, adoptions = _adopted(leases, new, snapshot, terms)
         events, row = events + adoptions, np.sort(np.concatenate((row, new)))
     return Followed(leases, tuple(events), row)
+
+
+def _jobs_of(leases: Leases, jobs: JobTable) -> tuple[Ints, bool]:
+    """Row of each lease's job, -1 where it is gone, and whether all jobs that do not wait have one, as a rule."""
+    row: Ints = (jobs.state != _WAITING).nonzero()[0]
+    if row.size == leases.key.size and all_of(jobs.key[row] == leases.key):
+        return row, True
+    return find(jobs.key, leases.key), False
 
 
 def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
