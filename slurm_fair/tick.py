@@ -32,7 +32,7 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import find
+from slurm_fair.model.columns import code, find
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
@@ -40,7 +40,7 @@ from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import backoff_after, overlaid, rest_after, shunned_after, still_resting
 
-_DONE, _REVOKING = int(JobState.DONE), int(LeasePhase.REVOKING)
+_DONE, _REVOKING = int(JobState.DONE), code(LeasePhase.REVOKING)
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
@@ -114,7 +114,7 @@ def tick(
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
         return Done(replace(standing, last_jobs=alive), blind=odd)
-    ready = prepare(standing, snapshot, rules)
+    ready = prepare(standing, snapshot, rules, alive)
     watch.lap("advance")
     plan = decide(ready.view, rules, clock)
     watch.lap("plan")
@@ -139,8 +139,8 @@ def owed_answers(standing: Standing) -> dict[int, float]:
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 
 
-def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
-    """Ledger and leases brought up to the snapshot, and what of it the policy may plan."""
+def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | None = None) -> Prepared:
+    """Ledger and leases brought up to the snapshot, and what of it the policy may plan; so many jobs live."""
     now = snapshot.time
     seen, standing = snapshot, still_resting(standing, now)
     snapshot = overlaid(seen, standing)
@@ -155,7 +155,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules) -> Prepared:
         unsettled=standing.unsettled,
         backoff=backoff_after(standing.backoff, failed, now) if failed else standing.backoff,
         shunned=shunned_after(standing.shunned, failed, snapshot),
-        last_jobs=living(snapshot),
+        last_jobs=living(snapshot) if alive is None else alive,
     )
     view = View(
         overlaid(seen, standing),  # anew: a start that failed just now rests from now on
@@ -192,8 +192,10 @@ def _expected(snapshot: Snapshot, row: int) -> dict[str, float]:
     """How long a job was expected to run, as far as anybody says."""
     limit = float(snapshot.jobs.time_limit_seconds[row])
     declared = math.nan if snapshot.told is None else float(snapshot.told.declared_seconds[row])
-    said = {"declared_seconds": declared, "limit_seconds": limit}
-    return {name: seconds for name, seconds in said.items() if math.isfinite(seconds)}
+    said = {"declared_seconds": declared} if math.isfinite(declared) else {}
+    if math.isfinite(limit):
+        said["limit_seconds"] = limit
+    return said
 
 
 def decide(view: View, rules: Rules, clock: Clock) -> Plan:

@@ -13,7 +13,7 @@ from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.shares import Changes, integrate, integrate_over_changes
 from slurm_fair.ledger.timeline import Claims, Cluster, constant, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of
+from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of
 
 # Closed runs are forgotten many at a time: when their memory has become so much (a part) too long.
 _FORGET_PART = 1 / 8
@@ -67,7 +67,7 @@ def charge(
     had[:met] += before.had
     owed.lives[:met] += before.owed
     ran[:met] += before.ran
-    result = Charged(had, owed.lives, np.maximum(waited, 0.0), ran, used)
+    result = Charged(had, owed.lives, np.maximum(waited, ZERO), ran, used)
     closed = _closed_after(closed, window, used, until, settings.closed_memory_seconds)
     jobs = _accounts_after(window, result)
     return Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed), result
@@ -75,7 +75,7 @@ def charge(
 
 def gpu_seconds(runs: JobRuns, began: float) -> Floats:
     """What runs held since the ledger began."""
-    seconds: Floats = np.maximum(runs.end - np.maximum(runs.start, began), 0.0)
+    seconds: Floats = np.maximum(runs.end - np.maximum(runs.start, began), ZERO)
     return seconds * runs.gpus
 
 
@@ -229,15 +229,17 @@ def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:
     lives, runs, over = window.lives, window.runs, window.over
     life, incarnation = runs.life[over], runs.incarnation[over]
     with_run = life[incarnation == lives.incarnation[life]]
-    closed = ClosedRuns(
-        key=lives.key[life],
-        submit=incarnation,
-        start=runs.start[over],
-        end=runs.end[over],
-        gpus=runs.gpus[over],
-        tenant=lives.tenant[life],
-        charged=used[over],
-        since=since,
+    closed = ClosedRuns.made_of(
+        (
+            ("key", lives.key[life]),
+            ("submit", incarnation),
+            ("start", runs.start[over]),
+            ("end", runs.end[over]),
+            ("gpus", runs.gpus[over]),
+            ("tenant", lives.tenant[life]),
+            ("charged", used[over]),
+            ("since", since),
+        )
     )
     without_run = lives.ended.copy()
     without_run[with_run] = False

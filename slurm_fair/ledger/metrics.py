@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of
+from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, all_of
 
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def water_levels(group: Ints, gpus: Numbers, weight: Floats, share: Floats) -> F
 def rho(had: Floats, owed: Floats, *, nothing_owed: float) -> Floats:
     """Eq. 5, 12 and 15; `nothing_owed` is how 0/0 reads, and anything/0 is infinitely well served."""
     result = ratio(had, owed, nothing=np.inf)
-    result[(had <= 0) & (owed <= 0)] = nothing_owed
+    result[(had <= ZERO) & (owed <= ZERO)] = nothing_owed
     return result
 
 
@@ -102,7 +102,7 @@ def ratio(above: Numbers, below: Floats | float, *, nothing: float) -> Floats:
     """above / below; `nothing` where there is nothing to divide by, or it is not known."""
     if isinstance(below, float):
         return above / below if below > 0 else np.full(above.shape, nothing)
-    real = below > 0
+    real = below > ZERO
     if all_of(real):
         return np.asarray(above / below)
     result = np.empty(real.shape if above.shape == real.shape else np.broadcast(above, below).shape)

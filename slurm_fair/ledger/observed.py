@@ -13,9 +13,9 @@ from slurm_fair.ledger.lives import Column, JobLives, JobRuns, Window, at, join,
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger, Snapshot
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, any_of, find
+from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, code, find
 
-_DONE, _WAITING = int(JobState.DONE), int(JobState.WAITING)
+_DONE, _WAITING = code(JobState.DONE), int(JobState.WAITING)
 _NOBODY = np.zeros(0, dtype=np.int64)
 _HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 
@@ -81,7 +81,7 @@ def window_seen(
         end=match.shown(jobs.end, 0.0),
         submit=match.shown(jobs.submit, 0.0),
         restarts=match.shown(jobs.restarts, 0),
-        holds=_HOLDS.take(state) & (start > 0),
+        holds=_HOLDS.take(state) & (start > ZERO),
         done=(state == _DONE).nonzero()[0],
     )
     lives = _lives(ledger, jobs, tenant_row, match, sight)
@@ -207,7 +207,7 @@ def _active_from(
 def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobRuns:
     """Those that were open go on or ended in the window, others began since."""
     run_start, done = match.padded(ledger.jobs.run_start), sight.done
-    ran = run_start > 0
+    ran = run_start > ZERO
     over = done[(sight.end[done] > sight.start[done]) & (sight.start[done] > 0)] if done.size else done
     if not match.some_requeued:
         some = ran | sight.holds
@@ -237,7 +237,7 @@ def _shown_runs(
     """One run of each of these lives, which `holds` GPUs still or ended in the window."""
     before, is_open = run_start[life], holds[life]
     start, end = sight.start[life], constant(life.size, sight.now)  # Slurm may correct the start
-    over, news = (~is_open).nonzero()[0], before <= 0
+    over, news = (~is_open).nonzero()[0], before <= ZERO
     if over.size:
         some = life[over]
         shown = (sight.state[some] == _DONE) & ~match.requeued[some] & (start[over] > 0)
@@ -248,7 +248,7 @@ def _shown_runs(
         if again.size:  # a requeue moves SubmitTime to the instant at which it ended the run
             moved_to = sight.submit[life[again]]
             end[again] = np.where(moved_to > before[again], np.minimum(moved_to, sight.now), sight.now)
-    charged_seconds = np.maximum(ledger.time - before, 0.0)
+    charged_seconds = np.maximum(ledger.time - before, ZERO)
     charged_seconds[news] = 0.0
     return JobRuns(
         life=life,

@@ -223,11 +223,10 @@ def _at_start(claims: Claims, never: Ints, came: Ints, tenants: int) -> tuple[Fl
 
 def _steady_quotas(cluster: Cluster, present: Bools) -> Floats:
     """Q_j while the same tenants count."""
-    weight = cluster.weight
+    weight = counts = cluster.weight
     if not all_of(present):
-        weight = weight * present
-    weight_sum = float(cluster.weight[present].sum())
-    return metrics.quota(cluster.total_gpus, weight, weight_sum)
+        weight, counts = weight * present, weight[present]
+    return metrics.quota(cluster.total_gpus, weight, float(np.add.reduce(counts)))
 
 
 def _quotas(cluster: Cluster, steps: _Steps, cuts: _Cuts) -> Floats:

@@ -20,6 +20,9 @@ Texts: TypeAlias = NDArray[np.object_]
 _KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
 _new, _set = object.__new__, object.__setattr__
 
+# To compare and bound columns with; a plain 0 would be converted each time.
+ZERO: Floats = np.zeros(())
+
 
 class Columns:
     """A frozen dataclass whose array fields all have one entry per row.
@@ -159,6 +162,11 @@ def absent(count: int) -> Ints:
     rows = np.empty(count, dtype=np.int64)
     rows.fill(-1)
     return rows
+
+
+def code(value: int) -> Codes:
+    """A state or a phase to compare columns with; a plain number would be converted at every comparison."""
+    return np.array(value, dtype=np.int8)
 
 
 def any_of(flags: Bools) -> bool:

@@ -36,7 +36,7 @@ class Events(Sequence[Event]):
         self._parts = [part for part in parts if callable(part) or len(part)]
 
     def __add__(self, more: Events) -> Events:
-        both = Events()
+        both = object.__new__(Events)  # no parts to look at
         both._parts = self._parts + more._parts
         return both
 

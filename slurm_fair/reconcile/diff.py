@@ -18,12 +18,14 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Bools, Ints, among, any_of, find
+from slurm_fair.model.columns import Bools, Ints, among, any_of, code, find
 from slurm_fair.model.ids import TASK_BITS, pack
 
 _NO_ANSWER = 0
-_GRANTED, _REVOKING = int(LeasePhase.GRANTED), int(LeasePhase.REVOKING)
-_WAITING, _RUNNING, _NOT_BLOCKED = int(JobState.WAITING), int(JobState.RUNNING), int(Blocked.NOT_BLOCKED)
+_NOBODY = np.zeros(0, dtype=np.int64)
+_GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
+_WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
+_RUNNING = int(JobState.RUNNING)
 _OPEN = Verb.OPEN
 # A gate is not ours to set on a job that somebody holds under the hold gate; its begin time may be moved.
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
@@ -99,6 +101,8 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     `closing` = records of arrays that are closed whole in this tick.
     """
     granted = (leases.phase == _GRANTED).nonzero()[0]
+    if not granted.size:
+        return []
     is_open = leases.opened[granted] > 0
     waits = granted[~is_open]
     if not waits.size:
@@ -205,11 +209,14 @@ def _with_key(action: Action, key: int) -> Action:
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
     """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
     jobs = snapshot.jobs
-    rows: Ints = (jobs.state == _WAITING).nonzero()[0]
-    if not rows.size:
-        return rows
-    well_gated = jobs.gated & (jobs.gate_until - now >= terms.term) & ~jobs.pinned
-    rows = rows[~(well_gated & (jobs.blocked == _NOT_BLOCKED))[rows]]
+    waiting = jobs.state == _WAITING
+    if not any_of(waiting):
+        return _NOBODY
+    well_gated = jobs.gate_until - now >= terms.term
+    well_gated &= jobs.gated
+    well_gated &= jobs.blocked == _NOT_BLOCKED
+    well_gated &= ~jobs.pinned
+    rows: Ints = (waiting & ~well_gated).nonzero()[0]
     if not rows.size:
         return rows
     due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]

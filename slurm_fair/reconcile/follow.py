@@ -18,10 +18,10 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, absent, any_of, find
+from slurm_fair.model.columns import Bools, Ints, absent, all_of, any_of, code, find
 
-_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(int, JobState)
-_GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
+_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
 _FREE_TO_START = int(Blocked.NOT_BLOCKED)
 
 
@@ -35,11 +35,11 @@ class Followed(NamedTuple):
 
 def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     """The leases after what was seen, and what happened to them."""
-    row = find(snapshot.jobs.key, leases.key)
+    row, complete = _jobs_of(leases, snapshot.jobs)
     gone = _gone(leases, row, snapshot.jobs)
     promised = (leases.phase == _GRANTED).nonzero()[0]
     late = _late(leases, row, promised, snapshot, terms)
-    kept = np.arange(len(row))
+    kept: Ints | None = None
     events: list[Event] = []
     if gone.size or late.size:
         goes = np.zeros(len(row), dtype=bool)
@@ -50,12 +50,20 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
         events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
         kept, promised = (~goes).nonzero()[0], promised[~goes[promised]]
     leases = _as_seen(leases, row, promised, kept, snapshot, terms)
-    row = row[kept]
-    new = _unasked(row, snapshot)
-    if new.size:
+    row = row if kept is None else row[kept]
+    new = None if complete and kept is None else _unasked(row, snapshot)
+    if new is not None and new.size:
         leases, adoptions = _adopted(leases, new, snapshot, terms)
         events, row = events + adoptions, np.sort(np.concatenate((row, new)))
     return Followed(leases, tuple(events), row)
+
+
+def _jobs_of(leases: Leases, jobs: JobTable) -> tuple[Ints, bool]:
+    """Row of each lease's job, -1 where it is gone, and whether all jobs that do not wait have one, as a rule."""
+    row: Ints = (jobs.state != _WAITING).nonzero()[0]
+    if row.size == leases.key.size and all_of(jobs.key[row] == leases.key):
+        return row, True
+    return find(jobs.key, leases.key), False
 
 
 def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
@@ -63,7 +71,9 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
     if not len(jobs.key):
         return np.arange(len(row))
     state = jobs.state[row]
-    held = (state >= _RUNNING) & (state <= _SUSPENDED) & (row >= 0)
+    held = (state >= _RUNNING) & (state <= _SUSPENDED)
+    if row.size and row.item(row.argmin()) < 0:
+        held &= row >= 0
     doubtful: Ints = (~(held & (jobs.restarts[row] == leases.restarts))).nonzero()[0]
     if not doubtful.size:
         return doubtful
@@ -113,15 +123,15 @@ def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
 
 
 def _as_seen(
-    leases: Leases, row: Ints, promised: Ints, kept: Ints, snapshot: Snapshot, terms: LeaseTerms
+    leases: Leases, row: Ints, promised: Ints, kept: Ints | None, snapshot: Snapshot, terms: LeaseTerms
 ) -> Leases:
-    """Those that are kept; what was promised and runs now has begun, and all lie where the snapshot says."""
+    """The kept ones, or all; what was promised and runs now has begun, and all lie where the snapshot says."""
     waits, begun = promised, {}
     if promised.size:
         not_yet = snapshot.jobs.state[row[promised]] == _WAITING
         waits, begun = promised[not_yet], _begun(leases, row, promised[~not_yet], snapshot, terms)
     places, names = _places(leases, row, waits, kept, snapshot), snapshot.nodes.names
-    if len(kept) == len(row):
+    if kept is None:
         return leases.with_columns(places=places, node_names=names, **begun)
     return (leases.with_columns(**begun) if begun else leases).take(kept, places=places, node_names=names)
 
@@ -143,10 +153,11 @@ def _begun(
     return {"phase": phase, "start": start, "end": end}
 
 
-def _places(leases: Leases, row: Ints, promised: Ints, kept: Ints, snapshot: Snapshot) -> Placement:
+def _places(leases: Leases, row: Ints, promised: Ints, kept: Ints | None, snapshot: Snapshot) -> Placement:
     """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
     lease_of_job = absent(len(snapshot.jobs.key))
-    lease_of_job[row[kept]] = np.arange(len(kept))
+    stay = row if kept is None else row[kept]
+    lease_of_job[stay] = np.arange(stay.size)
     if not promised.size:
         return snapshot.held.renumber(lease_of_job)
     number = absent(len(row))

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model import Action, JobState, Snapshot, Verb
+from slurm_fair.model.columns import code
 
-_DONE = int(JobState.DONE)
+_DONE = code(JobState.DONE)
 _FEW_JOBS = 20  # below this a queue may empty at once without being odd
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from slurm_fair.model import JobState, RunTable
 from slurm_fair.sim.load import Population
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """One run of one job; work in seconds at rate 1, counted from the job's beginning."""
 
     key: int
@@ -31,7 +30,7 @@ class Run:
     lived_on: bool = False  # the job went back into the queue
 
     def ended(self, end: float, reached: float, saved: float, word: str, lived_on: bool) -> Run:
-        """The same run when it is over; every run ends, and dataclasses.replace takes its time."""
+        """The same run when it is over; every run ends, and `_replace` takes its time."""
         return Run(
             self.key, self.restarts, self.tenant, self.user, self.gpus, self.submit, self.start, self.nodes,
             self.resumed_from, end, reached, saved, word, lived_on,

@@ -11,7 +11,7 @@ import numpy as np
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, LeasePhase, Result, Standing, TickRecord, Verb
-from slurm_fair.model.columns import any_of
+from slurm_fair.model.columns import any_of, code
 from slurm_fair.ports import Journal
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
@@ -21,7 +21,7 @@ from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
-_GRANTED, _REVOKING, _WAITING = int(LeasePhase.GRANTED), int(LeasePhase.REVOKING), int(JobState.WAITING)
+_GRANTED, _REVOKING, _WAITING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING), code(JobState.WAITING)
 _ASK, _OPEN, _REQUEUE, _DONE = Verb.ASK, Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 

@@ -18,11 +18,11 @@ from slurm_fair.model import (
     TickRecord,
     Verdict,
 )
-from slurm_fair.model.columns import any_of
+from slurm_fair.model.columns import any_of, code
 
 Listener = Callable[[TickRecord, Standing], None]
 _OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
-_WAIT, _REVOKING = int(Verdict.WAIT), int(LeasePhase.REVOKING)
+_WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
 class Log:
