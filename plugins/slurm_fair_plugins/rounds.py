@@ -167,8 +167,10 @@ class _Books:
         has = able & (self._received.priority[at] > 0)
         for entitled in (has, able & ~has):  # with a share on the type first, then anybody
             for kind, in_line in enumerate(queues):
+                if not left[kind]:
+                    continue
                 queue = in_line[(entitled[:, kind] & ~taken)[in_line]]
-                if not len(queue) or not left[kind]:
+                if not len(queue):
                     continue
                 queue = queue[_first_fit(gangs[queue], left[kind])]
                 left[kind] -= float(gangs[queue].sum())

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.replay_past_file import read_saved
 from slurm_fair.cli.replay_past_site import LiveSite
 from slurm_fair.cli.simulate_case import Case, machines_of, weights_of, without_failed, without_too_large
 from slurm_fair.cli.simulate_told import many, some
 from slurm_fair.cli.table import clean, instant
-from slurm_fair.cli.trace import list_bad
 from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs, measured_at
 from slurm_fair.errors import InputError
 from slurm_fair.sim.load import refuse_impossible

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
 from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, read_case, settings_of
@@ -30,7 +31,6 @@ from slurm_fair.cli.simulate_options import (
 from slurm_fair.cli.simulate_runs import Done, Order, run_all
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
-from slurm_fair.cli.trace import list_bad
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.run import USUAL_INTERVAL

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.base import OneLineErrors
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.table import Column, clean, duration, print_table
@@ -15,7 +16,6 @@ from slurm_fair.errors import InputError
 from slurm_fair.trace import (
     WORKLOADS,
     Description,
-    Reading,
     Wish,
     describe,
     generate,
@@ -27,7 +27,7 @@ from slurm_fair.trace import (
 from slurm_fair.trace.convert import SOURCES, convert
 from slurm_fair.trace.write import check_target
 
-_MOST_LISTED = 20
+_MOST_LISTED = 20  # tenants
 _FILE = click.Path(path_type=Path)
 _OUT = click.option(
     "-o",
@@ -145,14 +145,6 @@ def describe_command(
         click.echo(json.dumps({"trace": str(trace_file), **told.document()}, allow_nan=False))
     else:
         _print(trace_file, told)
-
-
-def list_bad(path: Path, reading: Reading) -> None:
-    """The bad rows that were left out, on standard error."""
-    for fault in reading.bad[:_MOST_LISTED]:
-        click.echo(f"left out: {clean(fault.words(path))}", err=True)
-    if len(reading.bad) > _MOST_LISTED:
-        click.echo(f"left out: {len(reading.bad) - _MOST_LISTED} more bad rows", err=True)
 
 
 def _print(path: Path, told: Description) -> None:

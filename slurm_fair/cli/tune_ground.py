@@ -10,11 +10,11 @@ from typing import Any
 import click
 import numpy as np
 
+from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.replay_past_case import Origin, Wish, case_of, case_of_reading, read_past
 from slurm_fair.cli.replay_past_file import has_times
 from slurm_fair.cli.simulate_case import Case, read_case
 from slurm_fair.cli.simulate_told import many
-from slurm_fair.cli.trace import list_bad
 from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs
 from slurm_fair.errors import InputError
 from slurm_fair.sim.scenario import Scenario

@@ -52,7 +52,7 @@ class Contest:
     def _rooms(self) -> list[Room]:
         """Made before the first GPUs change hands; in many rounds none do."""
         rooms = [self.free]
-        losers = np.count_nonzero(self._losers)
+        losers = self._loser.count(True)
         if losers:
             rooms.append(self._room(self._losers))
         if losers < len(self._losers):
@@ -72,6 +72,12 @@ class Contest:
     def likely(self) -> Room:
         """Free ones and those of likely losers."""
         return self._rooms[1 if True in self._loser else 0]
+
+    @once
+    def _held_in(self) -> tuple[list[Room], list[Room]]:
+        """Rooms that have what a likely loser holds, and those that have what another holds."""
+        rooms = self._rooms[1:]
+        return rooms, [room for room in rooms if room is not self.likely]
 
     @property
     def all(self) -> Room:
@@ -100,7 +106,8 @@ class Contest:
     def renew(self, contested: int) -> None:
         """From now on nobody may evict it."""
         self._open[contested] = False
-        rooms = [room for room in self._rooms[1:] if room is not self.likely or self._loser[contested]]
+        with_likely, without = self._held_in
+        rooms = with_likely if self._loser[contested] else without
         for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
             for room in rooms:
                 room.add(node, -gpus, -cpus, -memory_mb)
@@ -213,8 +220,7 @@ class _Stakes:
         """All stakes in the order of the nodes, and where those of each node begin."""
         held, amounts = self._held[0], self._amounts
         # Likely losers first, then those owed least.
-        place = np.argsort(np.lexsort((-self._rank, ~self._loser)))
-        by_node = np.lexsort((place[held.row], held.node))
+        by_node = np.lexsort((-self._rank[held.row], ~self._loser[held.row], held.node))
         jobs = held.row[by_node].tolist()
         stakes = [(job, amounts[at]) for job, at in zip(jobs, by_node.tolist(), strict=True)]
         return stakes, _first(held.node[by_node], len(self._pools.region))
@@ -258,5 +264,5 @@ def indebted(view: View, pools: Pools) -> list[int]:
 
 def _first(sorted_values: Ints, count: int) -> list[int]:
     """Where each value begins, and where the last one ends."""
-    first: list[int] = np.searchsorted(sorted_values, np.arange(count + 1)).tolist()
+    first: list[int] = sorted_values.searchsorted(np.arange(count + 1)).tolist()
     return first

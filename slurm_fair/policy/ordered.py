@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, placed
 from slurm_fair.policy.gang import Gang, Pools, Sites, enough
@@ -71,19 +71,20 @@ def ordered(
     jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
     the row whose gang `place` is asked to lay next.
     """
-    order = order[(view.waiting | view.expired | view.revoking)[order]]
+    if len(order):
+        order = order[(view.waiting | view.expired | view.revoking)[order]]
     queue = _Queue(view, order, preempt, blocking, lanes, on_type, keep, move, spreads(place))
     sheet = Draft(view)
-    if words.waits:
+    if words.waits and any_of(view.waiting):
         sheet.say(view.waiting, Verdict.WAIT, words.waits)
     queue.say_settled(sheet)
     round_ = queue.round(place, sheet, words)
     if round_ is not None:
         round_.walk(turn)
         round_.say(sheet, words)
-    rank = np.full(len(view.snapshot.jobs), -1, dtype=np.int64)
+    rank = absent(len(view.waiting))
     rank[order] = np.arange(len(order))
-    places = round_.places() if round_ is not None else placed(order[:0], [])
+    places = round_.places() if round_ is not None else Placement.none()
     return sheet.finish(places, rank, np.full(len(rank), np.nan) if score is None else score, memory)
 
 
@@ -118,7 +119,7 @@ class _Queue:
         self.view, self.order, self.on_type = view, order, on_type
         self.blocking, self._spread = blocking, spread
         self.lanes = np.zeros(len(view.waiting), dtype=np.int64) if blocking else lanes
-        self._waits: Ints = order[view.waiting[order]]
+        self._waits: Ints = order[view.waiting[order]] if len(order) else order
         self.stranded: Bools = np.zeros(len(view.waiting), dtype=bool)
         self.contested = self.retyped = self.movers = self.stranded
         self.contends = self.moves = False

@@ -8,8 +8,6 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
-import msgspec
-
 from slurm_fair.errors import ConfigError, PolicyError
 from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.protocol import Policy
@@ -63,6 +61,8 @@ def _value(name: str, kind: type[Any], hints: Mapping[str, object], key: str, va
     if get_origin(hints[key]) is Literal and value not in get_args(hints[key]):
         options = known_names(str(value), map(str, get_args(hints[key])))
         raise refusal(name, key, value, f"{options}: give {allowed(kind, key)}")
+    import msgspec  # only who sets something waits for it
+
     try:
         return msgspec.convert(value, type=hints[key])
     except msgspec.ValidationError as error:
