@@ -131,10 +131,25 @@ def where_types_are_alike(snapshot: Snapshot, plan: Plan, rows: list[int]) -> li
     return rows if len(set(nodes.gpu_type[nodes.capacity > 0].tolist())) == 1 else []
 
 
-def where_nothing_is_lent(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
-    """All, where no lease is over that its owner could ask back."""
-    del snapshot
-    return [] if np.isin(plan.verdict, (Verdict.RENEW, Verdict.REVOKE)).any() else rows
+def borrowers_and_all_where_nothing_is_lent(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """All, where no lease is over that its owner could ask back; else those who can only borrow."""
+    if not np.isin(plan.verdict, (Verdict.RENEW, Verdict.REVOKE)).any():
+        return rows
+    jobs, weight = snapshot.jobs, snapshot.tenants.weight
+    biggest = max(int(snapshot.nodes.gpus.max(initial=1)), 1)
+    cells = np.array([_cells(gpus, biggest) for gpus in jobs.gpus.tolist()], dtype=np.int64)
+    # No virtual cluster is bigger than its tenant's part of the GPUs, rounded up.
+    part = np.ceil(snapshot.total_gpus * weight / max(float(weight.sum()), 1e-9) - 1e-9)
+    used = np.bincount(jobs.tenant, cells * np.isin(jobs.key, plan.memory["guaranteed"]), len(weight))
+    too_much = used[jobs.tenant] + cells > part[jobs.tenant]
+    return [row for row in rows if too_much[row]]
+
+
+def _cells(gpus: int, biggest: int) -> int:
+    """GPUs of the cells that a gang takes: a power of two inside a node, or whole nodes."""
+    if gpus >= biggest:
+        return -(-gpus // biggest) * biggest
+    return int(min(1 << (gpus - 1).bit_length(), biggest))
 
 
 _ITS_TYPE = Less(
@@ -159,7 +174,7 @@ LESS = MappingProxyType(
         "yarn-cs": Less("what is over the static quota waits (Astraea, section 6)", lines_within_their_quota),
         "hived": Less(
             "a guaranteed gang waits for a lent cell rather than split another node (HiveD, section 4)",
-            where_nothing_is_lent,
+            borrowers_and_all_where_nothing_is_lent,
         ),
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,16 @@ def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
         [LeasePhase.RUNNING],
     ]
     assert (event.kind, event.detail) == ("renewed", {"until": 5400.0, "number": 5})
+
+
+@pytest.mark.parametrize(("min_runtime", "end"), [(0.0, NOW + 900), (1200.0, NOW + 1200)])
+def test_a_renewed_rolling_lease_lasts_a_term_from_now_or_the_least_run_time(
+    min_runtime: float, end: float
+) -> None:
+    rolling = replace(TERMS, aligned=False, min_runtime=min_runtime)
+    after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, rolling, NOW)
+    assert columns(after, "end", "renewals", "granted") == [[end], [4], [NOW]]
+    assert event.detail == {"until": end, "number": 5}
 
 
 def test_a_revoked_lease_is_being_given_back_and_keeps_its_end() -> None:

@@ -89,6 +89,19 @@ def test_what_slurm_may_take_instead_is_given_to_nobody_else() -> None:
         assert plan.places.gpus.tolist() == [3, 2], "all that it may come to have is promised to it"
 
 
+@pytest.mark.parametrize("placement", ["consolidated", "relaxed"])
+@pytest.mark.parametrize("name", ["astraea", "las", "gandiva-fair", "fifo", "slurm"])
+@pytest.mark.parametrize("per_node", [2, 0], ids=["GPUs per node", "two nodes"])
+def test_what_a_gang_of_a_fixed_split_leaves_on_its_nodes_is_given_to_others(
+    name: str, placement: str, per_node: int
+) -> None:
+    gang = job(1, gpus=4, nodes=2, most_nodes=2, gpus_per_node=per_node)
+    seen = snapshot(time=100.0, nodes={"n1": 4, "n2": 4}, jobs=[gang, job(2, gpus=2, submit=1)])
+    plan = load(name, {"placement": placement}).plan(view(seen, leases()))
+    assert plan.verdict.tolist() == [Verdict.GRANT, Verdict.GRANT]
+    assert np.bincount(plan.places.row, plan.places.gpus).tolist() == [4, 2]
+
+
 @pytest.mark.parametrize("name", [name for name in names() if hasattr(load(name, {}), "placement")])
 def test_the_setting_is_known_to_every_policy_that_places(name: str) -> None:
     with pytest.raises(ConfigError, match="unknown placement 'relax'"):
