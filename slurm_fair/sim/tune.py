@@ -147,9 +147,17 @@ def _reason(
     alike = len(ties) == len(sound) and not fewer
     if alike and all(one.regret < _NO_DIFFERENCE for one in behind.values()):
         return f"the term makes no difference here and it is the nearest to the usual {USUAL_TERM:g} s"
-    text = _cost(chosen, limits) + _lags(lag)
+    everywhere = _behind(chosen, sound, limits)
+    within = chosen.overhead <= limits.overhead  # only then the sentence begins with whom it speaks of
+    text = _cost(chosen, limits) + _lags(lag if within else everywhere)
     if lag.regret > _GOOD:
-        text += ": no term is good in every respect, and this one lies least far behind in its worst"
+        none = (
+            "no term"
+            if within or all(one.bearable for one in behind.values())
+            else "none that costs as little"
+        )
+        text += f": {none} is good in every respect, and this one lies least far behind in its worst"
+    text += _dearer(lag, everywhere)
     if not others:
         return text
     terms = ", ".join(f"{term:g}" for term in sorted(trial.lease_seconds for trial in others))
@@ -171,6 +179,16 @@ def _lags(lag: Behind) -> str:
     return (
         f"it is only {listed} behind the best" if lag.regret <= _GOOD else f"it is {listed} behind the best"
     )
+
+
+def _dearer(lag: Behind, everywhere: Behind) -> str:
+    """That the limit keeps better terms out: nobody is to think that there are none."""
+    gains = {
+        "fairer": max(everywhere.job_loss - lag.job_loss, everywhere.tenant_unfair - lag.tenant_unfair),
+        "faster": everywhere.jct - lag.jct,
+    }
+    better = [word for word, gain in gains.items() if gain >= _SHOWN]
+    return f"; there are {' or '.join(better)} terms that cost more" if better else ""
 
 
 def _cost(chosen: Trial, limits: Tolerances) -> str:

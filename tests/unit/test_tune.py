@@ -186,6 +186,33 @@ def test_a_tolerance_is_a_part(name: str, value: float) -> None:
             "60 s, because it is 100.0 % of mean JCT behind the best: no term is good in every respect, and this "
             "one lies least far behind in its worst",
         ),
+        (
+            [trial(60, 0.1, 100, overhead=0.2), trial(900, 0.15, 100, overhead=0.1)],
+            "900 s, because every term costs more than 5 % of the GPU time, this one least (10.0 %), and it is "
+            "5.0 points of jobs with sharing loss and 5.0 points of unfair tenant hours behind the best; there "
+            "are fairer terms that cost more",
+        ),
+        (
+            [trial(60, 0.1, 100, overhead=0.2), trial(900, 0.1, 100, overhead=0.1)],
+            "900 s, because every term costs more than 5 % of the GPU time, this one least (10.0 %), and none is "
+            "fairer or faster",
+        ),
+        (
+            [trial(60, 0.1, 90, overhead=0.06), trial(900, 0.15, 100, overhead=0.01)],
+            "900 s, because of the terms that cost at most 5 % of the GPU time (this one 1.0 %) none is fairer or "
+            "faster; there are fairer or faster terms that cost more",
+        ),
+        (
+            [
+                trial(60, 0.1, 100, overhead=0.2),
+                trial(900, 0.2, 150, overhead=0.1),
+                trial(1800, 0.3, 100, overhead=0.1),
+            ],
+            "1800 s, because every term costs more than 5 % of the GPU time, this one least (10.0 %), and it is "
+            "20.0 points of jobs with sharing loss and 20.0 points of unfair tenant hours behind the best: none "
+            "that costs as little is good in every respect, and this one lies least far behind in its worst; "
+            "there are fairer terms that cost more",
+        ),
     ],
 )
 def test_the_reason_is_one_sentence(trials: list[Trial], words: str) -> None:
