@@ -10,7 +10,7 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,8 +63,7 @@ class Rules:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A standing brought up to a snapshot: what the policy then sees."""
 
     standing: Standing
@@ -73,8 +72,7 @@ class Prepared:
     events: Events
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """What a tick came to."""
 
     standing: Standing

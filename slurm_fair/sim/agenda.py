@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from slurm_fair.sim.columns import JobColumns
 
 
-@dataclass(frozen=True, slots=True)
-class Happens:
+class Happens(NamedTuple):
     """Something that will happen to a job unless its run is another one by then."""
 
     what: str  # end, limit, saved, resumes, leaves, eligible, begins, opens
