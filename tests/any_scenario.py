@@ -68,23 +68,27 @@ MACHINES = st.sampled_from(
         machines((2, 2, 2, 2), racks="1122"),
         machines((4, 4, 4), "ffs"),
         machines((4, 2, 4, 4), "ffss", racks="1212"),
+        machines((2, 2, 2, 2), "ffss", racks="1212"),
     )
 )
 # Measured speeds in steps a second: model b runs on the slow type only, model c was measured on the fast one only
-# as fast as on the slow one; spread over more nodes than it needs, each loses a part of its own.
-_SPEEDS = {"a": (10.0, 30.0, 0.5), "b": (4.0, 0.0, 0.9), "c": (8.0, 8.0, 0.25)}
-MEASURED = Throughputs(
-    "made",
-    ("made",),
-    SLOW,
-    {
-        (kind, placement, model, 16, gpus): rate * gpus * part
-        for model, (slow, fast, apart) in _SPEEDS.items()
-        for kind, rate in ((SLOW, slow), (FAST, fast))
-        for placement, part in (("consolidated", 1.0), ("unconsolidated", apart))
-        for gpus in range(1, 9)
-    },
-)
+# as fast as on the slow one.
+_SPEEDS = {"a": (10.0, 30.0), "b": (4.0, 0.0), "c": (8.0, 8.0)}
+_KEPT = st.sampled_from((0.25, 0.5, 0.9, 1.0))  # of the speed, on more nodes than it needs
+
+
+@st.composite
+def measurements(draw: Any) -> Throughputs:
+    """Steps per second; spread, each model keeps a part of its own on each type."""
+    rates = {}
+    for model, kinds in _SPEEDS.items():
+        for kind, rate in zip((SLOW, FAST), kinds, strict=True):
+            kept = draw(_KEPT)
+            for gpus in range(1, 9):
+                rates[kind, "consolidated", model, 16, gpus] = rate * gpus
+                rates[kind, "unconsolidated", model, 16, gpus] = rate * gpus * kept
+    return Throughputs("made", ("made",), SLOW, rates)
+
 
 JOBS = st.builds(
     Arrival,
@@ -170,7 +174,7 @@ def _told(job: Arrival) -> str:
 def cases(draw: Any) -> Case:
     """Any of them in which every job can be run."""
     floor, how = draw(MACHINES), draw(HOW)
-    measured = MEASURED if draw(st.booleans()) else None
+    measured = draw(st.none() | measurements())
     jobs = sorted(draw(st.lists(JOBS, min_size=1, max_size=9)), key=lambda job: job.at)
     jobs = _that_can_be([replace(job, job_id=str(row)) for row, job in enumerate(jobs)], floor, measured)
     regimes = {}

@@ -166,7 +166,7 @@ LESS = MappingProxyType(
         "mst": _ITS_TYPE,
         "ossp": _ITS_TYPE,
         "fifo": Less(
-            "nobody overtakes the head of the line (Shockwave, section 8: no backfill)", head_of_the_line
+            "nobody overtakes the head of the line (the simulator published with Shockwave)", head_of_the_line
         ),
         "slurm": Less(
             "nobody delays the reservation of one ahead (sched/backfill, by declared times)", head_of_the_line

@@ -19,10 +19,10 @@ CHOSEN = "chosen"  # in memory: when jobs were last chosen, and which jobs there
 class Fifo:
     """Order of arrival (FIFO): nobody is stopped, and nobody overtakes the first that does not fit.
 
-    Reading: Shockwave (NSDI 2023) and Gavel (OSDI 2020) compare with a FIFO without backfill whose head of the
-    line blocks; a job that was requeued keeps its place. The simulator that they published chooses jobs only when
-    some came or went, and not more often than every 1,000 s, so that freed GPUs wait: `reset_seconds = 1000` does
-    the same, 0 chooses at every look.
+    Reading: the simulator published with Shockwave (github.com/uw-mad-dash/shockwave, scheduler/policies/fifo.py,
+    from Gavel's) stops at the first job that does not fit; a job that was requeued keeps its place. That simulator
+    chooses jobs only when some came or went, and not more often than every 1,000 s, so that freed GPUs wait:
+    `reset_seconds = 1000` does the same, 0 chooses at every look.
     """
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS

@@ -29,7 +29,7 @@ class Told(Columns):
     deadline: Floats  # instant by which its user wants it done; inf = none
     steps_per_second: Floats  # at its present batch size, with its gang on the reference type
     rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference
-    spread_rate: Floats  # speed when the gang lies on more nodes than it needs, against a well-placed one
+    spread_rate: Floats  # [the same]: on more nodes than the gang needs, against well placed on that type
     scaling: Floats  # speed of its gang against that of one GPU of it, as measured
     model: Ints  # index into `models`, -1 = not said
     batch_size: Ints  # 0 = not said
@@ -51,7 +51,7 @@ class Told(Columns):
             deadline=np.full(rows, np.inf),
             steps_per_second=unknown,
             rate=np.ones((rows, gpu_types)),
-            spread_rate=np.ones(rows),
+            spread_rate=np.ones((rows, gpu_types)),
             scaling=unknown,
             model=np.full(rows, -1, dtype=np.int64),
             batch_size=np.zeros(rows, dtype=np.int64),

@@ -31,7 +31,6 @@ GIVEN_FLOATS = (
     "work",  # seconds of the whole job at rate 1
     "deadline",
     "declared",
-    "spread_rate",
     "scaling",
 )
 GIVEN_INTS = (
@@ -114,7 +113,6 @@ class JobColumns:
     eligible_at: Floats
     deadline: Floats
     declared: Floats
-    spread_rate: Floats
     scaling: Floats
     first_regime: Ints
     last_regime: Ints

@@ -234,15 +234,16 @@ class Life:
         return 0.0
 
     def _rate(self, job: int, sites: Sites) -> float:
-        """The slowest of its GPUs, and what lying apart costs."""
+        """The slowest of its GPUs, and what lying apart costs on their type."""
         floor, rates = self.floor, self.people.rates
         speed = min([rates.item(job, floor.type_of[node]) for node, _ in sites])
         apart = 1.0
         if len(sites) > 1:
             racks = len({int(floor.racks[node]) for node, _ in sites})
+            kind = min([floor.type_of[node] for node, _ in sites], key=rates[job].item)
             fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], int(self.jobs.gpus[job]))
             at_home = max(fewest, int(self.jobs.at_home[job]))
-            apart = spread_factor(len(sites), at_home, racks, float(self.jobs.spread_rate[job]))
+            apart = spread_factor(len(sites), at_home, racks, self.people.spread_rates.item(job, kind))
         self.tally.placements[1.0 / max(apart, _CRAWL)] += 1
         if speed <= 0:
             raise SlurmFairError(f"job {label(int(self.jobs.key[job]))} was started where it does not run")

@@ -28,6 +28,7 @@ class Population:
     jobs: JobColumns
     regimes: Regimes
     rates: NDArray[np.float64]  # [job, GPU type]: speed on that type against the reference
+    spread_rates: NDArray[np.float64]  # [the same]: on more nodes than it needs, against well placed there
     gpu_types: tuple[str, ...]
     tenants: tuple[str, ...]
     weights: Floats
@@ -59,6 +60,7 @@ class Population:
         """Rows for so many more jobs alike, each of which has so much work to do."""
         rows = self.jobs.add(count)
         self.rates = np.concatenate([self.rates, np.tile(self.speeds, (count, 1))])
+        self.spread_rates = np.concatenate([self.spread_rates, np.ones((count, len(self.speeds)))])
         old = self.regimes
         begin = float(old.begin[-1] + old.seconds[-1]) if len(old) else 0.0
         more = _plain(np.full(count, seconds))
@@ -86,7 +88,6 @@ def population(scenario: Scenario, epoch: float) -> Population:
     jobs.add(len(trace))
     _fill(jobs, trace, types, epoch)
     jobs.declared[:] = scenario.told_seconds
-    _lay_out(jobs, trace, machines, scenario.throughputs)
     jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
@@ -94,8 +95,11 @@ def population(scenario: Scenario, epoch: float) -> Population:
         trace.tenants[tenant] for tenant in here.tolist()
     )  # those whose jobs were left out do not count
     rates = rates_of(trace, machines, types, scenario.throughputs)
+    spread, never = spread_rates(trace, types, scenario.throughputs)
+    here_too = np.isin(types, machines.gpu_types) & (rates > 0)
+    _lay_out(jobs, scenario, never & here_too & _asked(jobs, len(types)))
     return Population(
-        jobs, regimes, rates, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
+        jobs, regimes, rates, spread, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
         speeds_of(machines, types), scenario.weights,
     )  # fmt: skip
 
@@ -167,16 +171,22 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.deadline[:], jobs.stopped_at[:] = np.inf, -np.inf
 
 
-def _lay_out(jobs: JobColumns, trace: Trace, machines: Machines, throughputs: Throughputs | None) -> None:
-    """What lying on many nodes costs each job, and on how many its run time is that of the trace.
+def _asked(jobs: JobColumns, types: int) -> NDArray[np.bool_]:
+    """[job, GPU type]: whether its user lets it run there."""
+    asked: NDArray[np.bool_] = (jobs.gpu_type[:, None] < 0) | (np.arange(types) == jobs.gpu_type[:, None])
+    return asked
 
-    A run time was recorded on the job's own nodes, so they slow it no further. One that follows from the
+
+def _lay_out(jobs: JobColumns, scenario: Scenario, never: NDArray[np.bool_]) -> None:
+    """Which gangs are not spread, and on how many nodes the run time of each job is that of the trace.
+
+    Slurm knows one bound on a job's nodes, whatever their type: one type on which a job does not run spread is
+    enough. A run time was recorded on the job's own nodes, so they slow it no further. One that follows from the
     throughputs is that of a well-placed gang.
     """
-    slower, never = spread_rates(trace, throughputs)
-    jobs.spread_rate[:] = slower
-    together = np.flatnonzero(never & (jobs.most_nodes == 0))
-    jobs.most_nodes[together] = _fewest_nodes(machines, jobs.gpus[together])
+    trace, throughputs = scenario.trace, scenario.throughputs
+    together = np.flatnonzero(never.any(axis=1) & (jobs.most_nodes == 0))
+    jobs.most_nodes[together] = _fewest_nodes(scenario.machines, jobs.gpus[together])
     followed = np.zeros(len(trace), dtype=bool)
     if throughputs is not None:
         rate = per_kind(trace, lambda m, b, g: throughputs.steps_per_second(m, b, g) or math.nan)

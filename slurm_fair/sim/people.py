@@ -72,7 +72,7 @@ class People:
         jobs.most_nodes[rows], jobs.at_home[rows] = job.most_nodes, job.nodes
         jobs.gpu_type[rows] = types.index(job.gpu_type) if job.gpu_type else -1
         jobs.submit[rows], jobs.weight[rows] = now, job.weight
-        jobs.spread_rate[rows], jobs.scaling[rows] = 1.0, math.nan
+        jobs.scaling[rows] = math.nan
         jobs.time_limit_seconds[rows], jobs.deadline[rows] = job.time_limit, job.deadline
         jobs.checkpoints[rows], jobs.requeueable[rows] = job.checkpoints, job.requeueable
         jobs.work[rows] = job.seconds

@@ -21,7 +21,7 @@ class Reports:
 
     def __init__(self, people: Population, rows: Ints, state: Codes, progress: Floats, now: float) -> None:
         self._jobs, self._rows = people.jobs, rows
-        self._regimes, self._rates = people.regimes, people.rates
+        self._regimes, self._rates, self._apart = people.regimes, people.rates, people.spread_rates
         self._state, self._noted, self._now = state, progress, now
 
     def __getattr__(self, name: str) -> NDArray[Any]:
@@ -53,3 +53,8 @@ class Reports:
     def rate(self) -> NDArray[np.float64]:
         """Speed of each job on each GPU type."""
         return self._rates[self._rows]
+
+    @once
+    def spread_rate(self) -> NDArray[np.float64]:
+        """What is left of it on more nodes than the job needs."""
+        return self._apart[self._rows]

@@ -9,30 +9,37 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Floats
+from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Machines, Throughputs, Trace
 from slurm_fair.trace.cluster import USUAL_TYPE
 from slurm_fair.trace.throughputs import SPREAD
 
 
-def spread_rates(trace: Trace, throughputs: Throughputs | None) -> tuple[Floats, Bools]:
-    """Speed of each job on more nodes than it needs: as measured, else one over its sensitivity, else the same.
+def spread_rates(
+    trace: Trace, types: Sequence[str], throughputs: Throughputs | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Speed of each job on more nodes than it needs, on each type, against that of a well-placed gang there.
 
-    And which jobs were measured not to run so at all.
+    As measured on that type, else on the reference type, else one over its sensitivity, else the same. And where
+    jobs were measured not to run so at all.
     """
     sensitivity = np.where(np.isnan(trace.sensitivity), 1.0, np.maximum(trace.sensitivity, 1.0))
-    rates: Floats = 1.0 / sensitivity
-    never = np.zeros(len(trace), dtype=bool)
+    rates = np.tile((1.0 / sensitivity)[:, None], len(types))
+    never = np.zeros(rates.shape, dtype=bool)
     if throughputs is None:
         return rates, never
-    measured = per_kind(trace, partial(_spread_rate, throughputs))
-    never = measured == 0
-    return np.where(measured > 0, measured, rates), never
+    usual = per_kind(trace, partial(_spread_rate, throughputs, ""))
+    for kind, name in enumerate(types):
+        own = per_kind(trace, partial(_spread_rate, throughputs, name))
+        measured = np.where(np.isnan(own), usual, own)
+        never[:, kind] = measured == 0
+        rates[:, kind] = np.where(measured > 0, measured, rates[:, kind])
+    return rates, never
 
 
-def _spread_rate(throughputs: Throughputs, model: str, batch: int, gpus: int) -> float:
-    good = throughputs.steps_per_second(model, batch, gpus)
-    apart = throughputs.steps_per_second(model, batch, gpus, placement=SPREAD)
+def _spread_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus: int) -> float:
+    good = throughputs.steps_per_second(model, batch, gpus, name)
+    apart = throughputs.steps_per_second(model, batch, gpus, name, SPREAD)
     return min(apart / good, 1.0) if good and apart is not None else math.nan
 
 

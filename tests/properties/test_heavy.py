@@ -155,10 +155,15 @@ def speed(case: Case, row: int, nodes: tuple[str, ...]) -> float:
     per_type = {floor.gpu_types[floor.gpu_type[node]]: float(floor.speed[node]) for node in at}
     spread = 1.0 if math.isnan(job.sensitivity) else 1.0 / job.sensitivity
     if measured is not None and job.model:
-        there = [measured.steps_per_second(job.model, 16, job.gpus, kind) or 0.0 for kind in per_type]
         alone = measured.steps_per_second(job.model, 16, job.gpus) or 0.0
-        apart = measured.steps_per_second(job.model, 16, job.gpus, placement="unconsolidated") or 0.0
-        slowest, spread = min(there) / alone, apart / alone
+        there, apart = (
+            min(
+                measured.steps_per_second(job.model, 16, job.gpus, kind, placement) or 0.0
+                for kind in per_type
+            )
+            for placement in ("consolidated", "unconsolidated")
+        )
+        slowest, spread = there / alone, apart / there
     else:
         slowest = min(per_type.values())
     sizes = np.cumsum(np.sort(floor.gpus)[::-1])

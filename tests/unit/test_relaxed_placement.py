@@ -197,6 +197,37 @@ def test_a_measured_loss_stands_above_the_sensitivity() -> None:
     assert ran_and_ended(*FILLED, gang, machines=typed(), rates=measured(1.0))[0] == pytest.approx(200)
 
 
+def test_what_lying_apart_costs_is_measured_on_each_type() -> None:
+    def slower(model: str) -> float:
+        gang = arrival(20, gpus=2, seconds=1000, model=model, gpu_type="k80", sensitivity=4.0)
+        filled = [replace(job, gpu_type="k80") for job in FILLED]
+        machines = replace(typed("aaaa"), gpu_types=("k80", "v100"), gpu_type=np.array([0, 0, 1, 1]))
+        return ran_and_ended(*filled, gang, machines=machines, rates=rates)[0]
+
+    steps = {("v100", "LM"): (10.0, 4.0), ("k80", "LM"): (3.0, 1.5), ("v100", "GAN"): (10.0, 4.0)}
+    rates = Throughputs("x", ("x",), "v100", {
+        (kind, placement, model, 0, 2): each
+        for (kind, model), both in steps.items()
+        for placement, each in zip(("consolidated", "unconsolidated"), both, strict=True)
+    })  # fmt: skip
+    assert slower("LM") == pytest.approx(10_000 / 1.5)
+    assert slower("GAN") == pytest.approx(1000 * 10 / 4), "elsewhere it loses what it loses on the reference"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "gpu_type", "expected"),
+    [("bb", "", (100, 1100)), ("bb", "b", (100, 1100)), ("aa", "a", (200, 220))],
+    ids=["on the only type", "on the type that it asked for", "elsewhere it may lie apart"],
+)
+def test_a_gang_is_not_spread_where_it_was_measured_not_to_run_apart(
+    kinds: str, gpu_type: str, expected: tuple[float, float]
+) -> None:
+    speeds = {**measured(1.0).rates, ("b", "unconsolidated", "LM", 0, 2): 0.0}
+    gang = arrival(20, gpus=2, seconds=100, model="LM", gpu_type=gpu_type)
+    found = ran_and_ended(*FILLED, gang, machines=typed(kinds), rates=replace(measured(1.0), rates=speeds))
+    assert found == pytest.approx(expected)
+
+
 def test_a_gang_measured_not_to_run_apart_waits_for_a_node() -> None:
     gang = arrival(20, gpus=2, seconds=100, model="LM")
     found = ran_and_ended(*FILLED, gang, machines=typed(), rates=measured(0.0))
