@@ -124,11 +124,19 @@ def lines_within_their_quota(snapshot: Snapshot, plan: Plan, rows: list[int]) ->
     ]
 
 
-def where_types_are_alike(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
-    """All, where there is one GPU type."""
+def with_no_choice_of_types(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
+    """All, where there is one GPU type; else those that ask for theirs, or run on one only.
+
+    For the others a plan does not say which type was chosen, so which idle GPUs they leave on purpose is not seen.
+    """
     del plan
-    nodes = snapshot.nodes
-    return rows if len(set(nodes.gpu_type[nodes.capacity > 0].tolist())) == 1 else []
+    nodes, told = snapshot.nodes, snapshot.told
+    kinds = np.unique(nodes.gpu_type[nodes.capacity > 0])
+    runs_on = np.full(len(snapshot.jobs), len(kinds))
+    if told is not None:
+        runs_on = np.count_nonzero(told.rate[:, kinds] > 0, axis=1)
+    fixed = (len(kinds) == 1) | (snapshot.jobs.gpu_type >= 0) | (runs_on == 1)
+    return [row for row in rows if fixed[row]]
 
 
 def borrowers_and_all_where_nothing_is_lent(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
@@ -154,12 +162,12 @@ def _cells(gpus: int, biggest: int) -> int:
 
 _ITS_TYPE = Less(
     "a job waits for the GPU type on which its share is (Gavel, section 5: shares are of each type)",
-    where_types_are_alike,
+    with_no_choice_of_types,
 )
 LESS = MappingProxyType(
     {
         "allox": Less(
-            "a job waits for the GPU that it was matched to (AlloX, section 4.2)", where_types_are_alike
+            "a job waits for the GPU that it was matched to (AlloX, section 4.2)", with_no_choice_of_types
         ),
         "gavel": _ITS_TYPE,
         "gavel-ftf": _ITS_TYPE,

@@ -12,8 +12,11 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.solve import equal_rate, max_min
 from slurm_fair_plugins.gavel import Gavel, GavelFtf, MaxSumThroughput
 from slurm_fair_plugins.rounds import InRounds
+from tests.any_scenario import FAST, MEASURED, SLOW, machines
 from tests.builders import job, node
+from tests.simulated import arrival, simulated
 from tests.told_play import ToldPlay
+from tests.witness import Witness
 
 TWO_TYPES = {"v": node(1, gpu_type="a100"), "k": node(1, gpu_type="k80")}
 PAPER_RATES = {"1": (40.0, 10.0), "2": (12.0, 4.0), "3": (100.0, 50.0)}
@@ -152,3 +155,16 @@ SETTINGS = [
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Gavel(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", ["allox", "gavel", "gavel-ftf", "mst", "ossp"])
+def test_who_has_no_choice_of_types_does_not_wait_for_another(policy: str) -> None:
+    # Model b runs on the slow type only.
+    wishes = ({"model": "b"}, {"gpu_type": FAST}, {"gpu_type": SLOW}, {"model": "a"}, {"model": "c"})
+    jobs = [
+        arrival(at=60.0 * (at % 7), gpus=1 + at % 3, seconds=300.0 + 60 * at, **wishes[at % 5])
+        for at in range(15)
+    ]
+    floor = machines((4, 4, 4), "fss")
+    result = simulated(jobs, policy, machines=floor, throughputs=MEASURED, listen=Witness())
+    assert result.outcomes.completed.all()
