@@ -162,7 +162,7 @@ def test_who_has_no_choice_of_types_does_not_wait_for_another(policy: str) -> No
     # Model b runs on the slow type only.
     wishes = ({"model": "b"}, {"gpu_type": FAST}, {"gpu_type": SLOW}, {"model": "a"}, {"model": "c"})
     jobs = [
-        arrival(at=60.0 * (at % 7), gpus=1 + at % 3, seconds=300.0 + 60 * at, **wishes[at % 5])
+        arrival(at=60.0 * (at % 7), gpus=1 + at % 3, seconds=300.0 + 60 * at, batch_size=16, **wishes[at % 5])
         for at in range(15)
     ]
     floor = machines((4, 4, 4), "fss")
