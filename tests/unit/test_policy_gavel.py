@@ -10,9 +10,10 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.solve import equal_rate, max_min
+from slurm_fair.trace import Throughputs
 from slurm_fair_plugins.gavel import Gavel, GavelFtf, MaxSumThroughput
 from slurm_fair_plugins.rounds import InRounds
-from tests.any_scenario import FAST, MEASURED, SLOW, machines
+from tests.any_scenario import FAST, SLOW, machines
 from tests.builders import job, node
 from tests.simulated import arrival, simulated
 from tests.told_play import ToldPlay
@@ -160,11 +161,19 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], said: 
 @pytest.mark.parametrize("policy", ["allox", "gavel", "gavel-ftf", "mst", "ossp"])
 def test_who_has_no_choice_of_types_does_not_wait_for_another(policy: str) -> None:
     # Model b runs on the slow type only.
+    speeds = {SLOW: {"a": 10.0, "b": 4.0, "c": 8.0}, FAST: {"a": 30.0, "b": 0.0, "c": 8.0}}
+    rates = {
+        (kind, "consolidated", model, 16, gpus): steps * gpus
+        for kind, of_models in speeds.items()
+        for model, steps in of_models.items()
+        for gpus in (1, 2, 3)
+    }
+    measured = Throughputs("made", ("made",), SLOW, rates)
     wishes = ({"model": "b"}, {"gpu_type": FAST}, {"gpu_type": SLOW}, {"model": "a"}, {"model": "c"})
     jobs = [
         arrival(at=60.0 * (at % 7), gpus=1 + at % 3, seconds=300.0 + 60 * at, batch_size=16, **wishes[at % 5])
         for at in range(15)
     ]
     floor = machines((4, 4, 4), "fss")
-    result = simulated(jobs, policy, machines=floor, throughputs=MEASURED, listen=Witness())
+    result = simulated(jobs, policy, machines=floor, throughputs=measured, listen=Witness())
     assert result.outcomes.completed.all()
