@@ -11,7 +11,7 @@ PYTEST_ARGS ?= -n 3 --dist loadfile
 # The public traces, converted; benchmarks/reproduce.py says which files it wants.
 TRACES ?= ../shared/traces
 
-.PHONY: help demo test prove check format lint types layers bench reproduce install clean
+.PHONY: help demo test prove check format lint types layers bench reproduce speed install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm)
 
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
 	$(BIN)/python benchmarks/reproduce.py --traces $(TRACES) --write docs/reproduction.md
+
+speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); writes docs/speed.md
+	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

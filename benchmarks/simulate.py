@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +44,36 @@ _RESULT_KEYS = (
     "decision_p50_s",
     "looks",
 )
+HEADS = ("policy", "jobs", "gpus", "events", "repeats", "cpu s", "of it sim", "wall s", "MiB", "us/event")
 _ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def main() -> None:
     """One row per repeat."""
-    options = _options()
+    options = options_of(sys.argv[1:])
+    rows = rows_of(options)
+    if options.json:
+        print(json.dumps({"name": "simulate", "machine": machine(), "rows": rows}))
+    elif options.markdown:
+        _print_markdown(rows)
+    else:
+        _print_table(rows)
+
+
+def rows_of(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Every measurement that was asked for."""
     with tempfile.TemporaryDirectory() as folder:
-        rows = [
+        return [
             row
             for seed in range(options.seeds)
             for scale, path, trace in _traces(options, seed, Path(folder))
             for policy in options.policy.split(",")
             for row in measure(options, policy, seed, scale, path, trace)
         ]
-    if options.json:
-        print(json.dumps({"name": "simulate", "machine": _machine(), "rows": rows}))
-    else:
-        _print_table(rows)
 
 
-def _options() -> argparse.Namespace:
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """What is to be measured."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -82,8 +92,10 @@ def _options() -> argparse.Namespace:
         "--seeds", type=int, default=1, help="how many made-up traces, and seeds of the policies"
     )
     parser.add_argument("--repeat", type=int, default=5, help="processes measured for each")
-    parser.add_argument("--json", action="store_true")
-    return parser.parse_args()
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--markdown", action="store_true", help="the medians as a table for a page")
+    return parser.parse_args(words)
 
 
 def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[int, Path, Trace]]:
@@ -148,7 +160,8 @@ def _measured(
     }
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Where it was measured."""
     return (
         f"{platform.machine()} {platform.system()} Python {platform.python_version()} numpy {np.__version__}"
     )
@@ -156,9 +169,21 @@ def _machine() -> str:
 
 def _print_table(rows: list[dict[str, Any]]) -> None:
     """Medians of the repeats; the time of one event shows how cost grows."""
-    print(_machine())
-    heads = ("policy", "jobs", "gpus", "events", "repeats", "cpu s", "of it sim", "wall s", "MiB", "us/event")
-    print(" ".join(f"{head:>12}" for head in heads))
+    print(machine())
+    print(" ".join(f"{head:>12}" for head in HEADS))
+    for cells in medians(rows):
+        print(" ".join(f"{cell:>12}" for cell in cells))
+
+
+def _print_markdown(rows: Sequence[dict[str, Any]]) -> None:
+    for cells in (HEADS, ["---"] * len(HEADS), *medians(rows)):
+        print(f"| {' | '.join(cells)} |")
+    print(f"\n{machine()}")
+
+
+def medians(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """A line for each policy and size, as HEADS names its cells."""
+    lines = []
     for key in dict.fromkeys((row["method"], row["size"]["scale"]) for row in rows):
         some = [row for row in rows if (row["method"], row["size"]["scale"]) == key]
         size = some[0]["size"]
@@ -167,12 +192,18 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
             for name in ("cpu_s", "simulation_cpu_s", "wall_s", "peak_rss_mb")
         )
         events = statistics.median(row["size"]["events"] for row in some)
-        cells = [key[0], size["jobs"], size["gpus"], f"{events:.0f}", len(some)]
-        cells += [f"{number:.2f}" for number in (cpu, sim, wall)] + [
-            f"{peak:.0f}",
-            f"{1e6 * sim / events:.0f}",
-        ]
-        print(" ".join(f"{cell:>12}" for cell in cells))
+        cells = [key[0], str(size["jobs"]), str(size["gpus"]), f"{events:.0f}", str(len(some))]
+        lines.append(
+            [
+                *cells,
+                f"{cpu:.2f}",
+                f"{sim:.2f}",
+                f"{wall:.2f}",
+                f"{peak:.0f}",
+                f"{1000000.0 * sim / events:.0f}",
+            ]
+        )
+    return lines
 
 
 if __name__ == "__main__":
