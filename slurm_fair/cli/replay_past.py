@@ -23,6 +23,7 @@ from slurm_fair.cli.simulate_options import (
     JOBS,
     LEASES,
     MACHINES,
+    PAST_JOB_SHARE,
     PERIOD,
     POLICIES,
     RUN,
@@ -36,6 +37,7 @@ from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.tune_costs import Given
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.past import RECORDED, nodes_of_runs, recorded_result
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.trace.files import write_whole
@@ -59,13 +61,13 @@ class _Files:
 @click.command()
 @with_options(PERIOD)
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="A saved file instead of slurmdbd.")
-@with_options(POLICIES, MACHINES, WEIGHTS, TERM, LEASES, COSTS, JOBS, RUN, FILES)
+@with_options(POLICIES, MACHINES, WEIGHTS, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES)
 @JSON
 @click.pass_context
 def replay(
     context: click.Context, /, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
-    lease: float | None, interval: float | None, align: str, html: Path | None, jobs_out: Path | None,
-    events_out: Path | None, **options: Any,
+    lease: float | None, interval: float | None, align: str, job_share: JobShare | None, html: Path | None,
+    jobs_out: Path | None, events_out: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Replay the site's own past under other policies, beside what really happened.
 
@@ -81,13 +83,14 @@ def replay(
         files = _claim(outputs, names, jobs_out, events_out, html)
         past = read_past(context, origin, part(Given, options), time.time())
         cost, aligned, looks = past.known.costs.checkpoint, align == "aligned", interval or USUAL_INTERVAL
-        turns = [Turn(name, given[name], lease, looks, aligned, False, cost, seed) for name in names]
+        share = job_share or past.job_share
+        turns = [Turn(name, given[name], lease, looks, aligned, False, cost, seed, share) for name in names]
         _check_all(turns)
         case, about_nodes = case_of(past, wish)
         orders = [Order(case.scenario, turn, files.events.get(turn.policy)) for turn in turns]
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
-        really = _recorded(past.source, case)
+        really = _recorded(past.source, case, share)
         rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
         below = [*about_nodes, *past.source.notes(), *notes_of(case, dones)]
         words = [lead_of(case)[0], past.known.words, "", *below]
@@ -128,9 +131,9 @@ def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
         click.echo(line)
 
 
-def _recorded(source: Source, case: Case) -> Done:
+def _recorded(source: Source, case: Case, job_share: JobShare) -> Done:
     """What really happened, in the form of a simulation's result."""
-    result = recorded_result(source.jobs, case.scenario)
+    result = recorded_result(source.jobs, case.scenario, job_share)
     grants = (Grant(key, when, nodes) for key, when, nodes in nodes_of_runs(source.jobs, result))
     here = set(case.scenario.machines.names)
     return Done(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))

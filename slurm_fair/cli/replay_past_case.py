@@ -20,6 +20,7 @@ from slurm_fair.cli.simulate_told import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs, measured_at
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.load import refuse_impossible
 from slurm_fair.sim.past import Jobs, jobs_of
 from slurm_fair.sim.scenario import Costs, Scenario
@@ -102,6 +103,11 @@ class KnownPast:
     source: Source
     known: KnownCosts
     live: LiveSite | None
+
+    @property
+    def job_share(self) -> JobShare:
+        """The site's own; what a file is from had none that we know."""
+        return self.live.job_share if self.live else "proportional"
 
 
 def read_past(context: click.Context, origin: Origin, given: Given, now: float) -> KnownPast:

@@ -11,6 +11,7 @@ from slurm_fair.cli.base import Site
 from slurm_fair.config import Scope
 from slurm_fair.daemon import commands_of
 from slurm_fair.errors import InputError, SlurmError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.slurm.accounts import read_weights
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.nodes import Machines as SlurmMachines
@@ -40,6 +41,11 @@ class LiveSite:
     def scope(self) -> Scope:
         """What is managed."""
         return self.site.config.scope
+
+    @property
+    def job_share(self) -> JobShare:
+        """How the controller owes a tenant's share to its jobs."""
+        return "max-min" if self.site.config.tenants.job_share == "max-min" else "proportional"
 
     def past(self, period: Period) -> Past:
         """Every run that lived in a period."""

@@ -19,6 +19,7 @@ from slurm_fair.cli.simulate_options import (
     COSTS,
     FILE,
     FILES,
+    JOB_SHARE,
     JOBS,
     LEASES,
     MACHINES,
@@ -65,13 +66,7 @@ class _Targets:
 @click.option(
     "--weights", default="equal", show_default=True, metavar="equal|demand|FILE", help="Of the tenants."
 )
-@click.option(
-    "--job-share",
-    type=click.Choice(["proportional", "max-min"]),
-    default="proportional",
-    show_default=True,
-    help="max-min: of a tenant's share, what small jobs cannot use is owed to their siblings.",
-)
+@with_options(JOB_SHARE)
 @click.option(
     "--report-share",
     type=click.Choice(["demand", "quota"]),

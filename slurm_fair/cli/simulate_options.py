@@ -123,6 +123,19 @@ FILES = (
         "--events-out", type=FILE, metavar="FILE.jsonl", help="Simulated events, for `report --from`."
     ),
 )
+_SHARE_WORDS = "max-min: of a tenant's share, what small jobs cannot use is owed to their siblings."
+_SHARES = click.Choice(["proportional", "max-min"])
+JOB_SHARE = (
+    click.option("--job-share", type=_SHARES, default="proportional", show_default=True, help=_SHARE_WORDS),
+)
+PAST_JOB_SHARE = (
+    click.option(
+        "--job-share",
+        type=_SHARES,
+        show_default="the site's own for its past, else proportional",
+        help=_SHARE_WORDS,
+    ),
+)
 WEIGHTS = (
     click.option(
         "--weights",

@@ -23,6 +23,7 @@ from slurm_fair.cli.simulate_options import (
     LEASES,
     LEAST_SECONDS,
     MACHINES,
+    PAST_JOB_SHARE,
     PERIOD,
     RUN,
     WEIGHTS,
@@ -35,6 +36,7 @@ from slurm_fair.cli.tune_costs import Given
 from slurm_fair.cli.tune_ground import Subject, ground_of
 from slurm_fair.cli.tune_told import Told, trials_of
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
@@ -94,7 +96,7 @@ TOLERANCES = (
     help="Lease terms to try.",
 )
 @with_options(TOLERANCES)
-@with_options(MACHINES, WEIGHTS)
+@with_options(MACHINES, WEIGHTS, PAST_JOB_SHARE)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
 @click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
 @with_options(LEASES, COSTS, JOBS, RUN)
@@ -102,7 +104,8 @@ TOLERANCES = (
 @click.pass_context
 def tune_lease(
     context: click.Context, /, policy: str, terms: tuple[float, ...], settings: tuple[str, ...], seed: int,
-    workers: int, as_json: bool, html: Path | None, interval: float | None, align: str, **options: Any,
+    workers: int, as_json: bool, html: Path | None, interval: float | None, align: str,
+    job_share: JobShare | None, **options: Any,
 ) -> None:  # fmt: skip
     """Recommend a lease term for a TRACE, or for the site's own past (--history, or --sacct FILE).
 
@@ -121,7 +124,8 @@ def tune_lease(
         tried, short = _long_enough(terms, ground.known.costs)
         cost = ground.known.costs.checkpoint
         looks, aligned = interval or USUAL_INTERVAL, align == "aligned"
-        turns = [Turn(policy, given, term, looks, aligned, False, cost, seed) for term in tried]
+        share = job_share or ground.job_share
+        turns = [Turn(policy, given, term, looks, aligned, False, cost, seed, share) for term in tried]
         for turn in turns:
             check_turn(turn)
         dones = _simulated(ground.case, turns, workers)

@@ -17,6 +17,7 @@ from slurm_fair.cli.simulate_case import Case, read_case
 from slurm_fair.cli.simulate_told import many
 from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.trace.convert import convert
 
@@ -57,6 +58,7 @@ class Ground:
     known: KnownCosts
     source: dict[str, Any]
     notes: list[str]
+    job_share: JobShare = "proportional"  # unless another is given
 
 
 def ground_of(
@@ -71,7 +73,8 @@ def ground_of(
         return _of_listing(subject.saved, origin.skip_bad, wish, given)
     past = read_past(context, origin, given, now)
     case, notes = case_of(past, wish)
-    return _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
+    ground = _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
+    return replace(ground, job_share=past.job_share)
 
 
 def _of_trace(subject: Subject, path: Path, skip_bad: bool, wish: Wish, given: Given) -> Ground:

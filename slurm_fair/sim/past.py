@@ -11,7 +11,7 @@ import numpy as np
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.outcomes import Outcomes, Runs, only, recorded
-from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.ledger.settings import JobShare, LedgerSettings
 from slurm_fair.ledger.shares import integrate
 from slurm_fair.ledger.summary import Facts, summarise
 from slurm_fair.ledger.timeline import Claims, Cluster, totals
@@ -142,7 +142,7 @@ def _trace(
 # -- what really happened ---------------------------------------------------------------------------------------
 
 
-def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
+def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "proportional") -> Result:
     """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
 
     What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
@@ -153,7 +153,7 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
     outcomes, runs = only(jobs.outcomes, jobs.runs, row[order])
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
-    outcomes, owed = _with_owed(outcomes, weight, total)
+    outcomes, owed = _with_owed(outcomes, weight, total, job_share)
     outcomes = _with_truth(outcomes, scenario.trace.take(order))
     last = float(outcomes.ended_or_now.max())
     capacity = Steps.steady(total, jobs.since)
@@ -170,14 +170,17 @@ def recorded_result(jobs: Jobs, scenario: Scenario) -> Result:
     )  # fmt: skip
 
 
-def _with_owed(outcomes: Outcomes, weight: Floats, total_gpus: float) -> tuple[Outcomes, Floats]:
+def _with_owed(
+    outcomes: Outcomes, weight: Floats, total_gpus: float, job_share: JobShare
+) -> tuple[Outcomes, Floats]:
     """Each job's and each tenant's claim (eq. 8 and 14), as the ledger would have integrated it."""
     claims = Claims(
         outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.ended_or_now
     )
     cluster = Cluster(total_gpus, weight, np.full(len(weight), -np.inf))
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
-    owed = integrate(claims, cluster, first, last, LedgerSettings(everyone_counts=True))
+    how = LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min")
+    owed = integrate(claims, cluster, first, last, how)
     rho = metrics.rho_for_reports(outcomes.had, owed.claims)
     return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand
 

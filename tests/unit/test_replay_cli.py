@@ -258,6 +258,55 @@ def test_a_past_that_cannot_be_had_is_one_line(
     assert (said.code, said.out, words in said.complaint) == (2, "", True)
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted"), [([], "max-min"), (["--job-share", "proportional"], "proportional")]
+)
+def test_a_tenants_share_goes_to_its_jobs_as_at_the_site_unless_told_otherwise(
+    given: list[str], wanted: str, stub: Stub, site: list[str]
+) -> None:
+    with Path(site[1]).open("a") as config:
+        config.write('[tenants]\njob_share = "max-min"\n')
+    stub.answers("sacct", "\n".join("|".join(row[name] for name in COLUMNS) for row in ROWS) + "\n")
+    jobs = (
+        "--start",
+        "2026-09-01",
+        "--end",
+        "2026-10-01",
+        "--gpus",
+        "8",
+        "--weights",
+        "equal",
+        "--json",
+        *given,
+    )
+    found = json.loads(call(*site, "replay", *jobs, "--policy", "fifo").out)["results"]
+    tried = json.loads(call(*site, "tune-lease", "--history", *jobs, "--terms", "900").out)["terms"]
+    assert [row["job_share"] for row in (*found, *tried)] == [wanted] * 3
+
+
+def test_what_was_recorded_is_measured_by_the_job_share_that_is_given(tmp_path: Path) -> None:
+    """8 GPUs of one tenant: of 4 each the narrow job uses 2; max-min owes the wide one the 2 left over."""
+    rows = [run("1", 0, 0, 1000, gpus=6), run("2", 0, 0, 1000, gpus=2)]
+    path, jobs = saved(tmp_path / "two.txt", rows), tmp_path / "jobs.csv"
+    rho = {}
+    for share in ("proportional", "max-min"):
+        replayed(
+            "--sacct",
+            str(path),
+            "--gpus",
+            "8",
+            "--policy",
+            "fifo",
+            "--job-share",
+            share,
+            "--jobs-out",
+            str(jobs),
+        )
+        row = rows_of(tmp_path / "jobs.recorded.csv")["1"]
+        rho[share] = float(row["rho_ltgf"])
+    assert rho == pytest.approx({"proportional": 6 / 4, "max-min": 1.0})
+
+
 def test_a_site_whose_nodes_cannot_be_seen_asks_for_some(stub: Stub, site: list[str]) -> None:
     stub.answers("sacct", "|".join(ROWS[0][name] for name in COLUMNS))
     stub.answers("sinfo", (1, "", "Unable to contact slurm controller"))
