@@ -40,7 +40,7 @@ class Wish:
             raise InputError("a rate and a load cannot both be given: each follows from the other")
         for name, value in (("rate", self.rate_per_hour), ("load", self.load)):
             if value is not None and not 1e-6 <= value <= 1e9:
-                raise InputError(f"{name} must be a number above 0")
+                raise InputError(f"{name} must be a number from 1e-6 to 1e9, not {value:g}")
 
 
 def generate(wish: Wish, random: np.random.Generator) -> Trace:
