@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class Terms(click.ParamType[tuple[float, ...]]):
         if isinstance(value, tuple):
             return value
         try:
-            terms = sorted({float(term) for term in value.split(",")})
+            terms = sorted(float(term) for term in value.split(","))
         except ValueError:
             terms = [math.nan]
         if not all(math.isfinite(term) and term > 0 for term in terms):
@@ -65,6 +66,9 @@ class Terms(click.ParamType[tuple[float, ...]]):
             self.fail(
                 f"{value!r} is not within a millisecond and a hundred years ({CENTURY:.0f} s)", param, ctx
             )
+        twice = next((term for term, after in pairwise(terms) if term == after), None)
+        if twice is not None:
+            self.fail(f"{value!r}: {twice:g} is there twice: keep one of them", param, ctx)
         return tuple(terms)
 
 
