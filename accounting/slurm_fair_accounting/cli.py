@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,12 +87,12 @@ def _form_options(command: _Command) -> _Command:
         click.option(
             "-P",
             "--parsable2",
-            "form",
-            flag_value="parsable",
+            "parsable",
+            is_flag=True,
             help="`|` between the values, none at the end.",
         ),
-        click.option("--csv", "form", flag_value="csv", help="Comma-separated, in plain units."),
-        click.option("--json", "form", flag_value="json", help="One JSON document."),
+        click.option("--csv", is_flag=True, help="Comma-separated, in plain units."),
+        click.option("--json", is_flag=True, help="One JSON document."),
         click.option(
             "--html",
             type=click.Path(path_type=Path),
@@ -114,22 +114,30 @@ def _report_command(
     @click.pass_context
     def command(
         context: click.Context,
+        /,
         start: str | None,
         end: str | None,
         source: Path | None,
         tenant: str | None,
         user: str | None,
         share: ReportShare,
-        form: str | None,
         html: Path | None,
         noheader: bool,
+        **forms: bool,
     ) -> None:
+        with _one_line():
+            form = _form(forms)
         with _one_line(), claimed(html, source) if html else nullcontext() as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
                 report = make(journal, period, Choice(tenant, user, share))
             if write is not None:
                 write(page_of(report))
+        if not report.rows and (tenant or user):
+            whom = " and ".join(
+                f"{kind} {name}" for kind, name in (("tenant", tenant), ("user", user)) if name
+            )
+            click.echo(render.safe(f"note: no row of {whom} in this period: is the name right?"), err=True)
         click.echo(_written(report, form, not noheader), nl=False)
 
     return command
@@ -182,6 +190,15 @@ def _period(journal: JournalReader, start: str | None, end: str | None, now: flo
     if start is None and end is None and first is not None and last is not None:
         return Period(first, math.nextafter(last, math.inf))
     return choose(start, end, now, journal.began)
+
+
+def _form(forms: Mapping[str, bool]) -> str | None:
+    """The one form that was asked for; None = a table."""
+    asked = [name for name, wanted in forms.items() if wanted]
+    if len(asked) > 1:
+        words = " and ".join("-P" if name == "parsable" else f"--{name}" for name in asked)
+        raise InputError(f"{words} are different forms: keep one of them")
+    return asked[0] if asked else None
 
 
 def _written(report: Report, form: str | None, header: bool) -> str:

@@ -20,6 +20,7 @@ from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.source import JournalReader
 
 ACCOUNT = "account"
+_GZIP = b"\x1f\x8b"
 _HEAD = ("time", "kind", "job", "tenant", "gpus")
 _NUMBERS = tuple(field.name for field in fields(TenantMoment) if field.name not in ("time", "tenant"))
 
@@ -121,6 +122,9 @@ def read_events(path: Path) -> EventFile:
     events: list[Event] = []
     moments: list[TenantMoment] = []
     try:
+        with path.open("rb") as head:
+            if head.read(2) == _GZIP:
+                raise InputError(f"{path}: is gzipped: unpack it first, with gunzip --keep")
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
@@ -146,6 +150,10 @@ def _read_line(line: str, where: str, events: list[Event], moments: list[TenantM
             detail |= {name: _number(detail, name) for name in ("had", "owed", "waited", "ran")}
         key = parse_label(str(content["job"]))
         events.append(Event(time, str(content["kind"]), key, tenant, int(_number(content, "gpus")), detail))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{where}: is no JSON: give a file of events, as `slurm-fair report export` or --events-out writes it"
+        ) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{where}: is no event ({error!r}): see docs/schema/events.json") from error
     except InputError as error:

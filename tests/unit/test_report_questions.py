@@ -111,6 +111,34 @@ def test_a_journal_that_cannot_be_opened_is_one_line() -> None:
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", "Error: /x: is?broken?\n")
 
 
+def test_two_forms_at_once_are_refused_in_one_line() -> None:
+    result = run("tenants", "--json", "--csv")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert "--json and --csv are different forms" in result.stderr
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_tenant_that_is_nowhere_in_the_period_is_said_to_be(name: str) -> None:
+    result = run(name, "--tenant", "nope", "-S", "2026-02-01")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "note: no row of tenant nope in this period: is the name right?\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"\x1f\x8b\x08\x00", "is gzipped"), (b"job_id,tenant\n", "give a file of events")]
+)
+def test_a_file_that_holds_no_events_is_refused_with_a_cure(
+    content: bytes, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(content)
+    result = run("tenants", "--from", str(path))
+    assert (result.exit_code, result.stderr.count("\n"), words in result.stderr) == (2, 1, True)
+    assert "Error(" not in result.stderr
+
+
 def test_the_journal_is_closed_after_a_report() -> None:
     closed: list[bool] = []
 
