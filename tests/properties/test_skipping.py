@@ -19,8 +19,9 @@ class Looking(Peopled):
         return min(usual, self._on_grid(self.clock.now() + 1e-6))
 
 
-# Stride scheduling advances passes at looks, by the tickets that there are then: when it looks is part of it.
-AT_LOOKS = {"gandiva-fair"}
+# When they look is part of these: stride scheduling advances passes at looks, by the tickets that there are then;
+# Gavel's rounds compute shares at looks, at most every `reset_seconds`, for the jobs that are there then.
+AT_LOOKS = {"gandiva-fair", "gavel", "gavel-ftf", "mst", "ossp", "allox"}
 
 
 @pytest.mark.parametrize("policy", sorted(set(registry.names()) - AT_LOOKS))
