@@ -96,9 +96,8 @@ def run_one(order: Order, beat: Beat) -> Done:
     """One policy, in this process."""
     if order.events_to is None:
         return _run(order, beat, None)
-    from slurm_fair.cli.simulate_events import (
-        EventsOut,  # only who wants the events waits for the journal's code
-    )
+    # Only who wants the events waits for the journal's code.
+    from slurm_fair.cli.simulate_events import EventsOut
 
     epoch = epoch_for(order.turn.rules().terms.term)
     with EventsOut(order.events_to, order.scenario, epoch) as events:
@@ -125,8 +124,7 @@ def run_all(orders: Sequence[Order], workers: int, beat: Beat) -> list[Done]:
 
 def _check_time_to_work(order: Order) -> None:
     """Refuse leases in which nobody would get anywhere: under some policies such a simulation never ends."""
-    costs, term = order.scenario.costs, order.turn.rules().terms.term
-    change = costs.checkpoint + costs.restart
+    change, term = order.scenario.costs.of_one_change, order.turn.rules().terms.term
     if change >= term:
         raise InputError(
             f"a change of hands costs {change:g} s (checkpoint and restart), all of a lease of {term:g} s "

@@ -164,7 +164,7 @@ def _settings(policy: str, settings: Sequence[str]) -> dict[str, object]:
 
 def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], list[float]]:
     """Terms in which a job can make progress, and those that a change of hands uses up."""
-    least = costs.checkpoint + costs.restart
+    least = costs.of_one_change
     tried = [term for term in terms if term > least]
     if not tried:
         raise InputError(

@@ -37,9 +37,12 @@ class Costs:
 
     checkpoint: float = 0.0  # from the request until the job has saved; no progress meanwhile
     restart: float = 0.0  # from the start of a run that resumes until it makes progress again
-    requeue_delay: float = (
-        0.0  # from a requeue until Slurm would start the job again (Slurm's default is 120)
-    )
+    requeue_delay: float = 0.0  # from a requeue until Slurm would start the job again (its default is 120)
+
+    @property
+    def of_one_change(self) -> float:
+        """What a lease must be longer than, for a job to get anywhere in it."""
+        return self.checkpoint + self.restart
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,8 @@ class Settled:
 
     def __init__(self, books: Books, journal: Journal) -> None:
         self._books, self._journal = books, journal
-        self._ended: list[
-            Run
-        ] = []  # runs that no look has shown to be over, and of which there is more to tell
+        # Runs that no look has shown to be over, and of which there is more to tell.
+        self._ended: list[Run] = []
         self._looked = -math.inf
         self.standing: Standing | None = None
 
