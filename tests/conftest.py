@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests.zones import local_time
 
 # A shared machine makes single examples slow; the suite has its own time limit. It draws the same examples each
 # time, so that it says something about the change at hand; the long proofs draw new ones.
@@ -27,11 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Local time is UTC."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    with local_time("UTC", monkeypatch):
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

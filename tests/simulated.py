@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from hypothesis import strategies as st
 
 from slurm_fair.sim import Costs, Listener, Outage, Result, Scenario, rules_for, simulate
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
@@ -39,6 +40,18 @@ class Arrival:
 def arrival(at: float = 0.0, **columns: Any) -> Arrival:
     """One job."""
     return Arrival(at, **columns)
+
+
+def arrivals(latest: int, seconds: tuple[int, int], most: int = 8) -> st.SearchStrategy[list[Arrival]]:
+    """A few gangs of two tenants, drawn."""
+    one = st.builds(
+        arrival,
+        st.integers(0, latest).map(float),
+        gpus=st.sampled_from((1, 2, 4, 8)),
+        seconds=st.integers(*seconds).map(float),
+        tenant=st.sampled_from("ab"),
+    )
+    return st.lists(one, min_size=1, max_size=most)
 
 
 def _coded(values: Sequence[str]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:

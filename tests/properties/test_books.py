@@ -13,19 +13,9 @@ from slurm_fair.model import Event, JobState, Standing, TickRecord
 from slurm_fair.sim import Costs, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.trace import uniform
-from tests.simulated import Arrival, arrival, trace
+from tests.simulated import Arrival, arrival, arrivals, trace
 
-ARRIVALS = st.lists(
-    st.builds(
-        arrival,
-        st.integers(0, 600).map(float),
-        gpus=st.sampled_from((1, 2, 4, 8)),
-        seconds=st.integers(3, 900).map(float),
-        tenant=st.sampled_from("ab"),
-    ),
-    min_size=1,
-    max_size=8,
-)
+ARRIVALS = arrivals(600, seconds=(3, 900))
 OUTAGES = st.lists(
     st.tuples(
         st.integers(0, 8000).map(lambda quarters: quarters / 4),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from slurm_fair_templates import Options, split, submit_argv
 from slurm_fair_templates.deadline import limit_seconds, seconds_ahead
+from tests.zones import local_time
 
 NOW = 1_700_000_000.0
 GPU = "--gres=gpu:2"
@@ -51,11 +51,8 @@ def test_under_the_hold_gate_a_deadline_changes_nothing() -> None:
 @pytest.fixture
 def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A time zone with a summer time; NOW is there 2023-11-14 17:13:20."""
-    monkeypatch.setenv("TZ", "America/New_York")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    with local_time("America/New_York", monkeypatch):
+        yield
 
 
 @pytest.mark.usefixtures("new_york")

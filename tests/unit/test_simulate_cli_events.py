@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -97,21 +96,14 @@ def test_the_reports_on_usage_waits_and_leases_agree_with_the_result(told_run: T
     }
 
 
-def test_a_part_of_the_time_and_one_tenant_can_be_asked_for(
-    told_run: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    try:
-        _, events, _ = told_run
-        rows = report("tenants", events, "-S", "1997-05-19T01:00", "-E", "1997-05-19T03:00")
-        assert 0 < sum(row["had_gpu_seconds"] for row in rows) <= 2 * 3600 * 16
-        assert len(report("jobs", events, "--tenant", rows[0]["tenant"])) == len(
-            [row for row in report("jobs", events) if row["tenant"] == rows[0]["tenant"]]
-        )
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+@pytest.mark.usefixtures("utc")
+def test_a_part_of_the_time_and_one_tenant_can_be_asked_for(told_run: Told) -> None:
+    _, events, _ = told_run
+    rows = report("tenants", events, "-S", "1997-05-19T01:00", "-E", "1997-05-19T03:00")
+    assert 0 < sum(row["had_gpu_seconds"] for row in rows) <= 2 * 3600 * 16
+    assert len(report("jobs", events, "--tenant", rows[0]["tenant"])) == len(
+        [row for row in report("jobs", events) if row["tenant"] == rows[0]["tenant"]]
+    )
 
 
 def test_accounts_stand_at_the_beginning_each_full_hour_and_the_end(told_run: Told) -> None:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import call
 from tests.simulations import made, simulated
-
-ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "simulate.json").read_text())
-GOLDEN = ROOT / "tests" / "golden" / "simulate"
-PROMISED = [
-    "makespan_s", "jct_mean_s", "jct_p50_s", "jct_p95_s", "jct_p99_s", "wait_mean_s", "slowdown_mean",
-    "slowdown_p95", "utilization", "gpu_seconds", "fragments_mean", "preemptions", "restarts",
-    "overhead_fraction", "ftf_themis_worst", "ftf_themis_unfair", "ftf_shockwave_worst",
-    "ftf_shockwave_unfair", "ftf_static_worst", "ftf_static_unfair", "ftf_sia_worst", "ftf_sia_unfair",
-    "latency_ratio_max", "latency_ratio_mean", "ltgf_job_loss_fraction", "ltgf_tenant_unfair_fraction",
-    "jain_tenants", "jobs_completed", "jobs_total", "decision_p50_s", "decision_p95_s", "decision_max_s",
-    "wall_s", "peak_rss_mb",
-]  # fmt: skip
 
 
 @pytest.mark.parametrize(

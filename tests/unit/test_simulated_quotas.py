@@ -14,7 +14,7 @@ from slurm_fair.ledger.windows import exact_windows
 from slurm_fair.model import Ledger, Standing, TickRecord
 from slurm_fair.sim import NodeEvent, Outage, Result
 from tests.builders import job, snapshot
-from tests.simulated import Arrival, arrival, simulated
+from tests.simulated import Arrival, arrival, arrivals, simulated
 
 WEIGHTS = {"a": 1.0, "b": 2.0, "c": 5.0}
 DOWN, UP, DRAIN = NodeEvent.DOWN, NodeEvent.UP, NodeEvent.DRAIN
@@ -33,17 +33,7 @@ def owed_by_the_ledger(result: Result) -> dict[str, float]:
     return {name: owed for name, (_, owed) in result.accounts.items() if name in result.outcomes.tenants}
 
 
-ARRIVALS = st.lists(
-    st.builds(
-        arrival,
-        st.integers(0, 900).map(float),
-        gpus=st.sampled_from((1, 2, 4, 8)),
-        seconds=st.integers(5, 900).map(float),
-        tenant=st.sampled_from("ab"),
-    ),
-    min_size=1,
-    max_size=8,
-)
+ARRIVALS = arrivals(900, seconds=(5, 900))
 OUTAGES = st.lists(
     st.builds(Outage, st.integers(0, 1500).map(float), st.just("n1"), st.sampled_from((DOWN, UP, DRAIN))),
     max_size=4,

@@ -15,7 +15,7 @@ from slurm_fair.model.ids import label
 from slurm_fair.sim import Books, Costs, Manners, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
 from slurm_fair.sim.life import Tally
 from slurm_fair.trace import uniform
-from tests.simulated import Arrival, arrival, trace
+from tests.simulated import Arrival, arrivals, trace
 from tests.virtual_scene import Scene
 
 STORIES = st.lists(
@@ -115,17 +115,7 @@ def chained(books: Books, key: int) -> None:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
-    jobs=st.lists(
-        st.builds(
-            arrival,
-            st.integers(0, 1200).map(float),
-            gpus=st.sampled_from((1, 2, 4, 8)),
-            seconds=st.integers(10, 1500).map(float),
-            tenant=st.sampled_from("ab"),
-        ),
-        min_size=1,
-        max_size=10,
-    ),
+    jobs=arrivals(1200, seconds=(10, 1500), most=10),
     down=st.integers(0, 1500),
     costs=st.builds(Costs, checkpoint=st.sampled_from((0.0, 5.0)), restart=st.sampled_from((0.0, 20.0))),
 )
