@@ -179,9 +179,10 @@ def recorded(runs: RunTable, until: float) -> tuple[Outcomes, Runs]:
 
 # -- from events ------------------------------------------------------------------------------------------------
 
-_SUBMITTED, _REVOKED, _STOPPED, _STARTED, _STOPPED_AT_ONCE, _FINISHED = range(6)
+_SUBMITTED, _REVOKED, _STAYS, _STOPPED, _STARTED, _STOPPED_AT_ONCE, _FINISHED = range(7)
 _CODES = {
-    "submitted": _SUBMITTED, "revoked": _REVOKED, "stopped": _STOPPED, "started": _STARTED, "finished": _FINISHED,
+    "submitted": _SUBMITTED, "revoked": _REVOKED, "stays": _STAYS, "stopped": _STOPPED, "started": _STARTED,
+    "finished": _FINISHED,
 }  # fmt: skip
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 _ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
@@ -268,7 +269,8 @@ def _runs(lines: _Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
         start=begun,
         end=np.maximum(begun, over),
     )
-    before = np.concatenate([[0], np.cumsum(lines.code == _REVOKED)])
+    # Whom Slurm would not stop was not stopped by us, whatever ends its run later.
+    before = np.concatenate([[0], np.cumsum((lines.code == _REVOKED) * 1 - (lines.code == _STAYS))])
     first = np.searchsorted(life, mine)
     since = np.where(follows, np.concatenate([[0], turns[:-1]])[: len(turns)], first)
     revoked = (some.code == _STOPPED) & (before[turns] > before[since])

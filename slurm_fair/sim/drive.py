@@ -16,7 +16,7 @@ from slurm_fair.ports import Journal
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.load import population
-from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
@@ -34,6 +34,7 @@ class Simulation:
     rules: Rules
     journal: Journal
     watch: Callable[[Simulation], None] = lambda simulation: None
+    manners: Manners = field(default_factory=Manners)
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -46,7 +47,7 @@ class Simulation:
         self.epoch = epoch_for(self.rules.terms.term)
         self.clock = VirtualClock(self.epoch)
         people = population(self.scenario, self.epoch)
-        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term)
+        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term, self.manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal)
 
@@ -111,7 +112,15 @@ class Simulation:
             due = min(due, terms.next_end(now))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
-        if unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled:
+        # What was not done is planned anew, or done then.
+        if (
+            len(done) < len(outcomes)
+            or unseen
+            or some_revoking
+            or end <= now
+            or self.standing.backoff
+            or self.standing.unsettled
+        ):
             due = min(due, self._on_grid(now + _MOMENT))
         return due
 

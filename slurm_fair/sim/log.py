@@ -21,7 +21,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import any_of, code
 
 Listener = Callable[[TickRecord, Standing], None]
-_OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
+_OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "stays", "finished"})
 _WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
