@@ -84,7 +84,7 @@ class Simulation:
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
-        """When something could change: an arrival, a lease's end, or an end of a job while somebody waits."""
+        """When something could change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
@@ -110,19 +110,19 @@ class Simulation:
             due = min(due, max(cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
+        if record.plan.again < math.inf:
+            due = min(due, self._on_grid(max(record.plan.again, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
-        # What was not done is planned anew, or done then.
-        if (
-            len(done) < len(outcomes)
-            or unseen
-            or some_revoking
-            or end <= now
-            or self.standing.backoff
-            or self.standing.unsettled
-        ):
+        soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
+        if soon or len(done) < len(outcomes) or self._someone_should_have_started(now):
             due = min(due, self._on_grid(now + _MOMENT))
         return due
+
+    def _someone_should_have_started(self, now: float) -> bool:
+        """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
+        leases = self.standing.leases
+        return any_of((leases.phase == _GRANTED) & (leases.opened < now))
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""
