@@ -9,6 +9,7 @@ from slurm_fair.model import Action, Blocked, JobState, Outcome, Result, Verb
 from slurm_fair.sim.life import RUNNING, WAITING, Life
 from slurm_fair.sim.roster import Roster
 
+_OPEN, _OF_RUNS, _DONE = Verb.OPEN, (Verb.ASK, Verb.REQUEUE), Result.DONE  # looked up at every act
 _MAY_OPEN = (int(Blocked.NOT_BLOCKED), int(Blocked.REQUEUED))  # numpy compares plain numbers faster
 
 
@@ -26,11 +27,10 @@ class Acts:
         if job < 0:
             return Outcome(action, Result.REFUSED, "no such job")
         wrong = self._objection(action, job)
-        return (
-            Outcome(action, Result.REFUSED, wrong)
-            if wrong
-            else Outcome(action, *self._done_to(action, job, now))
-        )
+        if wrong:
+            return Outcome(action, Result.REFUSED, wrong)
+        result, detail = self._done_to(action, job, now)
+        return Outcome(action, result, detail)
 
     def _to_all(self, action: Action, now: float) -> Outcome:
         """On the waiting tasks of an array that share one record."""
@@ -48,12 +48,12 @@ class Acts:
         jobs = self._cells
         if jobs.submit[job] != action.submit or jobs.restarts[job] != action.restarts:
             return "it is not the run that this was decided for"
-        wanted = RUNNING if action.verb in (Verb.ASK, Verb.REQUEUE) else WAITING
+        wanted = RUNNING if action.verb in _OF_RUNS else WAITING
         return "" if jobs.state[job] == wanted else f"it is {JobState(jobs.state[job]).name.lower()}"
 
     def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:
         verb = action.verb
-        if verb is Verb.OPEN:
+        if verb is _OPEN:
             return self._open(job, action.nodes, now)
         if verb is Verb.REQUEUE:
             return self._requeue(job, now)
@@ -76,7 +76,7 @@ class Acts:
         life.plain.discard(job)
         jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
         life.start_on(job, nodes, now)
-        return Result.DONE, ""
+        return _DONE, ""
 
     def _requeue(self, job: int, now: float) -> tuple[Result, str]:
         if not self._cells.requeueable[job]:
