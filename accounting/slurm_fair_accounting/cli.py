@@ -13,7 +13,8 @@ import click
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
-from slurm_fair_accounting.export import EventFile, export_lines, read_events
+from slurm_fair_accounting.event_file import EventFile, read_events
+from slurm_fair_accounting.export import export_lines
 from slurm_fair_accounting.page_file import claimed
 from slurm_fair_accounting.period import Period, choose
 from slurm_fair_accounting.report_page import page_of

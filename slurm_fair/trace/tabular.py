@@ -7,11 +7,10 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace.faults import Fault, nearest, shown
-from slurm_fair.trace.files import reading
+from slurm_fair.trace.files import Text, reading
 
 # A place behind the file's name (`:12`) and the row's cells, stripped.
 Row = tuple[str, list[str]]
@@ -45,7 +44,7 @@ def table(
         yield Table(columns, _even(rows, len(columns)))
 
 
-def _rows(path: Path, text: IO[str], separator: str) -> Iterator[Row]:
+def _rows(path: Path, text: Text, separator: str) -> Iterator[Row]:
     """Rows that are not blank; a quoted cell may hold line ends, so a row is placed by its first line."""
     if separator == "|":  # sacct quotes nothing
         reader = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE, strict=True)
