@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +31,12 @@ def table(
     required: Sequence[str],
     other_names: Mapping[str, str] | None = None,
     separator: str = ",",
+    cure: Callable[[Sequence[str]], str] = lambda columns: "",
 ) -> Iterator[Table]:
-    """A table from a file; `other_names` maps what a column may also be called to its name."""
+    """A table from a file; `other_names` maps what a column may also be called to its name.
+
+    `cure` says of the columns' names how to mend rows with too many or too few cells, "" = in the usual way.
+    """
     with reading(path) as text:
         rows = _rows(path, text, separator)
         place, heads = next(rows, ("", []))
@@ -41,7 +45,7 @@ def table(
                 f"{path}: no header: its first line must name {', '.join(required) or 'its columns'}"
             )
         columns = _header(f"{path}{place}", heads, required, other_names or {})
-        yield Table(columns, _even(rows, len(columns)))
+        yield Table(columns, _even(rows, len(columns), cure(columns) or "give one for each column"))
 
 
 def _rows(path: Path, text: Text, separator: str) -> Iterator[Row]:
@@ -63,12 +67,12 @@ def _rows(path: Path, text: Text, separator: str) -> Iterator[Row]:
             yield f":{line}", cells
 
 
-def _even(rows: Iterator[Row], width: int) -> Iterator[Row | Fault]:
+def _even(rows: Iterator[Row], width: int, cure: str) -> Iterator[Row | Fault]:
     for place, cells in rows:
         if len(cells) == width:
             yield place, cells
         else:
-            yield Fault(place, "row", f"has {len(cells)} cells, the header {width}: give one for each column")
+            yield Fault(place, "row", f"has {len(cells)} cells, the header {width}: {cure}")
 
 
 def _header(
