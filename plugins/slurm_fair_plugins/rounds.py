@@ -74,6 +74,7 @@ class InRounds:
             place=self.placement,
             score=books.score,
             memory=books.memory,
+            rests=books.rest(),
             words=WORDS,
         )
         return plan if books.again == math.inf else plan.with_columns(again=books.again)
@@ -115,14 +116,22 @@ class _Books:
         """
         if not kept or Past.of(kept).kinds != self.kinds.tolist():
             return True
-        members, key = Past.of(kept).members, self.crowd.key
-        if not len(key) or (len(members) == len(key) and all_of(members == key)):
+        if not len(self.crowd.key) or self._shared_out(kept):
             return False
         if len(self.view.leases) > 0 and not any_of(self.view.expired):
             return False
         due = kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds
         self.again = math.inf if due else kept["at"] + self.policy.reset_seconds
         return bool(due)
+
+    def _shared_out(self, kept: Mapping[str, Any]) -> bool:
+        """Whether the shares were computed for just those who are there."""
+        members, key = Past.of(kept).members, self.crowd.key
+        return len(members) == len(key) and all_of(members == key)
+
+    def rest(self) -> bool:
+        """Whether nothing is remembered until somebody comes or goes; on several types, time received is."""
+        return not self.several and self._shared_out(self.memory[ROUNDS])
 
     def _computed(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
         received, key = self._received, self.crowd.key.tolist()
