@@ -153,6 +153,8 @@ def test_each_jobs_own_figures() -> None:
     assert set(rho) == {"themis", "shockwave", "static", "sia"}
     assert all(finish_rho(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
     assert math.isnan(job_latency_ratio(table(row(0), until=9))[0])
+    lives = table(row(0, ran=5.0, expected_seconds=5.0), until=9)
+    assert math.isnan(job_latency_ratio(lives)[0]), "it may wait longer yet"
 
 
 def test_jobs_of_one_tenant_are_measured_against_all_of_them() -> None:
