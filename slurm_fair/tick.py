@@ -33,6 +33,7 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import code, find
+from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
@@ -46,6 +47,7 @@ _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 _WITH_USER = ("submitted", "finished")  # events that name the user
+_OF_ACTS = ("opened", "asked", "requeued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     snapshot = overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
-    failed = [event for event in followed if event.kind == "takenback" and event.detail["opened"]]
+    failed = [event for event in followed.of("takenback") if event.detail["opened"]]
     standing = Standing(
         ledger=ledger,
         leases=leases,
@@ -166,7 +168,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
         standing.memory,
         job_of_lease,
     )
-    return Prepared(standing, snapshot, view, Events(_with_users(happened, snapshot), followed))
+    return Prepared(standing, snapshot, view, Events(_with_users(happened, snapshot)) + followed)
 
 
 def _with_users(events: Sequence[Event], snapshot: Snapshot) -> list[Event]:
@@ -273,7 +275,7 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + Events(_asked(outcomes, ready))
+        events=ready.events + granted + Events(Later(_OF_ACTS, lambda: _asked(outcomes, ready)))
         if outcomes
         else ready.events + granted,
         seconds=dict(watch.seconds),

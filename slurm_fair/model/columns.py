@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
@@ -37,10 +37,12 @@ class Columns:
         _columns: ClassVar[tuple[str, ...]]
         _others: ClassVar[tuple[str, ...]]
         _names: ClassVar[tuple[str, ...]]  # both
-        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
+        _rest: ClassVar[tuple[str, ...]]  # what a copy takes over beside the columns
+        _both: ClassVar[tuple[str, ...]]
+        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of both
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
-        _source: object
+        _source: Any
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -58,10 +60,17 @@ class Columns:
         cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
         cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
         cls._names = cls._columns + cls._others
+        cls._rest = cls._taken_over(cls._others)
         # The first once more at the end: of a single name it would be no tuple.
-        cls._values = attrgetter(*cls._names, cls._names[0])
+        cls._both = cls._columns + cls._rest
+        cls._values = attrgetter(*cls._both, cls._names[0])
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._names[0])
+
+    @classmethod
+    def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
+        """What a copy of a table takes over beside its columns: as a rule its other fields."""
+        return others
 
     @classmethod
     def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
@@ -77,7 +86,7 @@ class Columns:
         return table
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return dict(zip(self._columns, self._values(self), strict=False))
+        return dict(zip(self._columns, self._arrays_of(self), strict=False))
 
     def __len__(self) -> int:
         return len(self._first(self))
@@ -87,14 +96,15 @@ class Columns:
         return self._picked(rows)
 
     def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
-        """The rows asked for, and new values of other fields."""
+        """The rows asked for; columns of these, or other fields, may be given."""
         if rows.dtype.kind == "b":
             rows = rows.nonzero()[0]
         values = self._values(self)
         table = _new(type(self))
         for name, column in zip(self._columns, values, strict=False):
-            _set(table, name, column[rows])
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+            if name not in others:
+                _set(table, name, column[rows])
+        for name, value in zip(self._rest, values[len(self._columns) :], strict=False):
             _set(table, name, value)
         for name, value in others.items():
             _set(table, name, value)
@@ -103,12 +113,13 @@ class Columns:
     def with_columns(self, **columns: Any) -> Self:
         """The same rows with some columns, or other fields, replaced."""
         table = _new(type(self))
-        for name, value in zip(self._names, self._values(self), strict=False):
+        for name, value in zip(self._both, self._values(self), strict=False):
             _set(table, name, value)
-        rows, longer = len(self), False
+        rows, longer = len(self._first(self)), False
         for name, value in columns.items():
             _set(table, name, value)
-            longer |= name in self._columns and len(value) != rows
+            if name in self._columns and len(value) != rows:
+                longer = True
         if longer:
             check_lengths(table)
         return table
@@ -121,20 +132,25 @@ class Columns:
         table = _new(type(self))
         for name, first, second in zip(self._columns, values, behind, strict=False):
             _set(table, name, np.concatenate((first, second)))
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+        for name, value in zip(self._rest, values[len(self._columns) :], strict=False):
             _set(table, name, value)
         return table
 
     def extended(self, count: int, **fields: Any) -> Self:
         """These rows and then so many more: each column's values, or the one of all; other fields may be given."""
-        values, rows = self._values(self), len(self)
-        table, before, behind, size = _new(type(self)), slice(rows), slice(rows, None), rows + count
-        for name, first in zip(self._columns, values, strict=False):
-            longer = np.empty(size, first.dtype)
-            longer[before] = first
-            longer[behind] = fields[name]
+        rows = len(self)
+        return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
+
+    def _mixed(self, mine: slice | Bools, new: slice | Ints, size: int, fields: Mapping[str, Any]) -> Self:
+        """So many rows: these at some places, and new ones at the others."""
+        values = self._values(self)
+        table = _new(type(self))
+        for name, column in zip(self._columns, values, strict=False):
+            longer = np.empty(size, column.dtype)
+            longer[mine] = column
+            longer[new] = fields[name]
             _set(table, name, longer)
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+        for name, value in zip(self._rest, values[len(self._columns) :], strict=False):
             _set(table, name, fields.get(name, value))
         return table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Ints, absent, find
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.record import Later
 
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
@@ -37,18 +38,18 @@ def promise(
     if not (renewed.size or revoked.size or granted.size):
         return leases, _NOTHING
     after = leases
-    parts: list[Sequence[Event] | Callable[[], Sequence[Event]]] = []
+    parts: list[Sequence[Event] | Later] = []
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = extended = _renewed(after, at, terms, now)
-        parts.append(lambda: _renewals(extended, at, renewed, snapshot, terms, now))
+        parts.append(Later(("renewed",), lambda: _renewals(extended, at, renewed, snapshot, terms, now)))
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
         parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
     if granted.size:
-        after, grants = _granted(after, granted, plan, snapshot, terms, now)
-        parts.append(grants)
+        after = _granted(after, granted, plan, snapshot, terms, now)
+        parts.append(Later(("granted",), lambda: _grants(granted, plan, snapshot, terms, now)))
     return after, Events(*parts)
 
 
@@ -94,13 +95,11 @@ def _revocations(
 
 def _granted(
     leases: Leases, rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
-) -> tuple[Leases, list[Event]]:
+) -> Leases:
     """With a promise for each of these jobs."""
-    jobs, end, first = snapshot.jobs, terms.end_for(now), len(leases.key)
-    number = absent(len(jobs.key))
-    number[rows] = np.arange(first, first + len(rows))
-    places = plan.places.renumber(number)
-    after = leases.extended(
+    jobs = snapshot.jobs
+    where = leases.whereabouts.by(jobs.key)
+    return leases.extended(
         len(rows),
         key=jobs.key[rows],
         phase=_GRANTED,
@@ -108,16 +107,25 @@ def _granted(
         gpus=jobs.gpus[rows],
         granted=now,
         start=0.0,
-        end=end,
+        end=terms.end_for(now),
         renewals=0,
         asked=0.0,
         opened=0.0,
         adopted=False,
-        places=leases.places.joined(places),
+        whereabouts=where._replace(promised=where.promised.plus(plan.places)),
         node_names=snapshot.nodes.names,
     )
-    numbered, until = enumerate(rows.tolist(), start=first), terms.said_end(end)
-    return after, [_grant_event(row, places.nodes_of(at), until, snapshot, now) for at, row in numbered]
+
+
+def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Event]:
+    until, names = terms.said_end(terms.end_for(now)), snapshot.nodes.names
+    return [
+        _event(
+            now, "granted", row, snapshot,
+            nodes=[names[node] for node in plan.places.nodes_of(row).tolist()], until=until, number=1,
+        )
+        for row in rows.tolist()
+    ]  # fmt: skip
 
 
 def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
@@ -174,8 +182,3 @@ def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object
     jobs = snapshot.jobs
     tenant = snapshot.tenants.names[jobs.tenant[row]]
     return Event(now, kind, int(jobs.key[row]), tenant, int(jobs.gpus[row]), detail)
-
-
-def _grant_event(row: int, nodes: Ints, until: float | None, snapshot: Snapshot, now: float) -> Event:
-    names = [snapshot.nodes.names[node] for node in nodes.tolist()]
-    return _event(now, "granted", row, snapshot, nodes=names, until=until, number=1)

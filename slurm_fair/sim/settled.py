@@ -89,7 +89,7 @@ def _with_books(event: Event, runs: _Told) -> Event:
     if run is None or (event.detail["nodes"] if begun else run.word != NODE_FAIL):
         return event
     more = {"nodes": list(run.nodes)} if begun else {"state": run.word}
-    return replace(event, detail={**event.detail, **more})
+    return event._replace(detail={**event.detail, **more})
 
 
 def _events_of(run: Run) -> list[Event]:

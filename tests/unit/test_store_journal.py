@@ -164,7 +164,7 @@ def test_events_are_found_by_time_kind_tenant_and_job(journal: SqliteJournal) ->
     events = (
         journals.event(10.0, "submitted", 1, user="ann"),
         journals.event(20.0, "granted", 2, nodes=["n1"], until=920.0, number=1),
-        replace(journals.event(20.0, "granted", 3), tenant="chem"),
+        journals.event(20.0, "granted", 3)._replace(tenant="chem"),
         journals.event(30.0, "finished", 1, rho=math.inf),
     )
     journal.append(journals.tick(1, events=events), journals.standing(1))
