@@ -124,7 +124,7 @@ def tick(
     watch.lap("act")
     after = conclude(ready, leases, outcomes, plan, rules)
     record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
-    record = replace(record, amended=standing.ledger) if standing.amended else record
+    record = record._replace(amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return Done(after, record)
 

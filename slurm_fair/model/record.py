@@ -37,7 +37,7 @@ class Later(NamedTuple):
 
     def tells(self, kinds: Sequence[str]) -> bool:
         """Whether events of one of these kinds may be among them."""
-        return any(kind in kinds for kind in self.kinds)
+        return not set(kinds).isdisjoint(self.kinds)
 
 
 class Events(Sequence[Event]):
@@ -115,8 +115,7 @@ class Standing:
         return cls(Ledger.new(time), Leases.none())
 
 
-@dataclass(frozen=True, slots=True)
-class TickRecord:
+class TickRecord(NamedTuple):
     """One tick as the journal keeps it: enough to plan it again and to explain it."""
 
     number: int

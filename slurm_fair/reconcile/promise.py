@@ -21,6 +21,7 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.lease import Whereabouts
 from slurm_fair.model.record import Later
 
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
@@ -131,6 +132,7 @@ def _granted(
     """With a promise for each of these jobs."""
     jobs = snapshot.jobs
     where = leases.whereabouts.by(jobs.key)
+    promised = where.promised.plus(plan.places) if where.promised.row.size else plan.places
     return leases.extended(
         len(rows),
         key=jobs.key[rows],
@@ -144,7 +146,7 @@ def _granted(
         asked=0.0,
         opened=0.0,
         adopted=False,
-        whereabouts=where._replace(promised=where.promised.plus(plan.places)),
+        whereabouts=Whereabouts(jobs.key, where.held, promised),
         node_names=snapshot.nodes.names,
     )
 
@@ -184,8 +186,7 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
         elif refused:
             # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
             stays.append(row)
-    changed = _changed(leases, opened, asked, stays, terms.end_for(now), now)
-    settled = leases.with_columns(**changed) if changed else leases
+    settled = _changed(leases, opened, asked, stays, terms, now)
     if not dropped:
         return settled
     keep = np.ones(len(leases.key), dtype=bool)
@@ -194,20 +195,21 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
 
 
 def _changed(
-    leases: Leases, opened: list[int], asked: list[int], stays: list[int], end_anew: float, now: float
-) -> dict[str, NDArray[Any]]:
-    """The columns that change where gates opened, jobs were asked, and leases run on after all."""
+    leases: Leases, opened: list[int], asked: list[int], stays: list[int], terms: LeaseTerms, now: float
+) -> Leases:
+    """Where gates opened, jobs were asked, and leases run on after all."""
     changed: dict[str, NDArray[Any]] = {}
     if opened:
-        changed["opened"] = leases.opened.copy()
-        changed["opened"][opened] = now
+        changed["opened"] = column = leases.opened.copy()
+        for row in opened:  # one or two as a rule
+            column[row] = now
     if asked or stays:
         changed["asked"] = leases.asked.copy()
         changed["asked"][asked], changed["asked"][stays] = now, 0.0
     if stays:
         changed["phase"], changed["end"] = leases.phase.copy(), leases.end.copy()
-        changed["phase"][stays], changed["end"][stays] = _LEASED, end_anew
-    return changed
+        changed["phase"][stays], changed["end"][stays] = _LEASED, terms.end_for(now)
+    return leases.with_columns(**changed) if changed else leases
 
 
 def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object) -> Event:

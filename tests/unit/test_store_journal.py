@@ -77,7 +77,7 @@ def test_a_column_that_does_not_change_is_stored_once(journal: SqliteJournal, pa
     journal.append(same, journals.standing(1))
     columns = len(list(journal._all("SELECT 1 FROM blobs")))
     for number in range(2, 12):
-        journal.append(replace(same, number=number), journals.standing(number))
+        journal.append(same._replace(number=number), journals.standing(number))
     assert len(list(journal._all("SELECT 1 FROM blobs"))) == columns > 5
 
 
