@@ -162,7 +162,7 @@ def _claim(
     everyone = (RECORDED, *names)
     return _Files(
         {name: outputs.claim(of_policy(jobs, name, True)) for name in everyone} if jobs else {},
-        {name: outputs.claim(of_policy(events, name, len(names) > 1)) for name in names} if events else {},
+        {name: outputs.claim(of_policy(events, name, True)) for name in everyone} if events else {},
         outputs.claim(html) if html else None,
     )
 
@@ -175,6 +175,10 @@ def _write(
         path = files.jobs.get(done.result.policy)
         if path is not None:
             write_jobs(path, case.scenario.trace, columns, done)
+    if RECORDED in files.events:
+        from slurm_fair.cli.replay_past_events import write_recorded  # only who wants events pays for it
+
+        write_recorded(files.events[RECORDED], case, dones[0])
     if files.html is not None:
         from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
 
