@@ -240,7 +240,8 @@ class Peopled(Simulation):
             _, row = self.ahead.pop(0)
             if self.cluster.jobs.submit[row] <= now:
                 self.cluster.by_hand.cancel(int(self.cluster.jobs.key[row]))
-            due = min(due, self._on_grid(now + 1e-6))
+            ends = self.standing.leases.end  # a cancelled job's is not renewed
+            due = min(due, self._on_grid(now + 1e-6), *ends[ends > now].tolist())
         return min(due, self._on_grid(self.epoch + self.ahead[0][0])) if self.ahead else due
 
 

@@ -73,6 +73,7 @@ class InRounds:
             place=self.placement,
             score=books.score,
             memory=books.memory,
+            rests=books.rest(),
             words=WORDS,
         )
 
@@ -108,11 +109,19 @@ class _Books:
         """Whether the shares are to be computed: at a round's end, or when no lease is there to end."""
         if not kept or Past.of(kept).kinds != self.kinds.tolist():
             return True
-        members, key = Past.of(kept).members, self.crowd.key
-        if len(members) == len(key) and all_of(members == key):
+        if self._shared_out(kept):
             return False
         between = len(self.view.leases) > 0 and not any_of(self.view.expired)
         return not between and (kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds)
+
+    def _shared_out(self, kept: Mapping[str, Any]) -> bool:
+        """Whether the shares were computed for just those who are there."""
+        members, key = Past.of(kept).members, self.crowd.key
+        return len(members) == len(key) and all_of(members == key)
+
+    def rest(self) -> bool:
+        """Whether nothing is remembered until somebody comes or goes; on several types, time received is."""
+        return not self.several and self._shared_out(self.memory[ROUNDS])
 
     def _computed(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
         received, key = self._received, self.crowd.key.tolist()

@@ -105,7 +105,8 @@ def simulate(
         beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
         case, reading = read_case(trace, costs, **inputs)
         list_bad(trace, reading)
-        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy))) for turn in turns]
+        where = any(kind in ("jobs", "html") for kind, _ in beside)
+        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
         for line in costly(orders):
             click.echo(line, err=True)
         with progress(names, len(case.scenario.trace)) as beat:

@@ -38,6 +38,8 @@ class Plan(Columns):
     reasons: tuple[str, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""  # set when this is not the policy's own plan (it raised or was late)
+    # While nobody waits the policy would renew every lease that ends, and remember what it does now.
+    rests: bool = False
 
     def __post_init__(self) -> None:
         check_lengths(self)

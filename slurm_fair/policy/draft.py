@@ -91,7 +91,13 @@ class Draft:
             self._reason[rows] = self._texts.setdefault(reason, len(self._texts))
 
     def finish(
-        self, places: Placement, rank: Ints, score: Floats, memory: Mapping[str, Any] | None = None
+        self,
+        places: Placement,
+        rank: Ints,
+        score: Floats,
+        memory: Mapping[str, Any] | None = None,
+        *,
+        rests: bool = False,
     ) -> Plan:
         """The plan, with the reasons that it uses."""
         texts = tuple(self._texts)
@@ -106,12 +112,13 @@ class Draft:
             places=places,
             reasons=tuple(texts[i] for i in used.tolist()),
             memory={} if memory is None else memory,
+            rests=rests,
         )
 
-    def unchanged(self) -> Plan:
+    def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
         rows = len(self._verdict)
-        return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan))
+        return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan), rests=rests)
 
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,38 @@ def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Lease
     end[rows], granted[rows] = terms.end_for(now), now
     renewals[rows] += 1
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
+
+
+def renewed_until(
+    leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float
+) -> tuple[Leases, Events]:
+    """What plans come to that only renew, one at each end of a lease before an instant."""
+    after = leases
+    for _, _, renewed in _renewing(leases, terms, until):
+        after = renewed
+    return after, _NOTHING if after is leases else Events(
+        lambda: _all_renewals(leases, snapshot, terms, until)
+    )
+
+
+def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
+    """Each of these ends, the leases that end there, and all of them afterwards."""
+    while len(leases.key):
+        first = leases.end.item(leases.end.argmin())
+        if first >= until:
+            return
+        over = (leases.end == first).nonzero()[0]
+        leases = _renewed(leases, over, terms, first)
+        yield first, over, leases
+
+
+def _all_renewals(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float) -> list[Event]:
+    job = find(snapshot.jobs.key, leases.key)
+    return [
+        event
+        for at, over, after in _renewing(leases, terms, until)
+        for event in _renewals(after, over, job[over], snapshot, terms, at)
+    ]
 
 
 def _renewals(

@@ -62,8 +62,8 @@ def _rows(path: Path, text: Text, separator: str) -> Iterator[Row]:
             raise InputError(f"{path}:{line}: row: not CSV ({problem}): mend its quotes") from None
         if cells is None:
             return
-        cells = [cell.strip() for cell in cells]
-        if cells not in ([], [""]):
+        cells = list(map(str.strip, cells))
+        if len(cells) > 1 or any(cells):
             yield f":{line}", cells
 
 
