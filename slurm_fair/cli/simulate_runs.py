@@ -135,7 +135,7 @@ def costly(orders: Sequence[Order]) -> list[str]:
             part_of.setdefault((change, term), []).append(order.turn.policy)
     return [
         f"warning: a change of hands costs {change:g} s (checkpoint and restart), "
-        f"{100 * change / term:.0f} % of a lease of {term:g} s under {', '.join(names)}: "
+        f"{100 * change / term:.3g} % of a lease of {term:g} s under {', '.join(names)}: "
         "jobs that take turns get little done, and this takes long"
         for (change, term), names in part_of.items()
     ]

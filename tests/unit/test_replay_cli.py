@@ -171,6 +171,7 @@ WRONG = {
         "one policy",
     ),
     "terms that are none": (["tune-lease", "--sacct", "{file}", "--terms", "60,x"], "no list of seconds"),
+    "terms without end": ([*TUNE, "--terms", "900,1e9"], "leases of ten years never end: give shorter ones"),
     "terms below the interval": (
         [*TUNE, "--interval", "90"],
         "--interval",

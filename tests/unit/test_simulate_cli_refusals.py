@@ -30,6 +30,7 @@ from tests.simulations import made, simulated
         (["--set", "fifo.x=1"], "'fifo' is not simulated"),
         (["--set", "astraea.a=1", "--set", "astraea.a=2"], "'a' is set twice"),
         (["--cluster", "c.toml"], "--gpus and --cluster both say what the cluster is"),
+        (["--gpus-per-node", "99999999999999999999"], "both must be above 0 and at most 200000"),
         (["--lease", "-900"], "--lease"),
         (["--lease", "0"], "--lease"),
         (["--lease", "nan"], "--lease"),
@@ -77,11 +78,11 @@ def test_a_wrong_wish_is_one_line_and_leaves_nothing(
         (("--restart-cost", "400", "--checkpoint-cost", "50"), ""),  # half of a lease
         (
             ("--restart-cost", "400", "--checkpoint-cost", "60"),
-            "warning: a change of hands costs 460 s (checkpoint and restart), 51 % of a lease of 900 s under",
+            "warning: a change of hands costs 460 s (checkpoint and restart), 51.1 % of a lease of 900 s under",
         ),
         (
             ("--restart-cost", "590", "--lease", "600", "--policy", "fifo,astraea"),
-            "98 % of a lease of 600 s under fifo, astraea: jobs that take turns get little done",
+            "98.3 % of a lease of 600 s under fifo, astraea: jobs that take turns get little done",
         ),
     ],
 )
