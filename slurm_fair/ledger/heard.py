@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from slurm_fair.model import Event
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
-SUBMITTED, REVOKED, STOPPED, STARTED, _STOPPED_AT_ONCE, FINISHED = range(6)
+SUBMITTED, REVOKED, STAYS, STOPPED, STARTED, _STOPPED_AT_ONCE, FINISHED = range(7)
 _CODES = {
-    "submitted": SUBMITTED, "revoked": REVOKED, "stopped": STOPPED, "started": STARTED, "finished": FINISHED,
+    "submitted": SUBMITTED, "revoked": REVOKED, "stays": STAYS, "stopped": STOPPED, "started": STARTED,
+    "finished": FINISHED,
 }  # fmt: skip
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")

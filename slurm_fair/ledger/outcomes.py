@@ -19,6 +19,7 @@ from slurm_fair.ledger.heard import (
     REVOKED,
     SAID,
     STARTED,
+    STAYS,
     STOPPED,
     SUBMITTED,
     Heard,
@@ -238,7 +239,8 @@ def _runs(lines: Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
         start=begun,
         end=np.maximum(begun, over),
     )
-    before = np.concatenate([[0], np.cumsum(lines.code == REVOKED)])
+    # Whom Slurm would not stop was not stopped by us, whatever ends its run later.
+    before = np.concatenate([[0], np.cumsum((lines.code == REVOKED) * 1 - (lines.code == STAYS))])
     first = np.searchsorted(life, mine)
     since = np.where(follows, np.concatenate([[0], turns[:-1]])[: len(turns)], first)
     revoked = (some.code == STOPPED) & (before[turns] > before[since])

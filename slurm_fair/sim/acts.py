@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from slurm_fair.model import Action, Blocked, JobState, Outcome, Result, Verb
 from slurm_fair.sim.life import RUNNING, WAITING, Life
 from slurm_fair.sim.roster import Roster
+from slurm_fair.sim.scenario import Hitch
 
 _MAY_OPEN = (int(Blocked.NOT_BLOCKED), int(Blocked.REQUEUED))  # numpy compares plain numbers faster
 
@@ -26,11 +27,23 @@ class Acts:
         if job < 0:
             return Outcome(action, Result.REFUSED, "no such job")
         wrong = self._objection(action, job)
+        if wrong:
+            return Outcome(action, Result.REFUSED, wrong)
+        hitches = self._life.manners.hitches
+        hitch = hitches(action) if hitches else None
         return (
-            Outcome(action, Result.REFUSED, wrong)
-            if wrong
+            self._hampered(action, job, now, hitch)
+            if hitch
             else Outcome(action, *self._done_to(action, job, now))
         )
+
+    def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
+        """Refused though nothing speaks against it, or done or not without an answer."""
+        if hitch in (Hitch.NEVER, Hitch.LATER):
+            return Outcome(action, Result.REFUSED, "refused", later=hitch is Hitch.LATER)
+        if hitch is Hitch.UNHEARD:
+            self._done_to(action, job, now)
+        return Outcome(action, Result.UNKNOWN, "no answer")
 
     def _to_all(self, action: Action, now: float) -> Outcome:
         """On the waiting tasks of an array that share one record."""
