@@ -29,7 +29,7 @@ class EventsOut:
         self._path, self._trace = path, scenario.trace
         truth = truth_of(population(scenario, epoch), scenario)
         self._truth = {name: column.tolist() for name, column in truth.items()}
-        self._hour, self._last_time, self._in_order = epoch + _HOUR, epoch, True
+        self._began, self._hour, self._last_time, self._in_order = epoch, epoch + _HOUR, epoch, True
         self._last: tuple[TickRecord, Standing] | None = None
         try:
             self._file = path.open("w", encoding="utf-8", newline="\n")
@@ -69,7 +69,7 @@ class EventsOut:
         return [(moment.time, account_line(moment)) for moment in moments_of(tick.snapshot, standing)]
 
     def _finish(self) -> None:
-        if self._last is not None:
+        if self._last is not None and self._last[0].time > self._began:  # one account of one instant
             self._write(self._accounts(*self._last))
 
     def _write(self, lines: list[tuple[float, str]]) -> None:
