@@ -26,11 +26,11 @@ class Acts:
         if job < 0:
             return Outcome(action, Result.REFUSED, "no such job")
         wrong = self._objection(action, job)
-        return (
-            Outcome(action, Result.REFUSED, wrong)
-            if wrong
-            else Outcome(action, *self._done_to(action, job, now))
-        )
+        if wrong:
+            return Outcome(action, Result.REFUSED, wrong)
+        result, detail = self._done_to(action, job, now)
+        answered = action.verb is Verb.ASK and self._life.answered.get(job, -math.inf) == now
+        return Outcome(action, result, detail, answered=answered)
 
     def _to_all(self, action: Action, now: float) -> Outcome:
         """On the waiting tasks of an array that share one record."""
