@@ -174,7 +174,6 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
         elif verb is _ASK and outcome.result is _DONE:
             asked.append(row)
         elif refused:
-            # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
             stays.append(row)
     changed = _changed(leases, opened, asked, stays, terms.end_for(now), now)
     settled = leases.with_columns(**changed) if changed else leases
@@ -188,7 +187,10 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
 def _changed(
     leases: Leases, opened: list[int], asked: list[int], stays: list[int], end_anew: float, now: float
 ) -> dict[str, NDArray[Any]]:
-    """The columns that change where gates opened, jobs were asked, and leases run on after all."""
+    """The columns that change where gates opened and jobs were asked.
+
+    Whom Slurm will not take off its GPUs has another lease from now on, as if it were renewed.
+    """
     changed: dict[str, NDArray[Any]] = {}
     if opened:
         changed["opened"] = leases.opened.copy()
@@ -197,8 +199,10 @@ def _changed(
         changed["asked"] = leases.asked.copy()
         changed["asked"][asked], changed["asked"][stays] = now, 0.0
     if stays:
-        changed["phase"], changed["end"] = leases.phase.copy(), leases.end.copy()
-        changed["phase"][stays], changed["end"][stays] = _LEASED, end_anew
+        changed["phase"], changed["renewals"] = leases.phase.copy(), leases.renewals.copy()
+        changed["granted"], changed["end"] = leases.granted.copy(), leases.end.copy()
+        changed["phase"][stays], changed["granted"][stays], changed["end"][stays] = _LEASED, now, end_anew
+        changed["renewals"][stays] += 1
     return changed
 
 

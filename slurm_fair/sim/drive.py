@@ -18,7 +18,7 @@ from slurm_fair.reconcile import renewed_until
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.load import population
-from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
@@ -37,6 +37,7 @@ class Simulation:
     rules: Rules
     journal: Journal
     watch: Callable[[Simulation], None] = lambda simulation: None
+    manners: Manners = field(default_factory=Manners)
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -50,7 +51,7 @@ class Simulation:
         self.epoch = epoch_for(self.rules.terms.term)
         self.clock = VirtualClock(self.epoch)
         people = population(self.scenario, self.epoch)
-        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term)
+        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term, self.manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal)
 
@@ -96,7 +97,7 @@ class Simulation:
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
-        """When something could change: an arrival, a lease's end, or an end of a job while somebody waits."""
+        """When something could change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
@@ -124,16 +125,21 @@ class Simulation:
             due = min(due, max(cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
+        if record.plan.again < math.inf:
+            due = min(due, self._on_grid(max(record.plan.again, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
-        if unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled:
+        soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
+        if soon or len(done) < len(outcomes) or self._someone_should_have_started(now):
             due = min(due, self._on_grid(now + _MOMENT))
         return due
 
     def _only_renews(self, record: TickRecord, end: float) -> bool:
         """Whether leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
         now, standing = self.clock.now(), self.standing
-        if not record.plan.rests or record.outcomes or standing.backoff or standing.unsettled:
+        if not record.plan.rests or record.plan.again < math.inf or record.outcomes:
+            return False
+        if standing.backoff or standing.unsettled:
             return False
         if end <= now or not self.rules.terms.grants_at(now):
             return False
@@ -150,6 +156,11 @@ class Simulation:
         self._renewing = record.snapshot
         leases, _ = renewed_until(self.standing.leases, record.snapshot, self.rules.terms, ahead)
         return float(leases.end.min())
+
+    def _someone_should_have_started(self, now: float) -> bool:
+        """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
+        leases = self.standing.leases
+        return any_of((leases.phase == _GRANTED) & (leases.opened < now))
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""

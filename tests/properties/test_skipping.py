@@ -30,13 +30,10 @@ class Asking(Peopled):
         return False
 
 
-# When they look is part of these: stride scheduling advances passes at looks, by the tickets that there are then;
-# Gavel's rounds compute shares at looks, at most every `reset_seconds`, for the jobs that are there then.
-AT_LOOKS = {"gandiva-fair", "gavel", "gavel-ftf", "mst", "ossp", "allox"}
 EXAMPLES = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-@pytest.mark.parametrize("policy", sorted(set(registry.names()) - AT_LOOKS))
+@pytest.mark.parametrize("policy", registry.names())
 @EXAMPLES
 @given(case=cases())
 def test_looking_more_often_changes_nothing(policy: str, case: Case) -> None:

@@ -191,6 +191,15 @@ def test_a_job_that_slurm_will_not_stop_has_another_lease(
 ) -> None:
     after = settled(LeasePhase.REVOKING, verb, result)
     assert columns(after, "phase", "asked", "end") == [[phase], [asked], [end]]
+    anew = result is Result.REFUSED
+    assert (after.granted.tolist() == [4510.0], after.renewals.tolist()) == (anew, [int(anew)])
+
+
+def test_what_slurm_refuses_only_for_now_leaves_the_lease_as_it_is() -> None:
+    before = leases(lease(1, {"n1": 4}, phase=LeasePhase.REVOKING, end=4500.0, asked=4400.0))
+    busy = Outcome(outcome(Verb.REQUEUE, Result.REFUSED).action, Result.REFUSED, "slow down", later=True)
+    after = settle(before, [busy], TERMS, 4510.0)
+    assert columns(after, "phase", "asked", "end") == [[LeasePhase.REVOKING], [4400.0], [4500.0]]
 
 
 @pytest.mark.parametrize("result", list(Result))
