@@ -89,8 +89,7 @@ def simulate(
     --jobs-out and --events-out write a file for each: jobs.csv is jobs.astraea.csv. docs/schema/simulate.json has
     the keys of --json.
     """
-    if gavel := inputs["rounds"] == "gavel":
-        _refuse_beside_gavel(align, interval)
+    gavel = _in_rounds(inputs["rounds"], align, interval)
     names = policies_of(policies)
     given = settings_of(settings, names)
     aligned, looks = align == "aligned", interval or USUAL_INTERVAL
@@ -120,11 +119,15 @@ def simulate(
         _print(case, dones, rows)
 
 
-def _refuse_beside_gavel(align: str, interval: float | None) -> None:
+def _in_rounds(rounds: str, align: str, interval: float | None) -> bool:
+    """Whether rounds are Gavel's, beside which some options make no sense."""
+    if rounds != "gavel":
+        return False
     if align == "rolling":
         raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
     if interval is not None:
         raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
+    return True
 
 
 def _print(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> None:
