@@ -117,6 +117,16 @@ def test_a_job_that_may_not_be_requeued_dies_with_its_node() -> None:
     assert snapshot.reasons == ("NODE_FAIL",)
 
 
+def test_an_ungated_job_that_can_no_longer_make_its_deadline_is_over_and_the_next_one_starts() -> None:
+    scene = Scene(manners=Manners(lists_ended_seconds=60))
+    scene.runs(), scene.runs(node="n2")
+    late = scene.submit(gated=False, deadline=T0 + 190, time_limit=100)
+    other = scene.submit(gated=False, deadline=T0 + 900, time_limit=100)
+    snapshot = scene.at(100).look()
+    assert snapshot.reasons[snapshot.jobs.key.tolist().index(late)] == "DEADLINE"
+    assert (scene.job(late)["state"], scene.job(other)["start"]) == (JobState.DONE, T0 + 100)
+
+
 @pytest.mark.parametrize(
     ("hitch", "result", "later", "done"),
     [
