@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -92,7 +91,7 @@ class EventsOut:
             more |= {name: seconds for name, seconds in known if math.isfinite(seconds)}
             if self._trace.app[row] >= 0:
                 more["app"] = self._trace.apps[self._trace.app[row]]
-        return replace(event, detail={**event.detail, **more})
+        return event._replace(detail={**event.detail, **more})
 
     def _put_in_order(self) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)

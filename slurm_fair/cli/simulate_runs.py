@@ -72,7 +72,7 @@ class _Ear:
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
         events = tick.events
         if self._keeps_grants:
-            for event in events.at_hand if isinstance(events, Events) else events:
+            for event in events.of("granted") if isinstance(events, Events) else events:
                 if event.kind == "granted":
                     self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:
