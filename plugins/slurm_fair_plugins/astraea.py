@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.model.once import once
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import (
@@ -18,9 +20,10 @@ from slurm_fair.policy.draft import (
     UNUSABLE_NODES,
     Draft,
     placed,
+    ranks,
 )
-from slurm_fair.policy.gang import Pools
-from slurm_fair.policy.placement import Placer, placer, spreads
+from slurm_fair.policy.gang import Pools, Sites
+from slurm_fair.policy.placement import placer, spreads
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.settings import PlacerName, Within, check_settings
 from slurm_fair.policy.shapes import Shapes
@@ -74,79 +77,145 @@ class Astraea:
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
-        if not any_of(view.waiting | view.expired):
+        if not view.waits.size and not view.over.size:
             return sheet.unchanged()
-        pools = Pools.of(view.snapshot)
-        settled = _settled(view, pools, sheet)
-        candidates = _candidates(view, pools, settled, spreads(self.placement))
-        accounts = Accounts.of(view, candidates.rows)
-        rho = accounts.rho()
-        deadlines = Deadlines.of(view, candidates.rows, self.urgent)
-        offers = self._offers(candidates, accounts, rho, deadlines, sheet)
-        order = self._picks(view, candidates, offers, settled)
-        expected = _expected(view, pools, candidates, order)
-        contest = _contest(view, pools, placer(self.placement), candidates, order, expected)
-        walk = Walk(candidates, pools, contest)
-        promised = contest.clear_debts()
-        walk.strict(order)
-        filled = walk.fill(self._left_over(view, walk, offers, settled))
-        _say(sheet, walk, order, expected, filled, promised)
-        if deadlines is not None:
-            deadlines.say(sheet, walk)
-        return _finished(sheet, walk, order, _scores(view, candidates.rows, rho, settled))
+        round_ = Round(self, view)
+        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)
 
-    def _offers(
-        self,
-        candidates: Candidates,
-        accounts: Accounts,
-        rho: Floats,
-        deadlines: Deadlines | None,
-        sheet: Draft,
-    ) -> Ints:
-        """Every tenant's jobs in its own order (algorithm 2), without those that cannot run."""
-        rows = candidates.rows
+
+# No slots: each part is worked out when it is first asked for, and many a round has no need of some.
+@dataclass(frozen=True)
+class Round:
+    """The candidates of one round, and the order in which they are picked."""
+
+    settings: Astraea
+    view: View
+
+    @once
+    def pools(self) -> Pools:
+        """Where gangs may lie."""
+        return Pools.of(self.view.snapshot)
+
+    @once
+    def settled(self) -> Ints:
+        """Rows whose lease is over and renewed whatever the others are owed."""
+        view = self.view
+        return (view.pinned_down | view.stranded).nonzero()[0] if view.over.size else view.over
+
+    @once
+    def candidates(self) -> Candidates:
+        """Who waits, and who else runs under a lease that is over."""
+        view, rows = self.view, self.view.waits
+        runs = np.zeros(len(rows), dtype=bool)
+        if view.over.size:
+            contested = view.expired
+            if self.settled.size:
+                contested = contested.copy()
+                contested[self.settled] = False
+            rows = (view.waiting | contested).nonzero()[0]
+            runs = contested[rows]
+        numbers, asking = _numbered(runs)
+        shapes = Shapes.of(self.pools, view.snapshot, rows[~runs], spread=spreads(self.settings.placement))
+        return Candidates(view.snapshot.jobs, rows, numbers, asking, shapes, int(np.count_nonzero(runs)))
+
+    @once
+    def accounts(self) -> Accounts:
+        """What the ledger has on the candidates."""
+        return Accounts.of(self.view, self.candidates.rows)
+
+    @once
+    def rho(self) -> Floats:
+        """Of each candidate."""
+        return self.accounts.rho()
+
+    @once
+    def deadlines(self) -> Deadlines | None:
+        """Of the candidates that have one."""
+        return Deadlines.of(self.view, self.candidates.rows, self.settings.urgent)
+
+    @once
+    def nowhere(self) -> Bools:
+        """Candidates for which there is no place in the cluster."""
+        possible = self.candidates.shapes.possible()
+        nowhere = np.zeros(len(self.candidates.rows), dtype=bool)
+        if not all_of(possible):
+            nowhere[self.candidates.asking >= 0] = ~possible
+        return nowhere
+
+    @once
+    def _own_order(self) -> tuple[Ints, Ints]:
+        """Every tenant's jobs in its own order (algorithm 2): who can run, and who is over an array limit."""
+        rows, deadlines = self.candidates.rows, self.deadlines
         offers = np.arange(len(rows))
         if len(rows) > 1:
-            preference, need = self._preference(accounts), rho
+            preference, need = self._preference(), self.rho
             if deadlines is not None:
                 preference[deadlines.urgent] = URGENT
-                need = np.where(deadlines.urgent, deadlines.spare, rho)  # among these the least time to spare
-            offers = by_tenant(candidates.tenant, preference, need, accounts.first_submit())
-        possible = candidates.shapes.possible()
-        if not all_of(possible):
-            nowhere = np.zeros(len(rows), dtype=bool)
-            nowhere[candidates.asking >= 0] = ~possible
-            sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
-            offers = offers[~nowhere[offers]]
-        over = over_array_limit(accounts.view, rows[offers])
-        if any_of(over):
-            sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
-            offers = offers[~over]
-        return offers
+                need = np.where(
+                    deadlines.urgent, deadlines.spare, need
+                )  # among these the least time to spare
+            offers = by_tenant(self.candidates.tenant, preference, need, self.accounts.first_submit())
+        if any_of(self.nowhere):
+            offers = offers[~self.nowhere[offers]]
+        over = over_array_limit(self.view, rows[offers])
+        return (offers[~over], offers[over]) if any_of(over) else (offers, offers[:0])
 
-    def _preference(self, accounts: Accounts) -> Ints:
-        preference = np.full(len(accounts.rows), OTHER, dtype=np.int64)
-        if self.keep_long_renewed > 0:
-            preference[accounts.view.renewals[accounts.rows] >= self.keep_long_renewed] = KEPT
-        if self.new_jobs_first:
+    def _preference(self) -> Ints:
+        accounts, preference = self.accounts, np.full(len(self.candidates.rows), OTHER, dtype=np.int64)
+        longest = self.settings.keep_long_renewed
+        if longest > 0:
+            preference[self.view.renewals[accounts.rows] >= longest] = KEPT
+        if self.settings.new_jobs_first:
             preference[accounts.never_ran()] = NEW
         return preference
 
-    def _picks(self, view: View, candidates: Candidates, offers: Ints, *served: Ints) -> Ints:
-        """Phase 1: the tenants' offers in the order in which they are picked, after what these rows cost."""
+    @once
+    def order(self) -> Ints:
+        """Phase 1: the candidates as they are picked."""
+        return self._picks(self._own_order[0], self.settled)
+
+    def _picks(self, offers: Ints, *served: Ints) -> Ints:
+        """The tenants' offers in the order in which they are picked, after what these rows cost."""
         if len(offers) < 2:
             return offers
-        balances = Balances.of(view, self.choose_share)
+        balances = Balances.of(self.view, self.settings.choose_share)
         for rows in served:
             if len(rows):
-                balances = balances.charged(*_charges(view, rows))
-        merge = merged(balances, candidates.tenant[offers], candidates.gpus[offers], view.terms.term)
-        picks: Ints = offers[merge]
+                balances = balances.charged(*_charges(self.view, rows))
+        tenant, gpus = self.candidates.tenant[offers], self.candidates.gpus[offers]
+        picks: Ints = offers[merged(balances, tenant, gpus, self.view.terms.term)]
         return picks
 
-    def _left_over(self, view: View, walk: Walk, offers: Ints, settled: Ints) -> Ints:
+    @once
+    def expected(self) -> Bools:
+        """Whose lease is likely to be renewed."""
+        if not self.candidates.runs:
+            return np.zeros(len(self.candidates.rows), dtype=bool)
+        return expected_winners(self.view, self.pools, self.candidates, self.order)
+
+    def _contest(self) -> Contest | NoRivals:
+        view, candidates, place = self.view, self.candidates, placer(self.settings.placement)
+        if not candidates.runs:
+            return NoRivals(view, self.pools, place)
+        contested = candidates.contested >= 0
+        rank = np.zeros(len(candidates.rows), dtype=np.int64)
+        rank[self.order] = np.arange(len(self.order))
+        rows, loser = candidates.rows[contested], ~self.expected[contested]
+        return Contest(view, self.pools, place, rows, rank[contested], loser)
+
+    @once
+    def walked(self) -> Walked | None:
+        """Phase 2: down the order, and once more for what is left over; None where it could change nothing."""
+        if not self.view.waits.size and not self.view.owes:
+            return None
+        walk = Walk(self.candidates, self.pools, self._contest())
+        promised = walk.contest.clear_debts()
+        walk.strict(self.order)
+        return Walked(walk, walk.fill(self._left_over(walk)), promised)
+
+    def _left_over(self, walk: Walk) -> Ints:
         """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
-        candidates = walk.candidates
+        candidates, offers = self.candidates, self._own_order[0]
         if len(walk.granted) == len(candidates.rows) - candidates.runs:
             return offers[:0]
         served = candidates.contested >= 0
@@ -157,7 +226,101 @@ class Astraea:
         if len(left) < 2:
             return left
         served[(candidates.contested >= 0).nonzero()[0][walk.contest.evicted]] = False
-        return self._picks(view, candidates, left, settled, candidates.rows[served])
+        return self._picks(left, self.settled, candidates.rows[served])
+
+    @once
+    def rank(self) -> Ints:
+        """By row of the snapshot's jobs."""
+        return ranks(len(self.view.waiting), self.candidates.rows[self.order])
+
+    @once
+    def score(self) -> Floats:
+        """The rho of the candidates, and of those whose renewal was settled before."""
+        score = np.full(len(self.view.waiting), np.nan)
+        score[self.candidates.rows] = self.rho
+        if len(self.settled):
+            score[self.settled] = Accounts.of(self.view, self.settled).rho()
+        return score
+
+    def say(self, sheet: Draft) -> Placement:
+        """What comes of it, and why; where the granted gangs lie."""
+        view, walked, places = self.view, self.walked, Placement.none()
+        if view.over.size:
+            sheet.because(lambda: view.stranded, UNUSABLE_NODES)
+            sheet.because(lambda: view.pinned_down, LOSES_WORK)
+        if walked is not None:
+            sheet.because(lambda: self.candidates.rows[self.nowhere], NOWHERE)
+            over_limit = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
+            sheet.because(lambda: self.candidates.rows[self._own_order[1]], over_limit)
+            places = walked.say(sheet, self.order)
+        if view.over.size:
+            sheet.because(lambda: self.candidates.rows[self.expected & self._runs], STILL_OWED)
+            if walked is not None and walked.evicted:
+                walked.say_of_leases(sheet, self.expected[self._runs])
+        if view.snapshot.told is not None:
+            for at, text in enumerate((MUST_START, MUST_GO_ON, TOO_LATE)):
+                sheet.because(partial(self._by_deadline, at), text)
+        return places
+
+    @property
+    def _runs(self) -> Bools:
+        runs: Bools = self.candidates.contested >= 0
+        return runs
+
+    def _by_deadline(self, which: int) -> Ints:
+        """Rows that start, that go on and that wait because of theirs."""
+        if self.deadlines is None:
+            return self.settled[:0]
+        rows, stays = self.candidates.rows, self._runs
+        waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
+        if self.walked is not None:
+            stays[stays.nonzero()[0][self.walked.evicted]] = False
+            starts[list(self.walked.granted)] = True
+        waits &= ~starts
+        urgent, missed = self.deadlines.urgent, self.deadlines.missed
+        return rows[(starts & urgent, stays & urgent, waits & missed)[which]]
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What came of the walk of a round."""
+
+    walk: Walk
+    filled: list[int]  # candidates that got what was left over
+    promised: list[int]  # contested ones whose GPUs were promised to others before
+
+    @property
+    def evicted(self) -> list[int]:
+        """Contested ones that lose their leases."""
+        return self.walk.contest.evicted
+
+    @property
+    def granted(self) -> dict[int, Sites]:
+        """Candidates that get their gangs, and where."""
+        return self.walk.granted
+
+    def say(self, sheet: Draft, order: Ints) -> Placement:
+        """Who gets GPUs, and why the others do not."""
+        walk, rows = self.walk, self.walk.candidates.rows
+        if walk.misfits:
+            waits = order[walk.candidates.contested[order] < 0]
+            sheet.because(rows[waits[walk.skipped(waits)]], TENANT_SKIPPED)
+            sheet.because(rows[walk.misfits], MISFIT)
+        if not walk.granted:
+            return Placement.none()
+        granted = rows[list(walk.granted)]
+        sheet.say(granted, Verdict.GRANT, OWED_MOST)
+        if self.filled:
+            sheet.because(rows[self.filled], FILLS)
+        return placed(granted, list(walk.granted.values()))
+
+    def say_of_leases(self, sheet: Draft, expected: Bools) -> None:
+        """Who loses a lease, and why; `expected` says of each contested one if it was likely to stay."""
+        candidates, evicted = self.walk.candidates, self.evicted
+        contested, likely = candidates.rows[candidates.contested >= 0], expected[evicted]
+        sheet.say(contested[evicted][~likely], Verdict.REVOKE, OTHERS_FIRST)
+        sheet.say(contested[evicted][likely], Verdict.REVOKE, NODE_NEEDED)
+        sheet.say(contested[self.promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +349,6 @@ class Deadlines:
         found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
         return found
 
-    def say(self, sheet: Draft, walk: Walk) -> None:
-        """What deadlines have to do with who runs and who waits."""
-        rows, stays = walk.candidates.rows, walk.candidates.contested >= 0
-        waits = ~stays
-        stays[np.flatnonzero(stays)[walk.contest.evicted]] = False
-        granted = list(walk.granted)
-        waits[granted] = False
-        starts = np.zeros(len(rows), dtype=bool)
-        starts[granted] = True
-        sheet.say(rows[starts & self.urgent], Verdict.GRANT, MUST_START)
-        sheet.say(rows[stays & self.urgent], Verdict.RENEW, MUST_GO_ON)
-        sheet.say(rows[waits & self.missed], Verdict.WAIT, TOO_LATE)
-
 
 def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
     """Seconds that each needs if it goes on, and if it starts anew.
@@ -210,36 +360,6 @@ def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
     left = np.where(np.isfinite(left), left, np.maximum(ahead, 0.0))
     again = np.where(np.isfinite(limit), np.maximum(left, limit), left)
     return left, again
-
-
-def _settled(view: View, pools: Pools, sheet: Draft) -> Ints:
-    """Rows whose lease is over and renewed whatever the others are owed."""
-    if not any_of(view.expired):
-        return np.zeros(0, dtype=np.int64)
-    places = view.lease_places
-    of_use = np.zeros(len(view.expired), dtype=bool)
-    of_use[places.row[pools.usable[places.node]]] = True
-    stranded = view.expired & ~of_use
-    settled: Ints = (view.pinned_down | stranded).nonzero()[0]
-    if len(settled):
-        sheet.say(stranded, Verdict.RENEW, UNUSABLE_NODES)
-        sheet.say(view.pinned_down, Verdict.RENEW, LOSES_WORK)
-    return settled
-
-
-def _candidates(view: View, pools: Pools, settled: Ints, spread: bool) -> Candidates:
-    jobs, expired = view.snapshot.jobs, view.expired
-    if len(settled):
-        expired = expired.copy()
-        expired[settled] = False
-    rows = (view.waiting | expired).nonzero()[0]
-    runs = expired[rows]
-    contested, asking = _numbered(runs)
-    waits = rows[~runs]
-    shapes = Shapes.of(pools, view.snapshot, waits, spread=spread)
-    return Candidates(
-        rows, jobs.tenant[rows], jobs.gpus[rows], contested, asking, shapes, len(rows) - len(waits)
-    )
 
 
 def _numbered(flags: Bools) -> tuple[Ints, Ints]:
@@ -255,68 +375,3 @@ def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
     """What a lease costs each job's tenant: r * t_lease (algorithm 1, line 14)."""
     jobs = view.snapshot.jobs
     return jobs.tenant[rows], jobs.gpus[rows].astype(np.float64) * view.terms.term
-
-
-def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
-    """Whose lease is likely to be renewed."""
-    if not candidates.runs:
-        return np.zeros(len(candidates.rows), dtype=bool)
-    return expected_winners(view, pools, candidates, order)
-
-
-def _contest(
-    view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
-) -> Contest | NoRivals:
-    if not candidates.runs:
-        return NoRivals(view, pools, place)
-    contested = candidates.contested >= 0
-    rank = np.zeros(len(candidates.rows), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return Contest(view, pools, place, candidates.rows[contested], rank[contested], ~expected[contested])
-
-
-def _say(
-    sheet: Draft, walk: Walk, order: Ints, expected: Bools, filled: list[int], promised: list[int]
-) -> None:
-    candidates, rows = walk.candidates, walk.candidates.rows
-    if walk.misfits:
-        waits = order[candidates.contested[order] < 0]
-        sheet.say(rows[waits[walk.skipped(waits)]], Verdict.WAIT, TENANT_SKIPPED)
-        sheet.say(rows[walk.misfits], Verdict.WAIT, MISFIT)
-    if walk.granted:
-        sheet.say(rows[list(walk.granted)], Verdict.GRANT, OWED_MOST)
-    if filled:
-        sheet.say(rows[filled], Verdict.GRANT, FILLS)
-    if candidates.runs:
-        running = candidates.contested >= 0
-        _say_of_leases(sheet, rows[running], expected[running], walk.contest.evicted, promised)
-
-
-def _say_of_leases(
-    sheet: Draft, contested: Ints, expected: Bools, evicted: list[int], promised: list[int]
-) -> None:
-    sheet.say(contested[expected], Verdict.RENEW, STILL_OWED)
-    if evicted:
-        likely = expected[evicted]
-        sheet.say(contested[evicted][~likely], Verdict.REVOKE, OTHERS_FIRST)
-        sheet.say(contested[evicted][likely], Verdict.REVOKE, NODE_NEEDED)
-        sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
-
-
-def _scores(view: View, rows: Ints, rho: Floats, settled: Ints) -> Floats:
-    """The rho of the candidates, and of those whose renewal was settled before."""
-    score = np.full(len(view.waiting), np.nan)
-    score[rows] = rho
-    if len(settled):
-        score[settled] = Accounts.of(view, settled).rho()
-    return score
-
-
-def _finished(sheet: Draft, walk: Walk, order: Ints, score: Floats) -> Plan:
-    rows = walk.candidates.rows
-    rank = np.full(len(score), -1, dtype=np.int64)
-    rank[rows[order]] = np.arange(len(order))
-    places = (
-        placed(rows[list(walk.granted)], list(walk.granted.values())) if walk.granted else Placement.none()
-    )
-    return sheet.finish(places, rank, score)

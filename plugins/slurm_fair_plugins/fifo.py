@@ -35,7 +35,7 @@ class Fifo:
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to those who came first."""
-        waits = view.waiting.nonzero()[0]
+        waits = view.waits
         memory = view.memory
         if self.reset_seconds and len(waits):
             memory = self._chosen(view)

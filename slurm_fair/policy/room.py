@@ -58,7 +58,8 @@ class Room:
         self._memory: memoryview[int] = self.memory_mb.data
         self._at_first = gpus
         # How many nodes had so many GPUs at first: most numbers none.
-        self._levels: list[int] = np.bincount(np.maximum(gpus, 0), minlength=pools.most + 1).tolist()
+        had = np.maximum(gpus, 0) if gpus.size and gpus.item(gpus.argmin()) < 0 else gpus
+        self._levels: list[int] = np.bincount(had, minlength=pools.most + 1).tolist()
         self._stacks: dict[tuple[int, int], list[int]] = {}
         self._whole: set[tuple[int, int]] = set()  # stacks that have what stood there at first
 
