@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,11 @@ from slurm_fair.policy.draft import (
     OTHERS_FIRST,
     UNUSABLE_NODES,
     Draft,
+    Saying,
     placed,
     ranks,
 )
-from slurm_fair.policy.gang import Pools, Sites
+from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.placement import placer, spreads
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.settings import PlacerName, Within, check_settings
@@ -136,38 +137,36 @@ class Round:
     @once
     def nowhere(self) -> Bools:
         """Candidates for which there is no place in the cluster."""
-        possible = self.candidates.shapes.possible()
         nowhere = np.zeros(len(self.candidates.rows), dtype=bool)
-        if not all_of(possible):
-            nowhere[self.candidates.asking >= 0] = ~possible
+        nowhere[self.candidates.asking >= 0] = ~self.candidates.shapes.possible()
         return nowhere
 
     @once
     def _own_order(self) -> tuple[Ints, Ints]:
         """Every tenant's jobs in its own order (algorithm 2): who can run, and who is over an array limit."""
-        rows, deadlines = self.candidates.rows, self.deadlines
-        offers = np.arange(len(rows))
-        if len(rows) > 1:
-            preference, need = self._preference(), self.rho
-            if deadlines is not None:
-                preference[deadlines.urgent] = URGENT
-                need = np.where(
-                    deadlines.urgent, deadlines.spare, need
-                )  # among these the least time to spare
-            offers = by_tenant(self.candidates.tenant, preference, need, self.accounts.first_submit())
-        if any_of(self.nowhere):
+        rows, tenant = self.candidates.rows, self.candidates.tenant
+        offers: Ints = tenant.argsort(kind="stable")
+        if any_of(tenant[offers[1:]] == tenant[offers[:-1]]):  # otherwise none has several
+            offers = by_tenant(tenant, *self._within_tenant())
+        if not all_of(self.candidates.shapes.possible()):
             offers = offers[~self.nowhere[offers]]
         over = over_array_limit(self.view, rows[offers])
         return (offers[~over], offers[over]) if any_of(over) else (offers, offers[:0])
 
-    def _preference(self) -> Ints:
-        accounts, preference = self.accounts, np.full(len(self.candidates.rows), OTHER, dtype=np.int64)
+    def _within_tenant(self) -> tuple[Ints, Floats, Floats]:
+        """By what a tenant's own jobs go: whether it prefers them, their need, their age."""
+        accounts, need, deadlines = self.accounts, self.rho, self.deadlines
+        preference = np.empty(len(need), dtype=np.int64)
+        preference.fill(OTHER)
         longest = self.settings.keep_long_renewed
         if longest > 0:
             preference[self.view.renewals[accounts.rows] >= longest] = KEPT
         if self.settings.new_jobs_first:
             preference[accounts.never_ran()] = NEW
-        return preference
+        if deadlines is not None:
+            preference[deadlines.urgent] = URGENT
+            need = np.where(deadlines.urgent, deadlines.spare, need)  # among these the least time to spare
+        return preference, need, accounts.first_submit()
 
     @once
     def order(self) -> Ints:
@@ -211,7 +210,7 @@ class Round:
         walk = Walk(self.candidates, self.pools, self._contest())
         promised = walk.contest.clear_debts()
         walk.strict(self.order)
-        return Walked(walk, walk.fill(self._left_over(walk)), promised)
+        return Walked(walk, walk.fill(self._left_over(walk)), promised, walk.contest.evicted)
 
     def _left_over(self, walk: Walk) -> Ints:
         """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
@@ -243,84 +242,63 @@ class Round:
         return score
 
     def say(self, sheet: Draft) -> Placement:
-        """What comes of it, and why; where the granted gangs lie."""
-        view, walked, places = self.view, self.walked, Placement.none()
-        if view.over.size:
-            sheet.because(lambda: view.stranded, UNUSABLE_NODES)
-            sheet.because(lambda: view.pinned_down, LOSES_WORK)
+        """What comes of it; where the granted gangs lie."""
+        walked = self.walked
+        sheet.explain(self._why)
+        if walked is None:
+            return Placement.none()
+        rows, granted = self.candidates.rows, walked.walk.granted
+        if walked.evicted:
+            sheet.decide(rows[self.running][walked.evicted], Verdict.REVOKE)
+        chosen = rows[list(granted)] if granted else rows[:0]
+        sheet.decide(chosen, Verdict.GRANT)
+        return placed(chosen, list(granted.values()))
+
+    def _why(self) -> Iterator[Saying]:
+        """Why each gets what it gets: what is said later goes before what was said earlier."""
+        view, rows, walked = self.view, self.candidates.rows, self.walked
+        contested, expected = rows[self.running], self.expected[self.running]
+        yield view.stranded, UNUSABLE_NODES
+        yield view.pinned_down, LOSES_WORK
+        yield rows[self.nowhere], NOWHERE
+        yield rows[self._own_order[1]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
         if walked is not None:
-            sheet.because(lambda: self.candidates.rows[self.nowhere], NOWHERE)
-            over_limit = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
-            sheet.because(lambda: self.candidates.rows[self._own_order[1]], over_limit)
-            places = walked.say(sheet, self.order)
-        if view.over.size:
-            sheet.because(lambda: self.candidates.rows[self.expected & self._runs], STILL_OWED)
-            if walked is not None and walked.evicted:
-                walked.say_of_leases(sheet, self.expected[self._runs])
-        if view.snapshot.told is not None:
-            for at, text in enumerate((MUST_START, MUST_GO_ON, TOO_LATE)):
-                sheet.because(partial(self._by_deadline, at), text)
-        return places
+            yield from walked.why(self.order)
+        yield contested[expected], STILL_OWED
+        if walked is not None and walked.evicted:
+            likely = expected[walked.evicted]
+            yield contested[walked.evicted][~likely], OTHERS_FIRST
+            yield contested[walked.evicted][likely], NODE_NEEDED
+            yield contested[walked.promised], PROMISED_AWAY
+        if self.deadlines is not None:
+            yield from self.deadlines.why(rows, self.running, walked)
 
     @property
-    def _runs(self) -> Bools:
-        runs: Bools = self.candidates.contested >= 0
-        return runs
-
-    def _by_deadline(self, which: int) -> Ints:
-        """Rows that start, that go on and that wait because of theirs."""
-        if self.deadlines is None:
-            return self.settled[:0]
-        rows, stays = self.candidates.rows, self._runs
-        waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
-        if self.walked is not None:
-            stays[stays.nonzero()[0][self.walked.evicted]] = False
-            starts[list(self.walked.granted)] = True
-        waits &= ~starts
-        urgent, missed = self.deadlines.urgent, self.deadlines.missed
-        return rows[(starts & urgent, stays & urgent, waits & missed)[which]]
+    def running(self) -> Bools:
+        """Candidates that run: those that are contested."""
+        running: Bools = self.candidates.contested >= 0
+        return running
 
 
-@dataclass(frozen=True, slots=True)
-class Walked:
+class Walked(NamedTuple):
     """What came of the walk of a round."""
 
     walk: Walk
     filled: list[int]  # candidates that got what was left over
     promised: list[int]  # contested ones whose GPUs were promised to others before
+    evicted: list[int]  # contested ones that lose their leases
 
-    @property
-    def evicted(self) -> list[int]:
-        """Contested ones that lose their leases."""
-        return self.walk.contest.evicted
-
-    @property
-    def granted(self) -> dict[int, Sites]:
-        """Candidates that get their gangs, and where."""
-        return self.walk.granted
-
-    def say(self, sheet: Draft, order: Ints) -> Placement:
-        """Who gets GPUs, and why the others do not."""
+    def why(self, order: Ints) -> Iterator[Saying]:
+        """Why those who wait get their gangs, or do not."""
         walk, rows = self.walk, self.walk.candidates.rows
         if walk.misfits:
             waits = order[walk.candidates.contested[order] < 0]
-            sheet.because(rows[waits[walk.skipped(waits)]], TENANT_SKIPPED)
-            sheet.because(rows[walk.misfits], MISFIT)
-        if not walk.granted:
-            return Placement.none()
-        granted = rows[list(walk.granted)]
-        sheet.say(granted, Verdict.GRANT, OWED_MOST)
+            yield rows[waits[walk.skipped(waits)]], TENANT_SKIPPED
+            yield rows[walk.misfits], MISFIT
+        if walk.granted:
+            yield rows[list(walk.granted)], OWED_MOST
         if self.filled:
-            sheet.because(rows[self.filled], FILLS)
-        return placed(granted, list(walk.granted.values()))
-
-    def say_of_leases(self, sheet: Draft, expected: Bools) -> None:
-        """Who loses a lease, and why; `expected` says of each contested one if it was likely to stay."""
-        candidates, evicted = self.walk.candidates, self.evicted
-        contested, likely = candidates.rows[candidates.contested >= 0], expected[evicted]
-        sheet.say(contested[evicted][~likely], Verdict.REVOKE, OTHERS_FIRST)
-        sheet.say(contested[evicted][likely], Verdict.REVOKE, NODE_NEEDED)
-        sheet.say(contested[self.promised], Verdict.REVOKE, PROMISED_AWAY)
+            yield rows[self.filled], FILLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +326,16 @@ class Deadlines:
         found = cls(np.zeros(len(rows)), np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool))
         found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
         return found
+
+    def why(self, rows: Ints, stays: Bools, walked: Walked | None) -> Iterator[Saying]:
+        """What deadlines have to do with who starts, who goes on and who waits; `stays` are those that run."""
+        waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
+        if walked is not None:
+            stays[stays.nonzero()[0][walked.evicted]] = False
+            starts[list(walked.walk.granted)] = True
+        yield rows[starts & self.urgent], MUST_START
+        yield rows[stays & self.urgent], MUST_GO_ON
+        yield rows[waits & ~starts & self.missed], TOO_LATE
 
 
 def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:

@@ -54,8 +54,14 @@ def _least(column: Ints) -> int:
 
 def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
     """Each of the granted gets what it asks for and nobody else anything: mostly just so."""
-    rows = len(jobs.key)
-    given, wanted = np.bincount(plan.places.row, plan.places.gpus, rows), np.zeros(rows)
+    rows, places = len(jobs.key), plan.places
+    if (
+        len(places.row) == len(gangs)
+        and all_of(places.row == gangs)
+        and all_of(places.gpus == jobs.gpus[gangs])
+    ):
+        return ""  # all of each on one node
+    given, wanted = np.bincount(places.row, places.gpus, rows), np.zeros(rows)
     wanted[gangs] = jobs.gpus[gangs]
     if len(given) == rows:
         odd = (given != wanted).nonzero()[0]

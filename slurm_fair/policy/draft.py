@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, product
 from typing import Any, TypeAlias, TypeVar
 
@@ -75,6 +75,7 @@ _FIRST_CASE = np.arange(_OVER + 2) * (_STATES * _BLOCKS)  # of each phase
 _FIRST_LEASED, _FIRST_OVER = int(_FIRST_CASE[LeasePhase.RUNNING]), int(_FIRST_CASE[_OVER])
 
 Rows: TypeAlias = Ints | Bools
+Saying: TypeAlias = tuple[Rows, str]
 Column = TypeVar("Column", bound=Ints | Floats)
 
 
@@ -92,7 +93,7 @@ class Draft:
         if over.size:
             case[over] += _FIRST_OVER - _FIRST_LEASED
         self._case, self._verdict = case, _VERDICT[case]
-        self._said: list[tuple[Rows | Callable[[], Rows], str]] = []
+        self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
         self._rank: Ints | Callable[[], Ints] | None = None
         self._score: Floats | Callable[[], Floats] | None = None
 
@@ -102,16 +103,23 @@ class Draft:
             self._verdict[rows] = verdict
             self._said.append((rows, reason))
 
-    def because(self, rows: Rows | Callable[[], Rows], reason: str) -> None:
-        """Why these rows have the verdict that they have anyway; which they are may be left to be asked."""
+    def decide(self, rows: Rows, verdict: Verdict) -> None:
+        """This verdict for these rows; why is explained apart."""
+        self._verdict[rows] = verdict
+
+    def because(self, rows: Rows, reason: str) -> None:
+        """Why these rows have the verdict that they have anyway."""
         self._said.append((rows, reason))
+
+    def explain(self, why: Callable[[], Iterable[Saying]]) -> None:
+        """The same of several rows, which need be found only when somebody asks why."""
+        self._said.append(why)
 
     @once
     def _told(self) -> tuple[Ints, tuple[str, ...]]:
         """The reason of each row, and the reasons that are used."""
         reason, texts = _REASON[self._case], _TEXTS.copy()
-        for said, text in self._said:
-            rows = said() if callable(said) else said
+        for rows, text in chain.from_iterable(said() if callable(said) else (said,) for said in self._said):
             if len(rows):
                 reason[rows] = texts.setdefault(text, len(texts))
         used = np.bincount(reason, minlength=len(texts)).nonzero()[0]

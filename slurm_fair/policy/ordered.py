@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, placed, ranks
+from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
 from slurm_fair.policy.gang import Gang, Pools, Sites, enough
 from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals, Rivals
@@ -72,22 +73,24 @@ def ordered(
     the row whose gang `place` is asked to lay next.
     """
     waits = order[view.waiting[order]] if len(order) else view.waits[:0]
-    others = len(waits) < len(order)
-    order = order[(view.waiting | view.expired | view.revoking)[order]] if others else waits
+    order = waits if len(waits) == len(order) else order[(view.waiting | view.expired | view.revoking)[order]]
     queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(place))
     sheet = Draft(view)
-    if words.waits and view.waits.size:
-        sheet.because(view.waits, words.waits)
-    if view.over.size:  # expired leases that are renewed whatever the order is
-        if preempt:
-            sheet.because(lambda: view.stranded, UNUSABLE_NODES)
-        sheet.because(lambda: view.pinned_down, LOSES_WORK)
+    sheet.explain(lambda: _whatever_the_order(view, preempt, words))
     round_ = queue.round(place, sheet, words)
-    places = Placement.none()
     if round_ is not None:
         round_.walk(turn)
-        places = round_.say(sheet, words)
+    places = Placement.none() if round_ is None else round_.say(sheet, words)
     return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory)
+
+
+def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
+    """Who waits, and expired leases that are renewed in any case."""
+    if words.waits:
+        yield view.waits, words.waits
+    if preempt:
+        yield view.stranded, UNUSABLE_NODES
+    yield view.pinned_down, LOSES_WORK
 
 
 def contenders(view: View) -> Ints:
@@ -122,13 +125,19 @@ class _Queue:
         """`waits` are those of the order that wait."""
         self.view, self.order, self.on_type = view, order, on_type
         self.blocking, self._spread, self._waits = blocking, spread, waits
-        self.lanes = np.zeros(len(view.waiting), dtype=np.int64) if blocking else lanes
+        self._lanes = lanes
         self.contested = waits[:0]  # rows, ascending
         self.retyped = self.movers = np.zeros(len(view.waiting), dtype=bool)
         self.moves = False
         elsewhere = on_type is not None or move is not None
         if preempt and view.over.size and (len(waits) or elsewhere or view.owes):
             self._contend(keep, move)
+
+    def lane_of(self, rows: Ints) -> Ints | None:
+        """In which a job that does not fit is in the way of those behind it."""
+        if self.blocking:
+            return np.zeros(len(rows), dtype=np.int64)
+        return None if self._lanes is None else self._lanes[rows]
 
     def _contend(self, keep: Bools | None, move: Bools | None) -> None:
         """Who runs and may be evicted, or is to go elsewhere."""
@@ -198,23 +207,19 @@ class _Queue:
 
     def _say_misfits(self, sheet: Draft, waits: Ints, words: Words) -> None:
         """None of these fits; in a lane, the first one is in the way of the others."""
-        if self.lanes is None:
-            sheet.because(waits, words.misfit)
-            return
-        sheet.because(waits, words.behind)
-        _, first = np.unique(self.lanes[waits], return_index=True)
-        sheet.because(waits[first], words.misfit)
+        lane = self.lane_of(waits)
+        if lane is not None:
+            sheet.because(waits, words.behind)
+            waits = waits[np.unique(lane, return_index=True)[1]]
+        sheet.because(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
         """Whether any of these, or the first where it blocks the others, may fit what is free."""
         free = self.view.spare_gpus
         if self.blocking or len(waits) < 2:
             most = free.item(free.argmax()) if free.size else 0
-            return any(
-                gang.share <= most and (gang.nodes == 1 or enough(pools, free, gang))
-                for ways in shapes.ways(waits[:1])
-                for gang in ways
-            )
+            ways = chain.from_iterable(shapes.ways(waits[:1]))
+            return any(gang.share <= most and (gang.nodes == 1 or enough(pools, free, gang)) for gang in ways)
         return any_of(shapes.fitting(pools, free)[waits])
 
     def _offered(self) -> int:
@@ -233,10 +238,9 @@ class _Queue:
             head = rows[:count]
             shapes = self._shapes(pools, head)
             possible = shapes.possible()
-            listed = able = possible.nonzero()[0]
+            able = possible.nonzero()[0]
             over = over_array_limit(self.view, head[able])
-            if any_of(over):
-                listed = able[~over]
+            listed = able[~over] if any_of(over) else able
             if count >= len(rows) or int(jobs.gpus[head[listed]].sum()) > self._offered():
                 break
             count *= 4
@@ -263,12 +267,11 @@ class _Round:
         rows, numbers = order, absent(len(order))
         if queue.contested.size:
             rows, numbers, asking = _with_unlisted(view, queue.contested, order, asking)
-        self.candidates = Candidates(
-            view.snapshot.jobs, rows, numbers, asking, shapes, runs=len(queue.contested)
-        )
+        jobs, runs = view.snapshot.jobs, len(queue.contested)
+        self.candidates = Candidates(jobs, rows, numbers, asking, shapes, runs)
         self._granting = view.waiting[rows]
         self._moving = queue.movers[rows]
-        self._lane = np.arange(len(rows)) if queue.lanes is None else queue.lanes[rows]
+        self._lane = queue.lane_of(rows)
         self.granted: dict[int, Sites] = {}
         self.misfits: list[int] = []
         self.moved: list[int] = []
@@ -296,7 +299,7 @@ class _Round:
 
     def _worth_a_look(self, jobs: Ints) -> Ints:
         """Without those that will not fit: a look at one costs far more than this does for all."""
-        if self._queue.lanes is not None:  # a job that does not fit has to be met: it shuts its lane
+        if self._lane is not None:  # a job that does not fit has to be met: it shuts its lane
             if not self._shut:
                 return jobs
             return jobs[~self._granting[jobs] | ~np.isin(self._lane[jobs], list(self._shut))]
@@ -309,7 +312,8 @@ class _Round:
 
     def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
         candidates = self.candidates
-        numbers, lanes = candidates.contested[jobs].tolist(), self._lane[jobs].tolist()
+        numbers = candidates.contested[jobs].tolist()
+        lanes = [0] * len(numbers) if self._lane is None else self._lane[jobs].tolist()
         grants, moves = self._granting[jobs].tolist(), self._moving[jobs].tolist()
         asking = candidates.asking[jobs]
         ways_of_next = iter(candidates.shapes.ways(asking[asking >= 0]))
@@ -334,7 +338,7 @@ class _Round:
             self.granted[job] = sites
             return
         self.misfits.append(job)
-        if self._queue.lanes is not None:
+        if self._lane is not None:
             self._shut.add(lane)
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
@@ -353,23 +357,25 @@ class _Round:
 
     def say(self, sheet: Draft, words: Words) -> Placement:
         """What came of it, and why; where the granted gangs lie."""
-        rows, places = self.candidates.rows, Placement.none()
-        if self._shut:
-            behind = self._granting & np.isin(self._lane, list(self._shut))
-            sheet.because(rows[behind], words.behind)
+        rows = self.candidates.rows
         if self.misfits:
-            sheet.because(rows[self.misfits], words.misfit)
-        if self.granted:
-            granted = rows[list(self.granted)]
-            sheet.say(granted, Verdict.GRANT, words.granted)
-            places = placed(granted, list(self.granted.values()))
+            sheet.explain(lambda: self._in_the_way(words))
+        granted = rows[list(self.granted)] if self.granted else rows[:0]
+        sheet.say(granted, Verdict.GRANT, words.granted)
         if self.expected is not None:
             running = self.candidates.contested >= 0
             self._say_of_leases(sheet, rows[running], self.expected[running], words)
-        return places
+        return placed(granted, list(self.granted.values()))
+
+    def _in_the_way(self, words: Words) -> Iterator[Saying]:
+        """Those that do not fit, and those behind them."""
+        rows = self.candidates.rows
+        if self._lane is not None:
+            yield rows[self._granting & np.isin(self._lane, list(self._shut))], words.behind
+        yield rows[self.misfits], words.misfit
 
     def _say_of_leases(self, sheet: Draft, contested: Ints, expected: Bools, words: Words) -> None:
-        sheet.say(contested[expected], Verdict.RENEW, words.renewed)
+        sheet.because(contested[expected], words.renewed)
         sheet.say(contested[self.contest.evicted], Verdict.REVOKE, words.revoked)
         sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
         moved = [number for number in self.moved if not self.contest.is_open(number)]
@@ -377,10 +383,7 @@ class _Round:
 
 
 def _with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tuple[Ints, Ints, Ints]:
-    """The order and then the contested rows that are not in it; their numbers among the contested, what each asks.
-
-    A row that is not contested has no number, and one that is not listed asks for nothing: -1.
-    """
+    """The order, then the contested rows that are not in it; of each its number among these, and what it asks."""
     unlisted = contested[~view.flags(order)[contested]]
     rows = np.concatenate((order, unlisted))
     of_contest = view.flags(contested)[rows]

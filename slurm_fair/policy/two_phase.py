@@ -90,12 +90,13 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     """
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    before = np.cumsum(gpus) - gpus
-    first = np.searchsorted(tenant, tenant, side="left")
+    before = gpus.cumsum() - gpus
+    first = tenant.searchsorted(tenant)
     had = balances.had[tenant] + lease_seconds * (before - before[first])
     rho = rho_for_choosing(had, balances.owed[tenant])
     weight = balances.weight[tenant]
-    per_weight = np.full(len(tenant), np.inf)
+    per_weight = np.empty(len(tenant))
+    per_weight.fill(np.inf)
     np.divide(had, weight, out=per_weight, where=weight > 0)
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
     order: Ints = np.lexsort((-weight, per_weight, rho))

@@ -183,7 +183,8 @@ class View:
     @once
     def free_gpus(self) -> Ints:
         """GPUs of each node that no lease holds and nobody uses; expired leases still count as held."""
-        return np.maximum(self.spare_gpus, 0) if self.owes else self.spare_gpus
+        spare = self.spare_gpus
+        return np.maximum(spare, 0) if spare.size and spare.item(spare.argmin()) < 0 else spare
 
     @once
     def free_in_all(self) -> int:
@@ -199,20 +200,17 @@ class View:
     @once
     def owes(self) -> bool:
         """Whether on some node more was promised than has come free yet."""
-        spare = self.spare_gpus
-        return spare.size > 0 and spare.item(spare.argmin()) < 0
+        return self.free_gpus is not self.spare_gpus
 
     @once
     def spare_cpus(self) -> Ints:
         """CPUs of each node that nobody has or was promised; may be below zero."""
-        nodes = self.snapshot.nodes
-        return self._spare(nodes.cpus - nodes.cpus_others, self.snapshot.jobs.cpus)
+        return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus)
 
     @once
     def spare_memory_mb(self) -> Ints:
         """Memory of each node that nobody has or was promised; may be below zero."""
-        nodes = self.snapshot.nodes
-        return self._spare(nodes.memory_mb - nodes.memory_others_mb, self.snapshot.jobs.memory_mb)
+        return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb)
 
     @once
     def holdings(self) -> Placement:

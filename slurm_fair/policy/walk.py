@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import JobTable
-from slurm_fair.model.columns import Bools, Ints, all_of
+from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.once import once
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.gang import Pools, Sites
@@ -66,9 +66,8 @@ class Walk:
         gang that cannot start would otherwise cost its tenant the GPUs that it has. After the last job that waits
         nobody could take theirs any more.
         """
-        waits = self.candidates.contested[order] < 0
-        if not all_of(waits):
-            last = waits.nonzero()[0][-1:]
+        if self.candidates.runs:
+            last = (self.candidates.contested[order] < 0).nonzero()[0][-1:]
             order = order[: int(last[0]) + 1] if len(last) else order[:0]
         for first in range(0, len(order), STRETCH):
             if self.contest.left <= 0:
