@@ -79,9 +79,9 @@ class Astraea:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
         if not view.waits.size and not view.over.size:
-            return sheet.unchanged()
+            return sheet.unchanged(rests=True)
         round_ = Round(self, view)
-        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)
+        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score, rests=True)
 
 
 # No slots: each part is worked out when it is first asked for, and many a round has no need of some.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, product
 from typing import Any, TypeAlias, TypeVar
@@ -77,6 +78,10 @@ _FIRST_LEASED, _FIRST_OVER = int(_FIRST_CASE[LeasePhase.RUNNING]), int(_FIRST_CA
 Rows: TypeAlias = Ints | Bools
 Saying: TypeAlias = tuple[Rows, str]
 Column = TypeVar("Column", bound=Ints | Floats)
+
+
+# What a draft's plan says of itself unless its policy says otherwise.
+_AS_A_RULE = (("note", ""), ("again", math.inf))
 
 
 class Draft:
@@ -159,6 +164,8 @@ class Draft:
         rank: Ints | Callable[[], Ints] | None = None,
         score: Floats | Callable[[], Floats] | None = None,
         memory: Mapping[str, Any] | None = None,
+        *,
+        rests: bool = False,
     ) -> Plan:
         """The plan; `rank` and `score` may be left to be asked."""
         if isinstance(rank, np.ndarray):
@@ -167,12 +174,12 @@ class Draft:
             self._checked(score)
         self._rank, self._score = rank, score
         kept = {} if memory is None else memory
-        at_hand = (("verdict", self._verdict), ("places", places), ("memory", kept), ("note", ""))
-        return Plan.made_of(at_hand, self)
+        at_hand = (("verdict", self._verdict), ("places", places), ("memory", kept), ("rests", rests))
+        return Plan.made_of((*at_hand, *_AS_A_RULE), self)
 
-    def unchanged(self) -> Plan:
+    def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
-        return self.finish(Placement.none())
+        return self.finish(Placement.none(), rests=rests)
 
 
 def ranks(rows: int, order: Ints) -> Ints:

@@ -59,6 +59,7 @@ def ordered(
     move: Bools | None = None,
     score: Floats | None = None,
     memory: Mapping[str, Any] | None = None,
+    rests: bool = False,
     words: Words = WORDS,
 ) -> Plan:
     """The plan that walks down `order`: rows of the snapshot's jobs, most deserving first, each at most once.
@@ -70,7 +71,8 @@ def ordered(
     the snapshot's jobs, it ends those of its own lane. `on_type` names per row the GPU type it must have (-1 =
     any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
     jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
-    the row whose gang `place` is asked to lay next.
+    the row whose gang `place` is asked to lay next. `rests` stands in the plan as it is: whether the policy may be
+    left alone while nobody waits.
     """
     waits = order[view.waiting[order]] if len(order) else view.waits[:0]
     order = waits if len(waits) == len(order) else order[(view.waiting | view.expired | view.revoking)[order]]
@@ -81,7 +83,7 @@ def ordered(
     if round_ is not None:
         round_.walk(turn)
     places = Placement.none() if round_ is None else round_.say(sheet, words)
-    return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory)
+    return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory, rests=rests)
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:

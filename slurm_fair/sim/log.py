@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
+from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import (
     Event,
     Events,
@@ -21,16 +22,15 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import any_of, code
 
 Listener = Callable[[TickRecord, Standing], None]
-_OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
 _WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
 class Log:
-    """A Journal that keeps the events that outcomes are made of; `listen` hears of every tick."""
+    """A Journal that keeps of events what outcomes are made of; `listen` hears of every tick."""
 
     def __init__(self, epoch: float, listen: Listener | None = None) -> None:
         self._epoch = epoch
-        self.events: list[Event] = []
+        self.heard = Heard()
         # Looks at which somebody waited, by the GPUs that the plan left idle.
         self._idle: Counter[int] = Counter()
         self._listen = listen
@@ -44,7 +44,8 @@ class Log:
         events: Sequence[Event] = tick.events
         if isinstance(events, Events):
             events = events.at_hand
-        self.events += [event for event in events if event.kind in _OF_OUTCOMES]
+        for event in events:
+            self.heard.take(event)
         self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
