@@ -9,7 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.model.once import once
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
@@ -175,14 +175,15 @@ class Round:
 
     def _picks(self, offers: Ints, *served: Ints) -> Ints:
         """The tenants' offers in the order in which they are picked, after what these rows cost."""
-        if len(offers) < 2:
+        tenant = self.candidates.tenant[offers]
+        if len(offers) < 2 or tenant.item(0) == tenant.item(-1):  # one tenant's, in its own order
             return offers
         balances = Balances.of(self.view, self.settings.choose_share)
         for rows in served:
             if len(rows):
                 balances = balances.charged(*_charges(self.view, rows))
-        tenant, gpus = self.candidates.tenant[offers], self.candidates.gpus[offers]
-        picks: Ints = offers[merged(balances, tenant, gpus, self.view.terms.term)]
+        merge = merged(balances, tenant, self.candidates.gpus[offers], self.view.terms.term)
+        picks: Ints = offers[merge]
         return picks
 
     @once
@@ -354,7 +355,7 @@ def _numbered(flags: Bools) -> tuple[Ints, Ints]:
     """The place of each flagged one among these, and of each other one among those; -1 where it is not of them."""
     every = np.arange(len(flags))
     if not any_of(flags):
-        return np.full(len(flags), -1, dtype=np.int64), every
+        return absent(len(flags)), every
     place = flags.cumsum() - 1
     return np.where(flags, place, -1), np.where(flags, -1, every - place - 1)
 

@@ -93,8 +93,7 @@ class Draft:
     def __init__(self, view: View) -> None:
         """What no policy decides: blocked, ending and leased jobs."""
         jobs, over = view.snapshot.jobs, view.over
-        case = _FIRST_CASE[view.lease_phase] + jobs.blocked
-        case += jobs.state * _ONE_STATE
+        case = _FIRST_CASE[view.lease_phase] + (jobs.state * _ONE_STATE + jobs.blocked)
         if over.size:
             case[over] += _FIRST_OVER - _FIRST_LEASED
         self._case, self._verdict = case, _VERDICT[case]

@@ -76,10 +76,11 @@ def ordered(
     """
     waits = order[view.waiting[order]] if len(order) else view.waits[:0]
     order = waits if len(waits) == len(order) else order[(view.waiting | view.expired | view.revoking)[order]]
-    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(place))
+    lay = placer(place) if isinstance(place, str) else place
+    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     sheet = Draft(view)
     sheet.explain(lambda: _whatever_the_order(view, preempt, words))
-    round_ = queue.round(place, sheet, words)
+    round_ = queue.round(lay, sheet, words)
     if round_ is not None:
         round_.walk(turn)
     places = Placement.none() if round_ is None else round_.say(sheet, words)
@@ -130,8 +131,7 @@ class _Queue:
         self._lanes = lanes
         self.contested = waits[:0]  # rows, ascending
         self.retyped = self.movers = np.zeros(len(view.waiting), dtype=bool)
-        self.moves = False
-        elsewhere = on_type is not None or move is not None
+        self.moves, elsewhere = False, on_type is not None or move is not None
         if preempt and view.over.size and (len(waits) or elsewhere or view.owes):
             self._contend(keep, move)
 
@@ -171,7 +171,7 @@ class _Queue:
         wrong: Bools = (has >= 0) & allowed & (on_type >= 0) & (has != on_type)
         return wrong
 
-    def round(self, place: str | Placer, sheet: Draft, words: Words) -> _Round | None:
+    def round(self, place: Placer, sheet: Draft, words: Words) -> _Round | None:
         """The walk that is to be made; None when it could change nothing."""
         if not self._could_change():
             return None
@@ -261,7 +261,7 @@ class _Round:
     """One walk down the order and what came of it."""
 
     def __init__(
-        self, queue: _Queue, pools: Pools, place: str | Placer, order: Ints, asking: Ints, shapes: Shapes
+        self, queue: _Queue, pools: Pools, place: Placer, order: Ints, asking: Ints, shapes: Shapes
     ) -> None:
         """`order` has the waiting rows that can run and those with a lease, `asking` their places in `shapes`."""
         view = queue.view
@@ -279,7 +279,7 @@ class _Round:
         self.moved: list[int] = []
         self._shut: set[int] = set()
         self.expected: Bools | None = None  # whose lease is likely to be renewed, where some may not be
-        self.contest = self._contest(view, placer(place) if isinstance(place, str) else place)
+        self.contest = self._contest(view, place)
         self.promised = self.contest.clear_debts()
 
     def _contest(self, view: View, place: Placer) -> Rivals | NoRivals:

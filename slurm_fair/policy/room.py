@@ -67,7 +67,7 @@ class Room:
         stack = self._stacks.setdefault((region, free), [])
         if self._levels[free] and (region, free) not in self._whole:
             self._whole.add((region, free))
-            at_first = (self._at_first == free) & (self.pools.region == region)
+            at_first = (self._at_first == free) & self.pools.in_region[region]
             stack[:0] = at_first.nonzero()[0][::-1].tolist()
         return stack
 
