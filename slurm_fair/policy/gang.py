@@ -133,6 +133,11 @@ class Pools:
         return usable
 
     @once
+    def in_region(self) -> list[Bools]:
+        """The nodes of each region."""
+        return [self.region == region for region in range(int(self.region.max(initial=NOWHERE)) + 1)]
+
+    @once
     def most(self) -> int:
         """GPUs of the biggest node of all."""
         return int(self.size.max(initial=0))
