@@ -241,8 +241,8 @@ def cases(draw: Any) -> Case:
         draw(st.sampled_from((-1, -1, 0, len(jobs) - 1))),
         draw(st.sampled_from((Verb.ASK, Verb.REQUEUE))),
     )
-    # A job whose answer nobody takes up goes on at some time, else it would stand still for ever.
-    patience = draw(st.sampled_from((20.0, 60.0, 200.0))) if hitches else math.inf
+    # A job whose answer nobody takes up goes on, before it is asked again: else it would stand still.
+    patience = draw(st.sampled_from((20.0, 60.0))) if hitches else math.inf
     return Case(scenario, how, tuple(jobs), cancelled, hitches, patience)
 
 
