@@ -37,7 +37,7 @@ from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
-from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, settle
+from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import backoff_after, overlaid, rest_after, shunned_after, still_resting
 
@@ -122,6 +122,9 @@ def tick(
     leases, actions, granted = reconcile(ready, plan, rules)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
+    answered = requeues_for(outcomes)
+    if answered:
+        outcomes += cluster.actuate(answered)
     watch.lap("act")
     after = conclude(ready, leases, outcomes, plan, rules)
     record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)

@@ -15,6 +15,7 @@ from slurm_fair.model import (
     LeasePhase,
     Leases,
     LeaseTerms,
+    Outcome,
     Placement,
     Snapshot,
     Verb,
@@ -51,6 +52,12 @@ def actions_for(
     opened = {action.key for action in opening}
     single = [a for a in closing if not a.whole_record and a.key not in opened]
     return _settled([*revoking, *arrays, *opening, *single], unsettled)
+
+
+def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
+    """Those that answered as soon as they were asked are requeued at once: no look need show it first."""
+    asked = [outcome.action for outcome in outcomes if outcome.answered]
+    return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
 
 
 def _settled(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:

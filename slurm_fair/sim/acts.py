@@ -35,7 +35,8 @@ class Acts:
         if hitch:
             return self._hampered(action, job, now, hitch)
         result, detail = self._done_to(action, job, now)
-        return Outcome(action, result, detail)
+        answered = action.verb is Verb.ASK and self._life.answered.get(job, -math.inf) == now
+        return Outcome(action, result, detail, answered=answered)
 
     def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
         """Refused though nothing speaks against it, or done or not without an answer."""
