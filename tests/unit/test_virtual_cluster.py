@@ -44,17 +44,6 @@ def test_checkpoint_restart_and_requeue_delay_each_cost_their_seconds() -> None:
     assert scene.cluster.tally.held_gpu_seconds == pytest.approx(8 * (45 + 80))
 
 
-@pytest.mark.parametrize(
-    ("checkpoint", "checkpoints", "answers"), [(0, True, True), (5, True, False), (0, False, False)]
-)
-def test_only_a_job_that_has_nothing_to_wait_for_answers_when_it_is_asked(
-    checkpoint: float, checkpoints: bool, answers: bool
-) -> None:
-    scene = Scene(costs=Costs(checkpoint=checkpoint))
-    key = scene.runs(seconds=100, checkpoints=checkpoints)
-    assert scene.at(40).act(Verb.ASK, key).answered is answers
-
-
 def test_a_job_that_is_asked_in_vain_goes_on_after_its_patience() -> None:
     scene = Scene(costs=Costs(checkpoint=5), manners=Manners(patience_seconds=30))
     key = scene.runs(seconds=100)
