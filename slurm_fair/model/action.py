@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Verb(Enum):
@@ -24,8 +24,7 @@ class Result(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One act on one job, with the identity that it was decided for."""
 
     verb: Verb
@@ -39,8 +38,7 @@ class Action:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of one action."""
 
     action: Action

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from inspect import get_annotations
 from operator import attrgetter
 from types import MemberDescriptorType
@@ -39,12 +39,14 @@ class Columns:
         _columns: ClassVar[tuple[str, ...]]
         _others: ClassVar[tuple[str, ...]]
         _names: ClassVar[tuple[str, ...]]  # both
-        _put: ClassVar[dict[str, Put]]  # what sets each of them
-        _puts: ClassVar[tuple[Put, ...]]
-        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
+        _rest: ClassVar[tuple[str, ...]]  # what a copy takes over beside the columns
+        _both: ClassVar[tuple[str, ...]]
+        _put: ClassVar[dict[str, Put]]  # what sets each field
+        _puts: ClassVar[tuple[Put, ...]]  # of the columns and what is taken over
+        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of both
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
-        _source: object
+        _source: Any
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -62,12 +64,19 @@ class Columns:
         cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
         cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
         cls._names = cls._columns + cls._others
-        cls._put = {name: _setter(cls, name) for name in cls._names}
-        cls._puts = tuple(cls._put.values())
+        cls._rest = cls._taken_over(cls._others)
         # The first once more at the end: of a single name it would be no tuple.
-        cls._values = attrgetter(*cls._names, cls._names[0])
+        cls._both = cls._columns + cls._rest
+        cls._put = {name: _setter(cls, name) for name in (*cls._names, *cls._rest)}
+        cls._puts = tuple(cls._put[name] for name in cls._both)
+        cls._values = attrgetter(*cls._both, cls._names[0])
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._names[0])
+
+    @classmethod
+    def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
+        """What a copy of a table takes over beside its columns: as a rule its other fields."""
+        return others
 
     @classmethod
     def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
@@ -83,7 +92,7 @@ class Columns:
         return table
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return dict(zip(self._columns, self._values(self), strict=False))
+        return dict(zip(self._columns, self._arrays_of(self), strict=False))
 
     def __len__(self) -> int:
         return len(self._first(self))
@@ -93,13 +102,14 @@ class Columns:
         return self._picked(rows)
 
     def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
-        """The rows asked for, and new values of other fields."""
+        """The rows asked for; columns of these, or other fields, may be given."""
         if rows.dtype.kind == "b":
             rows = rows.nonzero()[0]
         values, puts, columns = self._values(self), self._puts, len(self._columns)
         table = _new(type(self))
-        for put, column in zip(puts[:columns], values, strict=False):
-            put(table, column[rows])
+        for name, put, column in zip(self._columns, puts, values, strict=False):
+            if name not in others:
+                put(table, column[rows])
         for put, value in zip(puts[columns:], values[columns:], strict=False):
             put(table, value)
         for name, value in others.items():
@@ -111,10 +121,11 @@ class Columns:
         table = _new(type(self))
         for put, value in zip(self._puts, self._values(self), strict=False):
             put(table, value)
-        rows, longer = len(self), False
+        rows, longer = len(self._first(self)), False
         for name, value in columns.items():
             self._put[name](table, value)
-            longer |= name in self._columns and len(value) != rows
+            if name in self._columns and len(value) != rows:
+                longer = True
         if longer:
             check_lengths(table)
         return table
@@ -133,14 +144,19 @@ class Columns:
 
     def extended(self, count: int, **fields: Any) -> Self:
         """These rows and then so many more: each column's values, or the one of all; other fields may be given."""
-        values, rows = self._values(self), len(self)
-        table, before, behind, size = _new(type(self)), slice(rows), slice(rows, None), rows + count
-        for name, first in zip(self._columns, values, strict=False):
-            longer = np.empty(size, first.dtype)
-            longer[before] = first
-            longer[behind] = fields[name]
-            self._put[name](table, longer)
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
+        rows = len(self)
+        return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
+
+    def _mixed(self, mine: slice | Bools, new: slice | Ints, size: int, fields: Mapping[str, Any]) -> Self:
+        """So many rows: these at some places, and new ones at the others."""
+        values, columns = self._values(self), len(self._columns)
+        table = _new(type(self))
+        for name, put, column in zip(self._columns, self._puts, values, strict=False):
+            longer = np.empty(size, column.dtype)
+            longer[mine] = column
+            longer[new] = fields[name]
+            put(table, longer)
+        for name, value in zip(self._rest, values[columns:], strict=False):
             self._put[name](table, fields.get(name, value))
         return table
 

@@ -15,6 +15,7 @@ from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
 from slurm_fair.policy.walk import Candidates
@@ -89,12 +90,13 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     """
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    before = np.cumsum(gpus) - gpus
-    first = np.searchsorted(tenant, tenant, side="left")
+    before = gpus.cumsum() - gpus
+    first = tenant.searchsorted(tenant)
     had = balances.had[tenant] + lease_seconds * (before - before[first])
     rho = rho_for_choosing(had, balances.owed[tenant])
     weight = balances.weight[tenant]
-    per_weight = np.full(len(tenant), np.inf)
+    per_weight = np.empty(len(tenant))
+    per_weight.fill(np.inf)
     np.divide(had, weight, out=per_weight, where=weight > 0)
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
     order: Ints = np.lexsort((-weight, per_weight, rho))
@@ -103,8 +105,7 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
     """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
-    contested = np.zeros(len(view.waiting), dtype=bool)
-    contested[candidates.rows[candidates.contested >= 0]] = True
+    contested = view.flags(candidates.rows[candidates.contested >= 0])
     places, numbers = view.lease_places, pools.neighbourhood
     wins = np.zeros(len(candidates.rows), dtype=bool)
     if not any_of(numbers > 0):
@@ -114,7 +115,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
         return wins
     held = places.take(contested[places.row])
     offers = np.where(pools.usable, view.free_gpus + held.per_node(len(pools.region)), 0)
-    group = _neighbourhood(pools, candidates, held)
+    group = _neighbourhood(view, pools, candidates, held)
     capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offers, minlength=1)
     for number in np.unique(group):
         picks = order[group[order] == number]
@@ -122,7 +123,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
     return wins
 
 
-def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement) -> Ints:
+def _neighbourhood(view: View, pools: Pools, candidates: Candidates, held: Placement) -> Ints:
     """Where each candidate competes: a running one where it runs, a waiting one where it would lie first."""
     first_region = np.array(
         [regions[0] if regions else 0 for regions in (*pools.regions, ())], dtype=np.int64
@@ -131,6 +132,7 @@ def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement) -> Int
     asks = candidates.asking >= 0
     region[asks] = first_region[candidates.shapes.first_pool()[candidates.asking[asks]]]
     on_usable = held.take(pools.usable[held.node])
-    region[np.searchsorted(candidates.rows, on_usable.row)] = pools.region[on_usable.node]
+    candidate = ranks(len(view.waiting), candidates.rows)
+    region[candidate[on_usable.row]] = pools.region[on_usable.node]
     competes: Ints = np.append(pools.neighbourhood, 0)[region]
     return competes
