@@ -17,13 +17,13 @@ from slurm_fair_accounting.export import ACCOUNT, HEAD, NUMBERS
 
 # In this order things happen to one job at one instant; a file in another order than that of time has lost it.
 _TURNS = (
-    CAPACITY, "submitted", "revoked", "asked", "requeued", "stopped", "finished", "returned",
+    CAPACITY, "submitted", "revoked", "asked", "stays", "requeued", "stopped", "finished", "returned",
     "granted", "opened", "adopted", "started", "renewed", "takenback",
 )  # fmt: skip
 _TURN = {kind: turn for turn, kind in enumerate(_TURNS)}
 # What a controller does is done once at an instant of its own; Slurm's instants are whole seconds, and a job that
 # left the scope and came back is told of again.
-_ONCE = ("granted", "renewed", "revoked", "finished")
+_ONCE = ("granted", "renewed", "revoked", "stays", "finished")
 _ALONE = (
     "exclusive_seconds"  # an end that tells it is of a simulation or of a recorded past: there is no other
 )
@@ -189,15 +189,16 @@ def _twice(lines: Sequence[Told]) -> str:
 
 
 def _ended_before(lines: Sequence[Told]) -> str:
-    """A job of a trace or a recorded past that ends twice."""
-    ends: dict[int, int] = {}
-    for number, what in lines:
+    """A job of a trace or a recorded past that ends within the life of another one of its id."""
+    ends: dict[int, Told] = {}
+    for told in lines:
+        what = told.what
         if isinstance(what, Event) and what.kind == "finished" and _ALONE in what.detail:
-            first = ends.setdefault(what.key, number)
-            if first != number:
-                return (
-                    f"{max(first, number)}: job {label(what.key)} ends, and in line {min(first, number)} too"
-                )
+            before = ends.get(what.key)
+            if before and what.detail.get("submit", what.time) < before.what.time:
+                first, second = sorted((before.number, told.number))
+                return f"{second}: job {label(what.key)} ends, and in line {first} too"
+            ends[what.key] = told
     return ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Self, overload
+from typing import Any, NamedTuple, Self, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
@@ -14,11 +14,11 @@ from slurm_fair.model.once import once
 from slurm_fair.model.plan import Plan
 from slurm_fair.model.snapshot import Snapshot
 
+_NO_DETAIL: Mapping[str, Any] = {}
 CAPACITY = "capacity"  # an event of the cluster, not of a job: M is now its number of GPUs
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened to a job; the reports and the export are made of these."""
 
     time: float
@@ -26,14 +26,25 @@ class Event:
     key: int
     tenant: str
     gpus: int
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = _NO_DETAIL
+
+
+class Later(NamedTuple):
+    """Events of some kinds that are written out when somebody reads them."""
+
+    kinds: tuple[str, ...]
+    write: Callable[[], Sequence[Event]]
+
+    def tells(self, kinds: Sequence[str]) -> bool:
+        """Whether events of one of these kinds may be among them."""
+        return not set(kinds).isdisjoint(self.kinds)
 
 
 class Events(Sequence[Event]):
     """Events of one tick, some of them written out only when they are read: a lease's end may renew thousands."""
 
-    def __init__(self, *parts: Sequence[Event] | Callable[[], Sequence[Event]]) -> None:
-        self._parts = [part for part in parts if callable(part) or len(part)]
+    def __init__(self, *parts: Sequence[Event] | Later) -> None:
+        self._parts = [part for part in parts if part]
 
     def __add__(self, more: Events) -> Events:
         both = object.__new__(Events)  # no parts to look at
@@ -42,7 +53,7 @@ class Events(Sequence[Event]):
 
     @once
     def _all(self) -> tuple[Event, ...]:
-        return tuple(chain.from_iterable(part() if callable(part) else part for part in self._parts))
+        return tuple(chain.from_iterable(map(_written, self._parts)))
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -66,13 +77,22 @@ class Events(Sequence[Event]):
     def changed(self, change: Callable[[Event], Event]) -> Events:
         """Those that are written out already, each changed; the others as they are."""
         return Events(
-            *(part if callable(part) else [change(event) for event in part] for part in self._parts)
+            *(part if isinstance(part, Later) else [change(event) for event in part] for part in self._parts)
         )
+
+    def of(self, *kinds: str) -> list[Event]:
+        """Those of some kinds; what is known to be of others is not written out for it."""
+        parts = [part for part in self._parts if not isinstance(part, Later) or part.tells(kinds)]
+        return [event for part in parts for event in _written(part) if event.kind in kinds]
 
     @property
     def at_hand(self) -> Sequence[Event]:
-        """Those that are written out already: all but what a lease's end does to leases that only go on."""
-        return tuple(chain.from_iterable(part for part in self._parts if not callable(part)))
+        """Those that are written out already: what happened to jobs, not what became of their leases."""
+        return tuple(chain.from_iterable(part for part in self._parts if not isinstance(part, Later)))
+
+
+def _written(part: Sequence[Event] | Later) -> Sequence[Event]:
+    return part.write() if isinstance(part, Later) else part
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +115,7 @@ class Standing:
         return cls(Ledger.new(time), Leases.none())
 
 
-@dataclass(frozen=True, slots=True)
-class TickRecord:
+class TickRecord(NamedTuple):
     """One tick as the journal keeps it: enough to plan it again and to explain it."""
 
     number: int
