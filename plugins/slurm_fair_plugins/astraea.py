@@ -145,9 +145,8 @@ class Round:
     def _own_order(self) -> tuple[Ints, Ints]:
         """Every tenant's jobs in its own order (algorithm 2): who can run, and who is over an array limit."""
         rows, tenant = self.candidates.rows, self.candidates.tenant
-        offers: Ints = tenant.argsort(kind="stable")
-        if any_of(tenant[offers[1:]] == tenant[offers[:-1]]):  # otherwise none has several
-            offers = by_tenant(tenant, *self._within_tenant())
+        several = any_of(np.bincount(tenant) > 1)
+        offers: Ints = by_tenant(tenant, *self._within_tenant()) if several else tenant.argsort()
         if not all_of(self.candidates.shapes.possible()):
             offers = offers[~self.nowhere[offers]]
         over = over_array_limit(self.view, rows[offers])
@@ -211,7 +210,8 @@ class Round:
         walk = Walk(self.candidates, self.pools, self._contest())
         promised = walk.contest.clear_debts()
         walk.strict(self.order)
-        return Walked(walk, walk.fill(self._left_over(walk)), promised, walk.contest.evicted)
+        filled = walk.fill(self._left_over(walk))
+        return Walked.of(walk, self.order, filled, promised)
 
     def _left_over(self, walk: Walk) -> Ints:
         """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
@@ -248,12 +248,12 @@ class Round:
         sheet.explain(self._why)
         if walked is None:
             return Placement.none()
-        rows, granted = self.candidates.rows, walked.walk.granted
+        rows = self.candidates.rows
         if walked.evicted:
             sheet.decide(rows[self.running][walked.evicted], Verdict.REVOKE)
-        chosen = rows[list(granted)] if granted else rows[:0]
-        sheet.decide(chosen, Verdict.GRANT)
-        return placed(chosen, list(granted.values()))
+        if walked.granted:
+            sheet.decide(rows[walked.granted], Verdict.GRANT)
+        return walked.places
 
     def _why(self) -> Iterator[Saying]:
         """Why each gets what it gets: what is said later goes before what was said earlier."""
@@ -264,7 +264,7 @@ class Round:
         yield rows[self.nowhere], NOWHERE
         yield rows[self._own_order[1]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
         if walked is not None:
-            yield from walked.why(self.order)
+            yield from walked.why(rows)
         yield contested[expected], STILL_OWED
         if walked is not None and walked.evicted:
             likely = expected[walked.evicted]
@@ -282,24 +282,32 @@ class Round:
 
 
 class Walked(NamedTuple):
-    """What came of the walk of a round."""
+    """What came of the walk of a round; candidates by number."""
 
-    walk: Walk
-    filled: list[int]  # candidates that got what was left over
+    places: Placement
+    granted: list[int]
+    filled: list[int]  # those of them that got what was left over
+    misfits: list[int]
+    skipped: Ints  # those whose tenant has a misfit
     promised: list[int]  # contested ones whose GPUs were promised to others before
     evicted: list[int]  # contested ones that lose their leases
 
-    def why(self, order: Ints) -> Iterator[Saying]:
-        """Why those who wait get their gangs, or do not."""
-        walk, rows = self.walk, self.walk.candidates.rows
+    @classmethod
+    def of(cls, walk: Walk, order: Ints, filled: list[int], promised: list[int]) -> Walked:
+        """What need be kept of it: the plan may be asked why for long."""
+        granted, rows, skipped = list(walk.granted), walk.candidates.rows, order[:0]
         if walk.misfits:
             waits = order[walk.candidates.contested[order] < 0]
-            yield rows[waits[walk.skipped(waits)]], TENANT_SKIPPED
-            yield rows[walk.misfits], MISFIT
-        if walk.granted:
-            yield rows[list(walk.granted)], OWED_MOST
-        if self.filled:
-            yield rows[self.filled], FILLS
+            skipped = waits[walk.skipped(waits)]
+        places = placed(rows[granted], list(walk.granted.values())) if granted else Placement.none()
+        return cls(places, granted, filled, walk.misfits, skipped, promised, walk.contest.evicted)
+
+    def why(self, rows: Ints) -> Iterator[Saying]:
+        """Why those who wait get their gangs, or do not; `rows` are those of the candidates."""
+        yield rows[self.skipped], TENANT_SKIPPED
+        for some, text in ((self.misfits, MISFIT), (self.granted, OWED_MOST), (self.filled, FILLS)):
+            if some:
+                yield rows[some], text
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +341,7 @@ class Deadlines:
         waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
         if walked is not None:
             stays[stays.nonzero()[0][walked.evicted]] = False
-            starts[list(walked.walk.granted)] = True
+            starts[walked.granted] = True
         yield rows[starts & self.urgent], MUST_START
         yield rows[stays & self.urgent], MUST_GO_ON
         yield rows[waits & ~starts & self.missed], TOO_LATE

@@ -104,8 +104,7 @@ def simulate(
         beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
         case, reading = read_case(trace, costs, **inputs)
         list_bad(trace, reading)
-        where = any(kind in ("jobs", "html") for kind, _ in beside)
-        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
+        orders = _orders(case, turns, beside)
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
@@ -153,6 +152,11 @@ def _claim(outputs: Outputs, targets: _Targets, names: Sequence[str]) -> Beside:
     if targets.html is not None:
         beside["html", ""] = outputs.claim(targets.html)
     return beside
+
+
+def _orders(case: Case, turns: Sequence[Turn], beside: Beside) -> list[Order]:
+    where = any(kind in ("jobs", "html") for kind, _ in beside)
+    return [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
 
 
 def _inputs(trace: Path, inputs: Mapping[str, Any]) -> list[Path]:

@@ -360,21 +360,17 @@ class _Round:
     def say(self, sheet: Draft, words: Words) -> Placement:
         """What came of it, and why; where the granted gangs lie."""
         rows = self.candidates.rows
+        if self._shut and self._lane is not None:
+            behind = self._granting & np.isin(self._lane, list(self._shut))
+            sheet.because(rows[behind], words.behind)
         if self.misfits:
-            sheet.explain(lambda: self._in_the_way(words))
+            sheet.because(rows[self.misfits], words.misfit)
         granted = rows[list(self.granted)] if self.granted else rows[:0]
         sheet.say(granted, Verdict.GRANT, words.granted)
         if self.expected is not None:
             running = self.candidates.contested >= 0
             self._say_of_leases(sheet, rows[running], self.expected[running], words)
         return placed(granted, list(self.granted.values()))
-
-    def _in_the_way(self, words: Words) -> Iterator[Saying]:
-        """Those that do not fit, and those behind them."""
-        rows = self.candidates.rows
-        if self._lane is not None:
-            yield rows[self._granting & np.isin(self._lane, list(self._shut))], words.behind
-        yield rows[self.misfits], words.misfit
 
     def _say_of_leases(self, sheet: Draft, contested: Ints, expected: Bools, words: Words) -> None:
         sheet.because(contested[expected], words.renewed)

@@ -57,7 +57,7 @@ class Room:
         self._cpus: memoryview[int] = self.cpus.data
         self._memory: memoryview[int] = self.memory_mb.data
         self._at_first = gpus
-        # How many nodes had so many GPUs at first, and how often one came to have them: most numbers none.
+        # How many nodes had so many GPUs at first: most numbers none.
         had = np.maximum(gpus, 0) if gpus.size and gpus.item(gpus.argmin()) < 0 else gpus
         self._levels: list[int] = np.bincount(had, minlength=pools.most + 1).tolist()
         self._stacks: dict[tuple[int, int], list[int]] = {}
@@ -78,7 +78,6 @@ class Room:
         self._cpus[node] += cpus
         self._memory[node] += memory_mb
         if free > 0:
-            self._levels[free] += 1
             self._stacks.setdefault((self.pools.region_of[node], free), []).append(node)
 
     def amounts(self, node: int) -> Amounts:
@@ -97,9 +96,10 @@ class Room:
         regions, count = self.pools.regions[gang.pool], gang.nodes
         found: list[int] = []
         for free in range(gang.share, self.pools.most + 1):
-            if not self._levels[free]:
-                continue
+            had = self._levels[free]
             for region in regions:
+                if not had and (region, free) not in self._stacks:
+                    continue
                 stack = self._stack(region, free)
                 if not stack:
                     continue
