@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import (
@@ -79,10 +79,9 @@ class Astraea:
         pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
         candidates = _candidates(view, pools, settled, spreads(self.placement))
-        accounts = Accounts.of(view, candidates.rows)
-        rho = accounts.rho()
+        accounts = Accounts(view, candidates.rows)
         deadlines = Deadlines.of(view, candidates.rows, self.urgent)
-        offers = self._offers(candidates, accounts, rho, deadlines, sheet)
+        offers = self._offers(candidates, accounts, deadlines, sheet)
         order = self._picks(view, candidates, offers, settled)
         expected = _expected(view, pools, candidates, order)
         contest = _contest(view, pools, placer(self.placement), candidates, order, expected)
@@ -93,13 +92,12 @@ class Astraea:
         _say(sheet, walk, order, expected, filled, promised)
         if deadlines is not None:
             deadlines.say(sheet, walk)
-        return _finished(sheet, walk, order, _scores(view, candidates.rows, rho, settled))
+        return _finished(sheet, walk, order, accounts, settled)
 
     def _offers(
         self,
         candidates: Candidates,
         accounts: Accounts,
-        rho: Floats,
         deadlines: Deadlines | None,
         sheet: Draft,
     ) -> Ints:
@@ -107,11 +105,13 @@ class Astraea:
         rows = candidates.rows
         offers = np.arange(len(rows))
         if len(rows) > 1:
-            preference, need = self._preference(accounts), rho
+            preference, need = self._preference(accounts), accounts.rho
             if deadlines is not None:
                 preference[deadlines.urgent] = URGENT
-                need = np.where(deadlines.urgent, deadlines.spare, rho)  # among these the least time to spare
-            offers = by_tenant(candidates.tenant, preference, need, accounts.first_submit())
+                need = np.where(
+                    deadlines.urgent, deadlines.spare, need
+                )  # among these the least time to spare
+            offers = by_tenant(candidates.tenant, preference, need, accounts.first_submit)
         possible = candidates.shapes.possible()
         if not all_of(possible):
             nowhere = np.zeros(len(rows), dtype=bool)
@@ -129,7 +129,7 @@ class Astraea:
         if self.keep_long_renewed > 0:
             preference[accounts.view.renewals[accounts.rows] >= self.keep_long_renewed] = KEPT
         if self.new_jobs_first:
-            preference[accounts.never_ran()] = NEW
+            preference[accounts.never_ran] = NEW
         return preference
 
     def _picks(self, view: View, candidates: Candidates, offers: Ints, *served: Ints) -> Ints:
@@ -303,20 +303,21 @@ def _say_of_leases(
         sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
 
 
-def _scores(view: View, rows: Ints, rho: Floats, settled: Ints) -> Floats:
+def _scores(accounts: Accounts, settled: Ints) -> Floats:
     """The rho of the candidates, and of those whose renewal was settled before."""
+    view = accounts.view
     score = np.full(len(view.waiting), np.nan)
-    score[rows] = rho
+    score[accounts.rows] = accounts.rho
     if len(settled):
-        score[settled] = Accounts.of(view, settled).rho()
+        score[settled] = Accounts(view, settled).rho
     return score
 
 
-def _finished(sheet: Draft, walk: Walk, order: Ints, score: Floats) -> Plan:
+def _finished(sheet: Draft, walk: Walk, order: Ints, accounts: Accounts, settled: Ints) -> Plan:
     rows = walk.candidates.rows
-    rank = np.full(len(score), -1, dtype=np.int64)
+    rank = absent(len(accounts.view.waiting))
     rank[rows[order]] = np.arange(len(order))
     places = (
         placed(rows[list(walk.granted)], list(walk.granted.values())) if walk.granted else Placement.none()
     )
-    return sheet.finish(places, rank, score)
+    return sheet.finish(places, rank, lambda: _scores(accounts, settled))

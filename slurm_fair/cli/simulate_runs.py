@@ -69,7 +69,7 @@ class _Ear:
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
         events = tick.events
-        for event in events.at_hand if isinstance(events, Events) else events:
+        for event in events.written if isinstance(events, Events) else events:
             if event.kind == "granted":
                 self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:

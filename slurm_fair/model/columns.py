@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from slurm_fair.model.later import Later
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,37 +24,24 @@ _new, _set = object.__new__, object.__setattr__
 ZERO: Floats = np.zeros(())
 
 
-class Columns:
+class Columns(Later):
     """A frozen dataclass whose array fields all have one entry per row.
 
     Copies are made at every look, and so without the constructor, whose checks are about what comes from outside;
     which fields are columns is known of each kind of table.
     """
 
-    __slots__ = ("_source",)
+    __slots__ = ()
 
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
         _columns: ClassVar[tuple[str, ...]]
         _others: ClassVar[tuple[str, ...]]
-        _names: ClassVar[tuple[str, ...]]  # both
         _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
-        _source: object
-    else:
-
-        def __getattr__(self, name: str) -> Any:
-            """A column that was left to be read later."""
-            if name not in self._names:
-                raise AttributeError(f"{type(self).__name__} has no {name}")
-            value = getattr(self._source, name)
-            _set(self, name, value)
-            return value
 
     def __init_subclass__(cls) -> None:
-        kinds = {
-            name: str(kind) for base in reversed(cls.__mro__) for name, kind in get_annotations(base).items()
-        }
+        kinds = cls._kinds()
         cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
         cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
         cls._names = cls._columns + cls._others
@@ -62,19 +49,6 @@ class Columns:
         cls._values = attrgetter(*cls._names, cls._names[0])
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._names[0])
-
-    @classmethod
-    def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
-        """A table of fields that belong together, so that nothing need be checked.
-
-        Nobody asks for most columns of some tables: a field that is not at hand is read from the source when it is
-        asked for, and the source must answer at any time as it would have now.
-        """
-        table = _new(cls)
-        for name, value in at_hand:
-            _set(table, name, value)
-        _set(table, "_source", source)
-        return table
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return dict(zip(self._columns, self._values(self), strict=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Self, overload
+from typing import Any, Self, TypeAlias, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
@@ -29,20 +29,49 @@ class Event:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Untold:
+    """Events that are told when somebody first asks: what became of jobs, which the ledger finds out then."""
+
+    __slots__ = ("_events", "_tell")
+
+    def __init__(self, tell: Callable[[], Sequence[Event]]) -> None:
+        self._tell: Callable[[], Sequence[Event]] | None = tell
+        self._events: Sequence[Event] = ()
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All of them."""
+        if self._tell is not None:
+            self.told(self._tell())
+        return self._events
+
+    def told(self, events: Sequence[Event]) -> None:
+        """What they are; how they would have been found out is forgotten, and all that is kept for it."""
+        if self._tell is not None:
+            self._events, self._tell = events, None
+
+
+_Part: TypeAlias = Sequence[Event] | Untold | Callable[[], Sequence[Event]]
+
+
 class Events(Sequence[Event]):
     """Events of one tick, some of them written out only when they are read: a lease's end may renew thousands."""
 
-    def __init__(self, *parts: Sequence[Event] | Callable[[], Sequence[Event]]) -> None:
-        self._parts = [part for part in parts if callable(part) or len(part)]
+    def __init__(self, *parts: _Part) -> None:
+        self._parts = [part for part in parts if not isinstance(part, Sequence) or len(part)]
+
+    @classmethod
+    def _of(cls, parts: list[_Part]) -> Self:
+        events = object.__new__(cls)  # no parts to look at
+        events._parts = parts
+        return events
 
     def __add__(self, more: Events) -> Events:
-        both = object.__new__(Events)  # no parts to look at
-        both._parts = self._parts + more._parts
-        return both
+        return self._of(self._parts + more._parts)
 
     @once
     def _all(self) -> tuple[Event, ...]:
-        return tuple(chain.from_iterable(part() if callable(part) else part for part in self._parts))
+        return tuple(chain.from_iterable(map(_written, self._parts)))
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -64,15 +93,30 @@ class Events(Sequence[Event]):
         return f"Events{self._all!r}"
 
     def changed(self, change: Callable[[Event], Event]) -> Events:
-        """Those that are written out already, each changed; the others as they are."""
-        return Events(
-            *(part if callable(part) else [change(event) for event in part] for part in self._parts)
-        )
+        """Those of `at_hand`, each changed; the others as they are."""
+        return self._of([_changed(part, change) for part in self._parts])
 
     @property
-    def at_hand(self) -> Sequence[Event]:
-        """Those that are written out already: all but what a lease's end does to leases that only go on."""
-        return tuple(chain.from_iterable(part for part in self._parts if not callable(part)))
+    def at_hand(self) -> Events:
+        """All but what a lease's end does to leases that only go on."""
+        return self._of([part for part in self._parts if not callable(part)])
+
+    @property
+    def written(self) -> Sequence[Event]:
+        """Those that are written out already: not what the ledger has not been asked for."""
+        return tuple(chain.from_iterable(part for part in self._parts if isinstance(part, Sequence)))
+
+
+def _written(part: _Part) -> Sequence[Event]:
+    if isinstance(part, Untold):
+        return part.events
+    return part() if callable(part) else part
+
+
+def _changed(part: _Part, change: Callable[[Event], Event]) -> _Part:
+    if isinstance(part, Untold):
+        return Untold(lambda: [change(event) for event in part.events])
+    return part if callable(part) else [change(event) for event in part]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, product
 from typing import Any
 
@@ -91,27 +91,46 @@ class Draft:
             self._reason[rows] = self._texts.setdefault(reason, len(self._texts))
 
     def finish(
-        self, places: Placement, rank: Ints, score: Floats, memory: Mapping[str, Any] | None = None
+        self,
+        places: Placement,
+        rank: Ints,
+        score: Floats | Callable[[], Floats],
+        memory: Mapping[str, Any] | None = None,
     ) -> Plan:
-        """The plan, with the reasons that it uses."""
+        """The plan, with the reasons that it uses; a score may be left to whoever asks for it."""
         texts = tuple(self._texts)
         used = np.bincount(self._reason, minlength=len(texts)).nonzero()[0]
         number = np.zeros(len(texts), dtype=np.int64)
         number[used] = np.arange(len(used))
-        return Plan(
-            verdict=self._verdict,
-            reason=number[self._reason],
-            rank=rank,
-            score=score,
-            places=places,
-            reasons=tuple(texts[i] for i in used.tolist()),
-            memory={} if memory is None else memory,
-        )
+        at_hand: list[tuple[str, Any]] = [
+            ("verdict", self._verdict),
+            ("reason", number[self._reason]),
+            ("rank", rank),
+            ("places", places),
+            ("reasons", tuple(texts[i] for i in used.tolist())),
+            ("memory", {} if memory is None else memory),
+            ("note", ""),
+        ]
+        if callable(score):
+            return Plan.made_of(at_hand, _Scores(score))
+        return Plan.made_of([*at_hand, ("score", score)])
 
     def unchanged(self) -> Plan:
         """The plan of a round in which there is nothing to decide."""
         rows = len(self._verdict)
         return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan))
+
+
+class _Scores:
+    """What jobs were ranked by, worked out when somebody asks."""
+
+    def __init__(self, score: Callable[[], Floats]) -> None:
+        self._score = score
+
+    @property
+    def score(self) -> Floats:
+        """Of each row."""
+        return self._score()
 
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:

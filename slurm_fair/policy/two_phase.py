@@ -15,6 +15,7 @@ from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.model.once import once
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
 from slurm_fair.policy.walk import Candidates
@@ -43,35 +44,38 @@ class Balances:
         return Balances(self.had + more, self.owed, self.weight)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Accounts:
-    """What the ledger has on some rows of the snapshot's jobs."""
+    """What the ledger has on some rows of the snapshot's jobs, found out when somebody asks: no slots."""
 
     view: View
     rows: Ints
-    row: Ints  # of the ledger's jobs, -1 where it has not met the job
 
-    @classmethod
-    def of(cls, view: View, rows: Ints) -> Accounts:
-        """Of these rows alone: mostly they are few."""
-        return cls(view, rows, find(view.ledger.jobs.key, view.snapshot.jobs.key[rows]))
+    @once
+    def row(self) -> Ints:
+        """Of the ledger's jobs, -1 where it has not met the job; of these rows alone, which mostly are few."""
+        return find(self.view.ledger.jobs.key, self.view.snapshot.jobs.key[self.rows])
 
+    @once
     def rho(self) -> Floats:
         """rho_i for choosing: 0 for a job without a claim yet (eq. 15)."""
         jobs = self.view.ledger.jobs
-        rho: Floats = rho_for_choosing(at(jobs.had, self.row, 0.0), at(jobs.owed, self.row, 0.0))
-        return rho
+        return rho_for_choosing(at(jobs.had, self.row, 0.0), at(jobs.owed, self.row, 0.0))
 
+    @once
     def never_ran(self) -> Bools:
         """Waiting jobs that have not had a GPU yet."""
         ran = at(self.view.ledger.jobs.ran, self.row, 0.0)
         new: Bools = (ran == 0) & self.view.waiting[self.rows]
         return new
 
+    @once
     def first_submit(self) -> Floats:
         """When each job was first submitted."""
-        view = self.view
-        return first_submitted(view.ledger.jobs, self.row, view.snapshot.jobs.submit[self.rows])
+        view, jobs = self.view, self.view.snapshot.jobs
+        if not np.count_nonzero(jobs.restarts[self.rows]):
+            return jobs.submit[self.rows]
+        return first_submitted(view.ledger.jobs, self.row, jobs.submit[self.rows])
 
 
 def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> Ints:

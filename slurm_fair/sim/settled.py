@@ -75,10 +75,13 @@ class Settled:
 def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
     """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
     parts = events if isinstance(events, Events) else Events(events)
+    changed = parts.changed(lambda event: _with_books(event, runs))
+    lived_on = [(at, run) for at, run in runs.items() if run.lived_on]
+    if not lived_on:
+        return changed, []
     stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == "stopped"}
-    unseen = [run for at, run in runs.items() if run.lived_on and at not in stopped]
-    more = [event for run in unseen for event in _events_of(run)]
-    return Events(more) + parts.changed(lambda event: _with_books(event, runs)), unseen
+    unseen = [run for at, run in lived_on if at not in stopped]
+    return Events([event for run in unseen for event in _events_of(run)]) + changed, unseen
 
 
 def _with_books(event: Event, runs: _Told) -> Event:
