@@ -160,14 +160,18 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
+_MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 
 
 def load(path: Path) -> Config:
     """The configuration in a file; every mistake is one ConfigError that names the key and the cure."""
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES)
     except OSError as problem:
         raise ConfigError(f"{path}: {problem.strerror}; write one with `slurm-fair init`") from None
+    if len(text) == _MOST_BYTES:
+        raise ConfigError(f"{path}: more than {_MOST_BYTES >> 20} MB: is it the right file?")
     try:
         tree = tomllib.loads(text.decode())
     except ValueError as problem:  # not TOML, not UTF-8, or a number of thousands of digits

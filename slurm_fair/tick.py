@@ -42,7 +42,8 @@ _REVOKING = code(LeasePhase.REVOKING)
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
-_WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
+_STOPS = (_ASK, _REQUEUE)
+_WAS_DONE, _UNKNOWN, _WAS_REFUSED = Result.DONE, Result.UNKNOWN, Result.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,7 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + Events(_asked(outcomes, ready))
+        events=ready.events + granted + Events(_asked(outcomes, ready), _stays(outcomes, ready, after.leases))
         if outcomes
         else ready.events + granted,
         seconds=dict(watch.seconds),
@@ -264,4 +265,28 @@ def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
         tenant = snapshot.tenants.names[jobs.tenant[row]]
         detail = {"why": action.why, "nodes": list(action.nodes)}
         events.append(Event(snapshot.time, kind, action.key, tenant, int(jobs.gpus[row]), detail))
+    return events
+
+
+def _stays(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> list[Event]:
+    """An event for each job that Slurm would not take off its GPUs, and that therefore has another lease."""
+    kept = {
+        o.action.key: o.detail
+        for o in outcomes
+        if o.result is _WAS_REFUSED and not o.later and o.action.verb in _STOPS
+    }
+    if not kept:
+        return []
+    snapshot, events = ready.snapshot, []
+    keys = np.array(list(kept), dtype=np.int64)
+    rows, at = find(snapshot.jobs.key, keys).tolist(), find(leases.key, keys).tolist()
+    for key, row, lease in zip(kept, rows, at, strict=True):
+        if row < 0 or lease < 0:
+            continue
+        tenant, until = (
+            snapshot.tenants.names[snapshot.jobs.tenant[row]],
+            ready.view.terms.said_end(float(leases.end[lease])),
+        )
+        detail = {"why": kept[key], "until": until, "number": int(leases.renewals[lease]) + 1}
+        events.append(Event(snapshot.time, "stays", key, tenant, int(leases.gpus[lease]), detail))
     return events

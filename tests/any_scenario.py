@@ -2,25 +2,29 @@
 
 One strategy draws machines (types, racks, uneven nodes), people (tenants, weights, declared times that are wrong),
 work (regimes, measured speeds, sensitivity), rules (rolling or aligned leases, either kind of rounds, costs) and
-mishaps (nodes that drain or fail, jobs that people cancel).
+mishaps (nodes that drain or fail, jobs that people cancel, acts that Slurm refuses or leaves without an answer).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from slurm_fair.errors import InputError
-from slurm_fair.model import TickRecord
+from slurm_fair.model import Action, TickRecord, Verb
 from slurm_fair.sim import (
     Books,
     Costs,
+    Hitch,
     Listener,
     Log,
+    Manners,
     NodeEvent,
     Outage,
     Result,
@@ -132,6 +136,38 @@ HOW = st.builds(
 )
 
 
+# What may befall the acts of one kind, in their order: an act in ten or so, and those on one job for good.
+_VERBS = st.sampled_from((Verb.ASK, Verb.REQUEUE, Verb.OPEN))
+ONCE = st.dictionaries(st.tuples(_VERBS, st.integers(0, 12)), st.sampled_from(Hitch), max_size=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Hitches:
+    """What befalls acts, drawn beforehand."""
+
+    once: Mapping[tuple[Verb, int], Hitch] = field(
+        default_factory=dict
+    )  # by verb, and how many of it came before
+    never_stops: int = -1  # the row of a job that Slurm will not requeue, or cannot signal
+    verb: Verb = Verb.REQUEUE
+
+    def __bool__(self) -> bool:
+        return bool(self.once) or self.never_stops >= 0
+
+    def told(self) -> Callable[[Action], Hitch | None]:
+        """From the first act of a simulation on."""
+        count: Counter[Verb] = Counter()
+
+        def befalls(action: Action) -> Hitch | None:
+            number = count[action.verb]
+            count[action.verb] += 1
+            if action.verb is self.verb and action.record == self.never_stops + 1:
+                return Hitch.NEVER
+            return self.once.get((action.verb, number))
+
+        return befalls
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """A scenario, the rules of its controller, and what people do meanwhile."""
@@ -140,6 +176,8 @@ class Case:
     how: Rounds
     jobs: tuple[Arrival, ...] = ()  # of the trace, as they were drawn
     cancels: tuple[tuple[float, int], ...] = ()  # (second, row of the trace)
+    hitches: Hitches = field(default_factory=Hitches)
+    patience: float = math.inf
 
     @property
     def lease(self) -> float:
@@ -157,6 +195,7 @@ class Case:
             f"{self.how}",
             f"nodes (name, GPUs, type, rack) {[*nodes]}, measured: {scenario.throughputs is not None}",
             f"weights {scenario.weights}, cancels {self.cancels}",
+            f"{self.hitches}, patience {self.patience}",
             f"outages {[(o.time_s, o.node, o.event.name) for o in scenario.outages]}",
             f"regimes {[(key, job.regimes) for key, job in scenario.regimes.items()]}",
             *map(_told, self.jobs),
@@ -196,7 +235,15 @@ def cases(draw: Any) -> Case:
         until_s=NEVER_SECONDS,
     )
     cancels = draw(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, len(jobs) - 1)), max_size=2))
-    return Case(scenario, how, tuple(jobs), tuple(sorted((float(at), row) for at, row in cancels)))
+    cancelled = tuple(sorted((float(at), row) for at, row in cancels))
+    hitches = Hitches(
+        draw(st.just({}) | ONCE),
+        draw(st.sampled_from((-1, -1, 0, len(jobs) - 1))),
+        draw(st.sampled_from((Verb.ASK, Verb.REQUEUE))),
+    )
+    # A job whose answer nobody takes up goes on at some time, else it would stand still for ever.
+    patience = draw(st.sampled_from((20.0, 60.0, 200.0))) if hitches else math.inf
+    return Case(scenario, how, tuple(jobs), cancelled, hitches, patience)
 
 
 def _that_can_be(jobs: list[Arrival], floor: Machines, measured: Throughputs | None) -> list[Arrival]:
@@ -240,7 +287,8 @@ class Peopled(Simulation):
             _, row = self.ahead.pop(0)
             if self.cluster.jobs.submit[row] <= now:
                 self.cluster.by_hand.cancel(int(self.cluster.jobs.key[row]))
-            due = min(due, self._on_grid(now + 1e-6))
+            ends = self.standing.leases.end  # a cancelled job's is not renewed
+            due = min(due, self._on_grid(now + 1e-6), *ends[ends > now].tolist())
         return min(due, self._on_grid(self.epoch + self.ahead[0][0])) if self.ahead else due
 
 
@@ -266,7 +314,8 @@ def play(case: Case, policy: str, listen: Listener | None = None, kind: type[Sim
         checkpoint_cost=case.how.costs.checkpoint,
     )
     log = Log(epoch_for(rules.terms.term), listen)
-    simulation = kind(case.scenario, rules, log)
+    manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)
+    simulation = kind(case.scenario, rules, log, manners=manners)
     if isinstance(simulation, Peopled):
         simulation.ahead = list(case.cancels)
     books = simulation.cluster.keep_books()

@@ -14,6 +14,8 @@ from tests.zones import local_time
 settings.register_profile("slurm_fair", deadline=None, derandomize=True)
 settings.register_profile("prove", deadline=None)
 
+PROOF_SECONDS = 1800  # a long proof on a busy machine
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The one switch of `make prove`."""
@@ -33,9 +35,11 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip long proofs, and say so, unless they are asked for."""
-    if config.getoption("--prove"):
-        return
+    """Skip long proofs, and say so, unless they are asked for; those that say nothing of it have more time."""
     for item in items:
-        if item.get_closest_marker("prove"):
+        if not item.get_closest_marker("prove"):
+            continue
+        if not config.getoption("--prove"):
             item.add_marker(pytest.mark.skip(reason="a long proof: run it with --prove"))
+        elif not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(PROOF_SECONDS))

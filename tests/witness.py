@@ -8,9 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Snapshot, Standing, TickRecord, Verdict
+from slurm_fair.model import (
+    JobState,
+    LeasePhase,
+    Leases,
+    LeaseTerms,
+    Result,
+    Snapshot,
+    Standing,
+    TickRecord,
+    Verb,
+    Verdict,
+)
 from slurm_fair.model.columns import Bools, Floats, find
 from tests.conservation import broken, left_waiting
+
+_STOPS = (Verb.ASK, Verb.REQUEUE)
 
 
 class Witness:
@@ -30,7 +43,7 @@ class Witness:
         self.looks += 1
         gangs_are_whole(tick.snapshot)
         one_lease_each(tick.snapshot, standing.leases)
-        promises_are_covered(tick.snapshot, standing.leases)
+        promises_are_covered(tick, standing.leases)
         leases_end_in_time(tick, standing.leases)
         nobody_waits_for_nothing(tick, standing.leases)
         self._note(tick, standing)
@@ -74,9 +87,15 @@ def one_lease_each(snapshot: Snapshot, leases: Leases) -> None:
     assert not np.isin(leases.key, over).any(), "a lease of a job that is over"
 
 
-def promises_are_covered(snapshot: Snapshot, leases: Leases) -> None:
-    """What is promised, less what is being given back for it, is there."""
-    giving_back = np.flatnonzero(leases.phase == LeasePhase.REVOKING)
+def promises_are_covered(tick: TickRecord, leases: Leases) -> None:
+    """What is promised, less what is being given back for it, is there.
+
+    Whom Slurm refused to stop just now keeps his GPUs; what was promised of them is taken back at the next look.
+    """
+    snapshot = tick.snapshot
+    refused = [o.action.key for o in tick.outcomes if o.action.verb in _STOPS and o.result is Result.REFUSED]
+    was_to_give = np.isin(leases.key, np.array(refused, dtype=np.int64))
+    giving_back = np.flatnonzero((leases.phase == LeasePhase.REVOKING) | was_to_give)
     staying = leases.places.take(~np.isin(leases.places.row, giving_back))
     promised = staying.per_node(len(snapshot.nodes))
     assert (promised <= snapshot.nodes.gpus).all(), "more GPUs promised than there are"
@@ -96,10 +115,19 @@ def _splits_as_slurm_likes(snapshot: Snapshot, leases: Leases) -> Bools:
 
 
 def leases_end_in_time(tick: TickRecord, leases: Leases) -> None:
-    """Each ends when the site's rules say, to the second: counted from its grant, its start or its renewal."""
+    """Each ends when the site's rules say, to the second: counted from its grant, its start or its renewal.
+
+    What was promised may start later than that, if its gate opened or its GPUs come free in time.
+    """
     terms, runs = tick.terms, leases.phase != LeasePhase.REVOKING
+    promised = leases.phase == LeasePhase.GRANTED
+    over = (leases.end <= tick.time - 1e-6) & runs
+    assert not (over & ~promised).any(), "a lease that is over was neither renewed nor revoked"
+    opened, patience = promised & (leases.opened > 0), max(terms.term, terms.grace + terms.start_timeout)
+    in_vain = opened & (tick.time - leases.opened > terms.start_timeout)
+    in_vain |= promised & ~opened & (tick.time - leases.granted > patience)
+    assert not in_vain.any(), "a promise stands that Slurm does not keep"
     end, granted, start = leases.end[runs], leases.granted[runs], leases.start[runs]
-    assert (end > tick.time - 1e-6).all(), "a lease that is over was neither renewed nor revoked"
     first = (leases.phase[runs] == LeasePhase.RUNNING) & (leases.renewals[runs] == 0) & ~leases.adopted[runs]
     # The first lease of a run counts from its start; an aligned one only if its GPUs came free after its end.
     late = first & ((_end_of(terms, granted) <= tick.time) | (not terms.aligned))
@@ -117,8 +145,12 @@ def _end_of(terms: LeaseTerms, since: Floats) -> Floats:
 
 
 def nobody_waits_for_nothing(tick: TickRecord, leases: Leases) -> None:
-    """When leases may be granted and nobody changes hands, no gang waits for what its policy could give it."""
+    """When leases may be granted and nobody changes hands, no gang waits for what its policy could give it.
+
+    What Slurm refused just now is decided anew at the next look.
+    """
     changing = (leases.phase == LeasePhase.REVOKING).any()
+    changing |= any(outcome.result is Result.REFUSED for outcome in tick.outcomes)
     if changing or not tick.terms.grants_at(tick.time) or not (tick.plan.verdict == Verdict.WAIT).any():
         return
     snapshot = tick.snapshot

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slurm_fair_accounting.cli import build_report_group
-    from slurm_fair_accounting.export import EventFile, export_lines, read_events
+    from slurm_fair_accounting.event_file import EventFile, read_events
+    from slurm_fair_accounting.export import export_lines
     from slurm_fair_accounting.period import Period, choose, parse_when
     from slurm_fair_accounting.reports import REPORTS
     from slurm_fair_accounting.source import JournalReader
@@ -28,7 +29,8 @@ __all__ = [
 # Commands that only print a table, or write a file, do not wait for all the reports.
 _WHERE = {
     "cli": ("build_report_group",),
-    "export": ("EventFile", "export_lines", "read_events"),
+    "event_file": ("EventFile", "read_events"),
+    "export": ("export_lines",),
     "period": ("Period", "choose", "parse_when"),
     "reports": ("REPORTS",),
     "source": ("JournalReader",),

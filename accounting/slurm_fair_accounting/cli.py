@@ -13,13 +13,15 @@ import click
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
-from slurm_fair_accounting.export import EventFile, export_lines, read_events
+from slurm_fair_accounting.event_file import EventFile, read_events
+from slurm_fair_accounting.export import export_lines
 from slurm_fair_accounting.page_file import claimed
 from slurm_fair_accounting.period import Period, choose
 from slurm_fair_accounting.report_page import page_of
 from slurm_fair_accounting.reports import REPORTS, Make
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.table import Choice, Report
+from slurm_fair_accounting.whom import refuse_unknown
 
 OpenJournal = Callable[[click.Context], JournalReader]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -131,13 +133,15 @@ def _report_command(
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
                 report = make(journal, period, Choice(tenant, user, share))
+                if not report.rows and tenant:
+                    refuse_unknown(tenant, journal)
             if write is not None:
                 write(page_of(report))
         if not report.rows and (tenant or user):
             whom = " and ".join(
                 f"{kind} {name}" for kind, name in (("tenant", tenant), ("user", user)) if name
             )
-            click.echo(render.safe(f"note: no row of {whom} in this period: is the name right?"), err=True)
+            click.echo(render.safe(f"note: no row of {whom} in this period"), err=True)
         click.echo(_written(report, form, not noheader), nl=False)
 
     return command

@@ -80,6 +80,8 @@ def _total(found: Measured) -> Row:
     outcomes, facts = found.outcomes, found.facts
     accounts = found.accounts.values()
     sums = sum(account.had for account in accounts), sum(account.owed for account in accounts)
+    if not accounts:
+        return _row(ALL, 0, (math.nan, math.nan), {})
     return _row(ALL, int(outcomes.over.sum()), sums, summarise(outcomes, facts).to_dict())
 
 

@@ -11,7 +11,7 @@ from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Story, tell
 
 _FAR_FUTURE = 1e18
-KINDS = ("submitted", "started", "stopped", "finished", "granted", "adopted", "renewed", "takenback")
+KINDS = ("submitted", "started", "stopped", "finished", "granted", "adopted", "renewed", "stays", "takenback")
 
 
 @dataclass(frozen=True, slots=True)

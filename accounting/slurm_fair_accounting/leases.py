@@ -22,7 +22,7 @@ COLUMNS = (
     Column("start_delay_seconds", "StartDelay", Kind.SECONDS),
 )
 _ENDS = ("stopped", "finished", "returned", "takenback")
-_KINDS = ("submitted", "started", "granted", "adopted", "renewed", "revoked", *_ENDS)
+_KINDS = ("submitted", "started", "granted", "adopted", "renewed", "revoked", "stays", *_ENDS)
 
 
 def leases(source: JournalReader, period: Period, choice: Choice) -> Report:

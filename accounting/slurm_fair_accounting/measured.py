@@ -18,7 +18,7 @@ from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.tenants import Account, accounts_of
 
-KINDS = ("submitted", "started", "stopped", "revoked", "finished")
+KINDS = ("submitted", "started", "stopped", "revoked", "stays", "finished")
 NO_CAPACITY = "nothing says how many GPUs there were: M is the sum of quotas, unfair hours are from accounts"
 _FOR_EVER = float("inf")
 

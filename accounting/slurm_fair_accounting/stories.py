@@ -98,6 +98,13 @@ class Story:
         if lease := self._open_lease():
             lease.ended_by = "revoked"  # its end comes when the GPUs do
 
+    def _stays(self, event: Event) -> None:
+        """Slurm would not stop it: what was revoked goes on as if it had been renewed."""
+        self.revoked -= 1
+        if lease := self._open_lease():
+            lease.ended_by = ""
+        self._renewed(event)
+
     def _returned(self, event: Event) -> None:
         self._end_lease(event.time, "returned")
 
@@ -129,6 +136,7 @@ _TELLERS = {
     "adopted": Story._adopted,
     "renewed": Story._renewed,
     "revoked": Story._revoked,
+    "stays": Story._stays,
     "returned": Story._returned,
     "takenback": Story._takenback,
 }

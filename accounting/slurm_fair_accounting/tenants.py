@@ -58,7 +58,7 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     """One row per tenant; the covered period is the one between the two instants whose accounts are known."""
     standing = source.latest()
     live = live_of(standing, period)
-    kinds = ("finished", "revoked", "stopped")
+    kinds = ("finished", "revoked", "stays", "stopped")
     events = list(source.events(period.start, period.end, kinds=kinds, tenant=choice.tenant))
     ended = [event for event in events if event.kind == "finished"]
     covered, accounts, note = accounts_of(source, period, choice.share, ended)
@@ -103,7 +103,8 @@ def accounts_of(
 
 
 def _preempted(events: Iterable[Event]) -> Counter[str]:
-    """Leases that were revoked, less those whose job ended, or whose node failed, before we took them back."""
+    """Leases that were revoked, less those of jobs that ended, or whose node failed, before we took them back, and
+    of those that Slurm would not stop."""
     count: Counter[str] = Counter()
     asked: dict[int, str] = {}
     for event in sorted(events, key=_as_it_came):
@@ -111,7 +112,7 @@ def _preempted(events: Iterable[Event]) -> Counter[str]:
             count[event.tenant] += 1
             asked[event.key] = event.tenant
         elif (tenant := asked.pop(event.key, None)) and (
-            event.kind == "finished" or event.detail.get("state") == NODE_FAIL
+            event.kind in ("finished", "stays") or event.detail.get("state") == NODE_FAIL
         ):
             count[tenant] -= 1
     return count

@@ -7,6 +7,8 @@
 -- What it leaves alone: jobs without GPUs, srun and salloc, heterogeneous jobs, other partitions and accounts,
 -- and every job that its user holds or wants to begin later (the controller gates those when their time comes).
 -- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
+-- From 24.11 on Slurm refuses a job whose limit, counted from such a gate, ends behind its deadline ("Requested time
+-- limit is invalid"): fair-sbatch sends it with a shorter gate.
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
 local PREFIX = "slurm_fair:"

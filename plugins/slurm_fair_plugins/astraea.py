@@ -75,7 +75,7 @@ class Astraea:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
         if not any_of(view.waiting | view.expired):
-            return sheet.unchanged()
+            return sheet.unchanged(rests=True)
         pools = Pools.of(view.snapshot)
         settled = _settled(view, pools, sheet)
         candidates = _candidates(view, pools, settled, spreads(self.placement))
@@ -320,4 +320,4 @@ def _finished(sheet: Draft, walk: Walk, order: Ints, accounts: Accounts, settled
     places = (
         placed(rows[list(walk.granted)], list(walk.granted.values())) if walk.granted else Placement.none()
     )
-    return sheet.finish(places, rank, lambda: _scores(accounts, settled))
+    return sheet.finish(places, rank, lambda: _scores(accounts, settled), rests=True)

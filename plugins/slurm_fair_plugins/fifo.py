@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -36,21 +37,24 @@ class Fifo:
     def plan(self, view: View) -> Plan:
         """Free GPUs to those who came first."""
         waits = view.waiting.nonzero()[0]
-        memory = view.memory
+        memory, again = view.memory, math.inf
         if self.reset_seconds and len(waits):
-            memory = self._chosen(view)
+            memory, again = self._chosen(view)
             waits = waits if memory is not view.memory else waits[:0]
         order = oldest_first(view, waits)
-        return ordered(
+        plan = ordered(
             view, order, preempt=False, blocking=True, place=self.placement, memory=memory, words=WORDS
         )
+        return plan if again == math.inf else plan.with_columns(again=again)
 
-    def _chosen(self, view: View) -> Mapping[str, Any]:
-        """The memory as it was when it is not time to choose; the very first time does not count."""
+    def _chosen(self, view: View) -> tuple[Mapping[str, Any], float]:
+        """The memory as it was when it is not time to choose, and when it will be; the very first time does not
+        count."""
         last = view.memory.get(CHOSEN)
         members = view.snapshot.jobs.key[view.snapshot.jobs.active].tolist()
         if last is not None:
             due = last["first"] or view.now - last["at"] >= self.reset_seconds
             if last["members"] == members or not due:
-                return view.memory
-        return {CHOSEN: {"at": view.now, "first": last is None, "members": members}}
+                same = last["members"] == members
+                return view.memory, math.inf if same else last["at"] + self.reset_seconds
+        return {CHOSEN: {"at": view.now, "first": last is None, "members": members}}, math.inf

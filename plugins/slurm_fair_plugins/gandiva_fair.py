@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Floats
+from slurm_fair.model.columns import Bools, Floats, any_of
 from slurm_fair.policy.carried import job_numbers, keep_job_numbers
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.view import View
@@ -32,11 +32,11 @@ class GandivaFair(InRounds):
     `split = "stride"` (the paper): a tenant's tickets are its weight, split over its active jobs by their
     weights; a job's pass grows by the GPU time that it had per ticket, and a job that comes joins at the lowest
     pass there is. Gangs are placed in the order of their passes; one that does not fit is passed over and keeps
-    its low pass, so that it comes first as leases end. Passes advance at each look, by the tickets that there
-    are then, as in the paper they do at each quantum. Reading: the paper splits the work between a central
-    scheduler for gangs of several servers and one in each server for small ones, to save messages; here one
-    walk serves both, and of equal passes the bigger gang goes first. Trading between GPU types is left out, as
-    in Astraea's comparison.
+    its low pass, so that it comes first as leases end. As in the paper passes advance at each quantum, by the
+    tickets that there are then: when a lease is over, and when a job comes. Reading: the paper splits the work
+    between a central scheduler for gangs of several servers and one in each server for small ones, to save
+    messages; here one walk serves both, and of equal passes the bigger gang goes first. Trading between GPU
+    types is left out, as in Astraea's comparison.
 
     `split = "equal"`: what the simulator published with Shockwave runs under this name, its
     `gandiva_fair_proportional`. Every job, whatever its gang and tenant, is owed the same part of time, the number
@@ -84,7 +84,10 @@ class _Stride:
         passes = np.where(new, 0.0, passes - lowest)  # counted from the lowest, so that numbers stay small
         self.passes: Floats = np.full(len(active), np.nan)
         self.passes[rows] = passes
-        self.memory: Mapping[str, Any] = {PASSES: keep_job_numbers(view, rows, passes, had=had)}
+        # What is kept is that of the last quantum, so that looks in between change nothing.
+        self.memory: Mapping[str, Any] = view.memory
+        if any_of(new) or any_of(view.expired) or not view.memory:
+            self.memory = {PASSES: keep_job_numbers(view, rows, passes, had=had)}
 
 
 def _tickets(view: View, active: Bools) -> Floats:

@@ -45,7 +45,7 @@ class Hived:
         owners = _owners(view)
         waits = np.flatnonzero(view.waiting)
         if len(waits) == 0:
-            return ordered(view, waits, keep=owners, memory=_memory(view, owners), words=WORDS)
+            return ordered(view, waits, keep=owners, memory=_memory(view, owners), rests=True, words=WORDS)
         waits = waits[np.lexsort((view.first_submit[waits], view.snapshot.jobs.tenant[waits]))]
         over = over_array_limit(view, waits)
         first = waits[~over][_in_own_cells(view, waits[~over], owners)]

@@ -49,7 +49,7 @@ class Optimus:
         score[rows] = last_gpu_ratio(view.snapshot.jobs.gpus[rows], view.told.scaling[rows])
         left = view.told.left_seconds[rows]
         order = rows[np.lexsort((view.first_submit[rows], left, -score[rows]))]
-        return ordered(view, order, place=self.placement, score=score, words=WORDS)
+        return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)
 
 
 def last_gpu_ratio(gpus: Ints, scaling: Floats) -> Floats:

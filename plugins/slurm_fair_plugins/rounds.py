@@ -6,6 +6,7 @@ taken in the order of  share / time received , so that what they receive comes n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -66,15 +67,17 @@ class InRounds:
         """One round, or what can be done between two."""
         books = _Books(view, self)
         order = books.order(contenders(view))
-        return ordered(
+        plan = ordered(
             view,
             order,
             on_type=books.on_type if books.several else None,
             place=self.placement,
             score=books.score,
             memory=books.memory,
+            rests=books.rest(),
             words=WORDS,
         )
+        return plan if books.again == math.inf else plan.with_columns(again=books.again)
 
 
 class _Books:
@@ -89,6 +92,7 @@ class _Books:
         self.on_type: Ints = np.full(len(active), ANY_TYPE, dtype=np.int64)
         self.score: Floats = np.full(len(active), np.nan)
         self.memory: Mapping[str, Any] = view.memory
+        self.again = math.inf
         self._received = Received(self.crowd, self._clock(), kept)
         if self._due(kept):
             self.memory = self._computed(kept)
@@ -105,14 +109,29 @@ class _Books:
         return Clock(np.where(reports, said.done_seconds[rows], ran), reports)
 
     def _due(self, kept: Mapping[str, Any]) -> bool:
-        """Whether the shares are to be computed: at a round's end, or when no lease is there to end."""
+        """Whether the shares are to be computed: at a round's end, or when no lease is there to end.
+
+        Who looks more often finds nothing else: a round ends at a look, and when there is none that could end,
+        `again` says when there is something to compute. Nothing is where nobody is there.
+        """
         if not kept or Past.of(kept).kinds != self.kinds.tolist():
             return True
-        members, key = Past.of(kept).members, self.crowd.key
-        if len(members) == len(key) and all_of(members == key):
+        if not len(self.crowd.key) or self._shared_out(kept):
             return False
-        between = len(self.view.leases) > 0 and not any_of(self.view.expired)
-        return not between and (kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds)
+        if len(self.view.leases) > 0 and not any_of(self.view.expired):
+            return False
+        due = kept["first"] or self.view.now - kept["at"] >= self.policy.reset_seconds
+        self.again = math.inf if due else kept["at"] + self.policy.reset_seconds
+        return bool(due)
+
+    def _shared_out(self, kept: Mapping[str, Any]) -> bool:
+        """Whether the shares were computed for just those who are there."""
+        members, key = Past.of(kept).members, self.crowd.key
+        return len(members) == len(key) and all_of(members == key)
+
+    def rest(self) -> bool:
+        """Whether nothing is remembered until somebody comes or goes; on several types, time received is."""
+        return not self.several and self._shared_out(self.memory[ROUNDS])
 
     def _computed(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
         received, key = self._received, self.crowd.key.tolist()

@@ -93,4 +93,4 @@ def _shortest_first(view: View, rows: Ints, length: Floats, placement: str, *, p
     order = rows[np.lexsort((view.first_submit[rows], length))]
     score = np.full(len(view.waiting), np.nan)
     score[rows] = length
-    return ordered(view, order, preempt=preempt, place=placement, score=score, words=WORDS)
+    return ordered(view, order, preempt=preempt, place=placement, score=score, rests=True, words=WORDS)

@@ -51,7 +51,7 @@ class Slaq:
         score = np.full(len(view.waiting), np.nan)
         score[rows] = decrease_per_gpu(view, rows)
         order = rows[np.lexsort((view.first_submit[rows], -score[rows]))]
-        return ordered(view, order, place=self.placement, score=score, words=WORDS)
+        return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)
 
 
 def decrease_per_gpu(view: View, rows: Ints) -> Floats:

@@ -76,7 +76,7 @@ class Tiresias:
         score = np.full(len(view.waiting), np.nan)
         score[rows] = queue
         memory = past.kept()
-        return ordered(view, order, place=self.placement, score=score, memory=memory, words=WORDS)
+        return ordered(view, order, place=self.placement, score=score, memory=memory, rests=True, words=WORDS)
 
 
 class _Past:

@@ -87,7 +87,8 @@ def replay(
         turns = [Turn(name, given[name], lease, looks, aligned, False, cost, seed, share) for name in names]
         _check_all(turns)
         case, about_nodes = case_of(past, wish)
-        orders = [Order(case.scenario, turn, files.events.get(turn.policy)) for turn in turns]
+        where = bool(files.jobs) or files.html is not None
+        orders = [Order(case.scenario, turn, files.events.get(turn.policy), where) for turn in turns]
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         really = _recorded(past.source, case, share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +12,18 @@ from pathlib import Path
 from slurm_fair.errors import InputError, SlurmTextError
 from slurm_fair.slurm.history import FIELDS
 from slurm_fair.slurm.past import MORE_FIELDS, Listing, Past
+from slurm_fair.trace.convert.sacct import free_texts
 from slurm_fair.trace.faults import Fault, refuse, shown
-from slurm_fair.trace.tabular import table
+from slurm_fair.trace.tabular import Table, table
 
 TIMES = ("Submit", "Start", "End")
 _NEEDED = ("JobID", "Account", "User", "Submit", "State")
 _EITHER = ("AllocTRES", "ReqTRES")
 _KEPT = (*FIELDS, *MORE_FIELDS)
+SAVE = (
+    "TZ=UTC sacct --parsable2 --duplicates --allusers --allocations --starttime now-30days "
+    f"--format {','.join(_KEPT)}"
+)
 _ELAPSED = "ElapsedRaw"  # of a job that runs it tells when the file was saved
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _EPOCH = re.compile(r"[0-9]{1,11}")
@@ -34,14 +40,14 @@ class Saved:
 
 def has_times(path: Path) -> bool:
     """Whether a file of sacct tells when runs started and ended; refused when it is no file of sacct."""
-    with table(path, _NEEDED, separator="|") as rows:
+    with _table(path) as rows:
         return set(TIMES) <= set(rows.columns)
 
 
 def read_saved(path: Path, skip_bad: bool) -> Saved:
     """Every run in the file; times are epoch seconds, or read as UTC."""
     listing, bad, until = Listing(), list[Fault](), 0.0
-    with table(path, _NEEDED, separator="|") as rows:
+    with _table(path) as rows:
         _check(path, rows.columns)
         at = {name: place for place, name in enumerate(rows.columns) if name in (*_KEPT, _ELAPSED)}
         nothing = dict.fromkeys((*_KEPT, _ELAPSED), "")
@@ -63,12 +69,15 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
     return Saved(listing.past(), until, tuple(bad))
 
 
+def _table(path: Path) -> AbstractContextManager[Table]:
+    return table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE))
+
+
 def _check(path: Path, columns: tuple[str, ...]) -> None:
     for name in TIMES:
         if name not in columns:
             raise InputError(
-                f"{path}:1: no column {name}: save the file with --format {','.join(_KEPT)}, so that it tells "
-                "what really happened"
+                f"{path}:1: no column {name}: save it again, so that it tells what really happened, with {SAVE}"
             )
     if not set(_EITHER) & set(columns):
         raise InputError(f"{path}:1: no column {' or '.join(_EITHER)}: ask sacct for it with --format")

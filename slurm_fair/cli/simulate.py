@@ -105,7 +105,8 @@ def simulate(
         beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
         case, reading = read_case(trace, costs, **inputs)
         list_bad(trace, reading)
-        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy))) for turn in turns]
+        where = any(kind in ("jobs", "html") for kind, _ in beside)
+        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]

@@ -39,7 +39,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one policy came to, and where each of its leases lay."""
+    """What one policy came to, and where each of its leases lay if somebody asked."""
 
     result: Result
     grants: tuple[Grant, ...]
@@ -52,6 +52,7 @@ class Order:
     scenario: Scenario
     turn: Turn
     events_to: Path | None = None
+    keeps_grants: bool = False  # only a chart and a list of jobs say where leases lay
     label: str = ""  # what it is called while it runs; its policy where nothing is said
 
     @property
@@ -63,15 +64,16 @@ class Order:
 class _Ear:
     """Hears of every tick: keeps the nodes of leases."""
 
-    def __init__(self, events: EventsOut | None) -> None:
+    def __init__(self, keeps_grants: bool, events: EventsOut | None) -> None:
         self.grants: list[Grant] = []
-        self._events = events
+        self._keeps_grants, self._events = keeps_grants, events
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
         events = tick.events
-        for event in events.written if isinstance(events, Events) else events:
-            if event.kind == "granted":
-                self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
+        if self._keeps_grants:
+            for event in events.written if isinstance(events, Events) else events:
+                if event.kind == "granted":
+                    self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:
             self._events.take(tick, standing)
 
@@ -106,8 +108,9 @@ def run_one(order: Order, beat: Beat) -> Done:
 
 def _run(order: Order, beat: Beat, events: EventsOut | None) -> Done:
     rules = order.turn.rules()
-    ear = _Ear(events)
-    result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=ear)
+    ear = _Ear(order.keeps_grants, events)
+    listens = order.keeps_grants or events is not None
+    result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=ear if listens else None)
     return Done(result, tuple(ear.grants))
 
 

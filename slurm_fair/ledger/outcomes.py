@@ -5,12 +5,26 @@ Every metric of efficiency, latency and finish-time fairness is a function of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
+from slurm_fair.ledger.heard import (
+    FINISHED,
+    FURTHER,
+    LIMIT,
+    NAMES,
+    REVOKED,
+    SAID,
+    STARTED,
+    STAYS,
+    STOPPED,
+    SUBMITTED,
+    Heard,
+    Lines,
+)
 from slurm_fair.ledger.latency import expected_seconds, groups_of, usual_seconds
 from slurm_fair.ledger.metrics import rho_for_reports
 from slurm_fair.ledger.timeline import totals
@@ -179,17 +193,8 @@ def recorded(runs: RunTable, until: float) -> tuple[Outcomes, Runs]:
 
 # -- from events ------------------------------------------------------------------------------------------------
 
-_SUBMITTED, _REVOKED, _STOPPED, _STARTED, _STOPPED_AT_ONCE, _FINISHED = range(6)
-_CODES = {
-    "submitted": _SUBMITTED, "revoked": _REVOKED, "stopped": _STOPPED, "started": _STARTED, "finished": _FINISHED,
-}  # fmt: skip
-# What an ended job's own account says, and what a simulation or an accounting import may add to either event.
-_ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
 _COMPLETED = "COMPLETED"
 NODE_FAIL = "NODE_FAIL"  # Slurm's word for a run that ended because a node failed
-_FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
-_LIMIT = "limit_seconds"
-_NAMES = ("user", "name", "app")
 
 
 def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes, Runs]:
@@ -201,65 +206,31 @@ def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes,
     Of whom nobody said how long it runs alone, that ran so long; how long it was expected to run is then what its
     user declared, or its namesakes took, or its time limit.
     """
-    events = list(events)
-    last = max((event.time for event in events), default=0.0)
-    instant = last if until is None else until
-    lines = _lines([event for event in events if event.kind in _CODES])
+    return told_by(Heard.of(events), until)
+
+
+def told_by(heard: Heard, until: float | None = None) -> tuple[Outcomes, Runs]:
+    """The same from events that were heard one by one."""
+    instant = heard.last if until is None else until
+    lines = heard.lines()
     life = lines.life
     runs, revoked = _runs(lines, life, instant)
     return _outcomes(lines, life, runs, revoked, instant), runs
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines(Columns):
-    """The events that count, sorted by (key, time), and to which life of its key each belongs."""
-
-    event: Ints  # index into `events`
-    key: Ints
-    time: Floats
-    code: Ints
-    gpus: Ints
-    start: Floats  # of the run that stopped, nan = not said
-    events: list[Event]
-
-    @property
-    def life(self) -> Ints:
-        """A key's life begins with its first event, and again whenever it is submitted."""
-        begins = self.code == _SUBMITTED
-        begins[1:] |= self.key[1:] != self.key[:-1]
-        begins[:1] = True
-        return np.cumsum(begins) - 1
-
-
-def _lines(events: list[Event]) -> _Lines:
-    time = np.array([event.time for event in events], dtype=np.float64)
-    code = np.array([_CODES[event.kind] for event in events], dtype=np.int64)
-    start = np.full(len(events), np.nan)
-    stops = np.flatnonzero(code == _STOPPED)
-    start[stops] = _numbers([events[row] for row in stops.tolist()], "start")
-    key = np.array([event.key for event in events], dtype=np.int64)
-    gpus = np.array([event.gpus for event in events], dtype=np.int64)
-    # Of two events at one instant the one that must have come first; a run of no length stops after it started.
-    rank = np.where((code == _STOPPED) & (start >= time), _STOPPED_AT_ONCE, code)
-    # Slurm cuts its instants to whole seconds, so that a stop may seem to lie before the revocation.
-    when = np.where(code == _REVOKED, np.floor(time), time)
-    order = np.lexsort((rank, when, key))
-    return _Lines(np.arange(len(events)), key, time, code, gpus, start, events).take(order)
-
-
-def _runs(lines: _Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
+def _runs(lines: Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
     """The runs of every life, and the lives whose runs we ended, one entry a run."""
-    turns = np.flatnonzero(np.isin(lines.code, (_STARTED, _STOPPED, _FINISHED)))
+    turns = np.flatnonzero(np.isin(lines.code, (STARTED, STOPPED, FINISHED)))
     some, mine = lines.take(turns), life[turns]
     follows = np.zeros(len(turns), dtype=bool)
     follows[1:] = mine[1:] == mine[:-1]
-    started = some.code == _STARTED
+    started = some.code == STARTED
     after_start = follows & np.concatenate([[False], started[:-1]])[: len(turns)]
     ended = np.flatnonzero(after_start)  # the turn that ends the run which the turn before began
     said = np.isfinite(some.start[ended])
     starts = np.where(said, some.start[ended], some.time[ended - 1])
     open_ = np.flatnonzero(started & ~np.append(after_start, False)[1:])
-    unseen = np.flatnonzero((some.code == _STOPPED) & ~after_start & np.isfinite(some.start))
+    unseen = np.flatnonzero((some.code == STOPPED) & ~after_start & np.isfinite(some.start))
     begun = np.concatenate([starts, some.time[open_], some.start[unseen]])
     over = np.concatenate([some.time[ended], np.full(len(open_), until), some.time[unseen]])
     runs = Runs(
@@ -268,29 +239,30 @@ def _runs(lines: _Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
         start=begun,
         end=np.maximum(begun, over),
     )
-    before = np.concatenate([[0], np.cumsum(lines.code == _REVOKED)])
+    # Whom Slurm would not stop was not stopped by us, whatever ends its run later.
+    before = np.concatenate([[0], np.cumsum((lines.code == REVOKED) * 1 - (lines.code == STAYS))])
     first = np.searchsorted(life, mine)
     since = np.where(follows, np.concatenate([[0], turns[:-1]])[: len(turns)], first)
-    revoked = (some.code == _STOPPED) & (before[turns] > before[since])
+    revoked = (some.code == STOPPED) & (before[turns] > before[since])
     revoked[revoked] = ~_failed(lines, turns[revoked])
     return runs.take(np.lexsort((runs.start, runs.job))), mine[revoked]
 
 
-def _failed(lines: _Lines, rows: Ints) -> Bools:
+def _failed(lines: Lines, rows: Ints) -> Bools:
     """Stops of which it is known that a node failed, though the job had been asked to give its GPUs back."""
-    states = [lines.events[row].detail.get("state") for row in lines.event[rows].tolist()]
-    return np.array([state == NODE_FAIL for state in states], dtype=bool)
+    failed: Bools = np.array([word == NODE_FAIL for word in lines.words])[lines.state[rows]]
+    return failed
 
 
-def _outcomes(lines: _Lines, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:
+def _outcomes(lines: Lines, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:
     count = int(life[-1]) + 1 if len(life) else 0
     first = np.searchsorted(life, np.arange(count))
     last = np.searchsorted(life, np.arange(count), side="right") - 1
     submit, end, start = np.full(count, np.nan), np.full(count, np.nan), np.full(count, np.nan)
-    begun, over = np.flatnonzero(lines.code == _SUBMITTED), np.flatnonzero(lines.code == _FINISHED)
+    begun, over = np.flatnonzero(lines.code == SUBMITTED), np.flatnonzero(lines.code == FINISHED)
     submit[life[begun]], end[life[over]] = lines.time[begun], lines.time[over]
     start[runs.job[::-1]] = runs.start[::-1]
-    tenant, tenants = _named([lines.events[row].tenant for row in lines.event[last].tolist()])
+    tenant, tenants = _named(lines.tenant[last], lines.words)
     said = _said(lines, life, count)
     submit = _first_known(said.pop("submit"), submit)
     seconds = totals(runs.job, runs.end - runs.start, count)
@@ -323,70 +295,65 @@ def _outcomes(lines: _Lines, life: Ints, runs: Runs, revoked: Ints, until: float
     )
 
 
-def _said(lines: _Lines, life: Ints, count: int) -> dict[str, Floats]:
+def _said(lines: Lines, life: Ints, count: int) -> dict[str, Floats]:
     """What submissions and ends say of their jobs; the end has the last word."""
-    further = (*_FURTHER, _LIMIT)
-    said = {name: np.full(count, np.nan) for name in (*_ACCOUNT, *further)}
-    for code, names in ((_SUBMITTED, further), (_FINISHED, (*_ACCOUNT, *further))):
-        rows = np.flatnonzero(lines.code == code)
-        events = [lines.events[row] for row in lines.event[rows].tolist()]
-        for name in names:
-            said[name][life[rows]] = _first_known(_numbers(events, name), said[name][life[rows]])
+    said = {name: np.full(count, np.nan) for name in SAID}
+    for code in (SUBMITTED, FINISHED):
+        rows = lines.code == code
+        table, of = lines.said_by(rows), life[rows]
+        for name, column in said.items():
+            column[of] = _first_known(table[name], column[of])
     return said
 
 
-def _restarts(lines: _Lines, life: Ints, said: Floats) -> Ints:
+def _restarts(lines: Lines, life: Ints, said: Floats) -> Ints:
     """As the end says, or as the last start or stop did: a job that lives on after a stop starts once more."""
-    rows = np.flatnonzero((lines.code == _STARTED) | (lines.code == _STOPPED))
+    rows = np.flatnonzero((lines.code == STARTED) | (lines.code == STOPPED))
     seen = np.zeros(len(said))
-    restarts = _numbers([lines.events[row] for row in lines.event[rows].tolist()], "restarts")
-    restarts += lines.code[rows] == _STOPPED
+    restarts = lines.restarts[rows] + (lines.code[rows] == STOPPED)
     np.maximum.at(seen, life[rows], np.nan_to_num(restarts))
     return _first_known(said, seen).astype(np.int64)
 
 
 def _estimated(said: Mapping[str, Floats], usual: Floats, ran: Floats) -> dict[str, Floats]:
     """What was said of run times, and the best estimates where nothing was."""
-    known = {name: said[name] for name in _FURTHER}
+    known = {name: said[name] for name in FURTHER}
     unknown = np.full(len(usual), np.nan)
-    best = expected_seconds(unknown, known["declared_seconds"], usual, said[_LIMIT])
+    best = expected_seconds(unknown, known["declared_seconds"], usual, said[LIMIT])
     known["expected_seconds"] = _first_known(known["expected_seconds"], best)
     known["exclusive_seconds"] = _first_known(known["exclusive_seconds"], ran)
     return known
 
 
-def _names(lines: _Lines, life: Ints, count: int) -> list[tuple[Ints, tuple[str, ...]]]:
+def _names(lines: Lines, life: Ints, count: int) -> list[tuple[Ints, tuple[str, ...]]]:
     """User, job name and app of each life, as an index into all of them; -1 = not said."""
-    names = [[""] * count for _ in _NAMES]
-    rows = np.flatnonzero(np.isin(lines.code, (_SUBMITTED, _FINISHED)))
-    for row, at in zip(lines.event[rows].tolist(), life[rows].tolist(), strict=True):
-        detail = lines.events[row].detail
-        for word, column in zip(_NAMES, names, strict=True):
-            if word in detail:
-                column[at] = str(detail[word] or column[at])
-    found = map(_named, names)
-    return [(at - 1, all_[1:]) if all_[:1] == ("",) else (at, all_) for at, all_ in found]
+    rows = (lines.code == SUBMITTED) | (lines.code == FINISHED)
+    table, of, found = lines.said_by(rows), life[rows], []
+    for name in NAMES:
+        given, number = np.flatnonzero(table[name]), np.zeros(count, dtype=np.int64)
+        number[of[given]] = table[name][given]
+        at, all_ = _named(number, lines.words)
+        found.append((at - 1, all_[1:]) if all_[:1] == ("",) else (at, all_))
+    return found
 
 
-def _completed(lines: _Lines, life: Ints, count: int) -> Bools:
+def _completed(lines: Lines, life: Ints, count: int) -> Bools:
     """An end without a word of failure is a good one."""
     completed = np.zeros(count, dtype=bool)
-    rows = np.flatnonzero(lines.code == _FINISHED)
-    states = [str(lines.events[row].detail.get("state") or _COMPLETED) for row in lines.event[rows].tolist()]
-    completed[life[rows]] = [state.upper() == _COMPLETED for state in states]
+    rows = lines.code == FINISHED
+    good = np.array([(word or _COMPLETED).upper() == _COMPLETED for word in lines.words])
+    completed[life[rows]] = good[lines.state[rows]]
     return completed
 
 
-def _named(names: list[str]) -> tuple[Ints, tuple[str, ...]]:
-    """An index into the sorted names for each."""
-    everyone = tuple(sorted(set(names)))
-    number = {name: row for row, name in enumerate(everyone)}
-    return np.array([number[name] for name in names], dtype=np.int64), everyone
-
-
-def _numbers(events: list[Event], name: str) -> Floats:
-    """One number of each event's details; nan where it says none."""
-    return np.array([event.detail.get(name) for event in events], dtype=np.float64)
+def _named(number: Ints, words: Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
+    """An index into the sorted names for each that is an index into these words."""
+    used, place = np.unique(number, return_inverse=True)
+    names = [words[each] for each in used.tolist()]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.zeros(len(names), dtype=np.int64)
+    rank[order] = np.arange(len(names))
+    return rank[place.reshape(-1)], tuple(names[at] for at in order)
 
 
 def _first_known(first: Floats, second: Floats) -> Floats:

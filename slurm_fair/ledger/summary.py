@@ -173,10 +173,12 @@ def job_finish_rho(outcomes: Outcomes, total_gpus: float) -> dict[str, Floats]:
 
 
 def _jain_tenants(facts: Facts) -> float:
-    """Jain's index over the rho of the tenants that were owed something."""
+    """Jain's index over the rho of the tenants that were owed something; nan where nobody was."""
     if facts.tenant_had is None or facts.tenant_owed is None:
         return _NAN
     claims = facts.tenant_owed > 0
+    if not claims.any():
+        return _NAN
     return jain(metrics.rho_for_reports(facts.tenant_had[claims], facts.tenant_owed[claims]))
 
 

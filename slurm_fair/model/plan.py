@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -38,6 +39,9 @@ class Plan(Columns):
     reasons: tuple[str, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""  # set when this is not the policy's own plan (it raised or was late)
+    # While nobody waits the policy would renew every lease that ends, and remember what it does now.
+    rests: bool = False
+    again: float = math.inf  # when the policy would plan otherwise though nothing else has happened by then
 
     def __post_init__(self) -> None:
         check_lengths(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, product
 from typing import Any
@@ -96,6 +97,8 @@ class Draft:
         rank: Ints,
         score: Floats | Callable[[], Floats],
         memory: Mapping[str, Any] | None = None,
+        *,
+        rests: bool = False,
     ) -> Plan:
         """The plan, with the reasons that it uses; a score may be left to whoever asks for it."""
         texts = tuple(self._texts)
@@ -110,15 +113,17 @@ class Draft:
             ("reasons", tuple(texts[i] for i in used.tolist())),
             ("memory", {} if memory is None else memory),
             ("note", ""),
+            ("rests", rests),
+            ("again", math.inf),
         ]
         if callable(score):
             return Plan.made_of(at_hand, _Scores(score))
         return Plan.made_of([*at_hand, ("score", score)])
 
-    def unchanged(self) -> Plan:
+    def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
         rows = len(self._verdict)
-        return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan))
+        return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan), rests=rests)
 
 
 class _Scores:

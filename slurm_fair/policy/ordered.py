@@ -58,6 +58,7 @@ def ordered(
     move: Bools | None = None,
     score: Floats | None = None,
     memory: Mapping[str, Any] | None = None,
+    rests: bool = False,
     words: Words = WORDS,
 ) -> Plan:
     """The plan that walks down `order`: rows of the snapshot's jobs, most deserving first, each at most once.
@@ -69,7 +70,8 @@ def ordered(
     the snapshot's jobs, it ends those of its own lane. `on_type` names per row the GPU type it must have (-1 =
     any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
     jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
-    the row whose gang `place` is asked to lay next.
+    the row whose gang `place` is asked to lay next. `rests` stands in the plan as it is: whether the policy may be
+    left alone while nobody waits.
     """
     if len(order):
         order = order[(view.waiting | view.expired | view.revoking)[order]]
@@ -85,7 +87,8 @@ def ordered(
     rank = absent(len(view.waiting))
     rank[order] = np.arange(len(order))
     places = round_.places() if round_ is not None else Placement.none()
-    return sheet.finish(places, rank, np.full(len(rank), np.nan) if score is None else score, memory)
+    score = np.full(len(rank), np.nan) if score is None else score
+    return sheet.finish(places, rank, score, memory, rests=rests)
 
 
 def contenders(view: View) -> Ints:

@@ -3,6 +3,6 @@
 from slurm_fair.reconcile.diff import actions_for
 from slurm_fair.reconcile.follow import follow
 from slurm_fair.reconcile.guard import Limits, hold_back
-from slurm_fair.reconcile.promise import promise, settle
+from slurm_fair.reconcile.promise import promise, renewed_until, settle
 
-__all__ = ["Limits", "actions_for", "follow", "hold_back", "promise", "settle"]
+__all__ = ["Limits", "actions_for", "follow", "hold_back", "promise", "renewed_until", "settle"]

@@ -89,8 +89,8 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
 
 
 def _late(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Ints:
-    """Promised, the gate open, and yet not started in time; or promised in vain, for a whole term or on nodes
-    that take no work any more."""
+    """Promised, the gate open, and yet not started in time; or promised in vain: for a whole term, on nodes that
+    take no work any more, or what its holder keeps."""
     if promised.size and len(snapshot.jobs.key):
         promised = promised[snapshot.jobs.state[row[promised]] == _WAITING]
     if not promised.size:
@@ -104,8 +104,30 @@ def _late(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: 
     )
     if shut.any():
         in_vain |= shut & _out_of_service(leases, snapshot)[promised]
+        in_vain |= shut & _overdrawn(leases, row, promised, snapshot)
     late: Ints = promised[in_vain]
     return late
+
+
+def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> Bools:
+    """Behind shut gates, on nodes that have too little for all that was promised there, because somebody who was
+    to give his GPUs back has kept them: the latest promises, as many as it takes."""
+    stays = (snapshot.jobs.state == _RUNNING) | (snapshot.jobs.state == _SUSPENDED)
+    leaving = row[leases.phase == _REVOKING]
+    stays[leaving[leaving >= 0]] = False
+    nodes, held, to_come = len(snapshot.nodes.names), snapshot.held, leases.places.only(promised)
+    if leases.node_names != snapshot.nodes.names:
+        to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
+    too_many = held.take(stays[held.row]).per_node(nodes) + to_come.per_node(nodes) - snapshot.nodes.capacity
+    overdrawn, shut = np.zeros(len(promised), dtype=bool), leases.opened[promised] <= 0
+    if not any_of(too_many > 0):
+        return overdrawn
+    for at in np.lexsort((promised, leases.granted[promised]))[::-1].tolist():
+        mine = to_come.only(promised[at : at + 1])
+        if shut[at] and any_of(too_many[mine.node] > 0):
+            too_many[mine.node] -= mine.gpus
+            overdrawn[at] = True
+    return overdrawn
 
 
 def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:

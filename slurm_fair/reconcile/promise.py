@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,38 @@ def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Lease
     end[rows], granted[rows] = terms.end_for(now), now
     renewals[rows] += 1
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
+
+
+def renewed_until(
+    leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float
+) -> tuple[Leases, Events]:
+    """What plans come to that only renew, one at each end of a lease before an instant."""
+    after = leases
+    for _, _, renewed in _renewing(leases, terms, until):
+        after = renewed
+    return after, _NOTHING if after is leases else Events(
+        lambda: _all_renewals(leases, snapshot, terms, until)
+    )
+
+
+def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
+    """Each of these ends, the leases that end there, and all of them afterwards."""
+    while len(leases.key):
+        first = leases.end.item(leases.end.argmin())
+        if first >= until:
+            return
+        over = (leases.end == first).nonzero()[0]
+        leases = _renewed(leases, over, terms, first)
+        yield first, over, leases
+
+
+def _all_renewals(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float) -> list[Event]:
+    job = find(snapshot.jobs.key, leases.key)
+    return [
+        event
+        for at, over, after in _renewing(leases, terms, until)
+        for event in _renewals(after, over, job[over], snapshot, terms, at)
+    ]
 
 
 def _renewals(
@@ -142,7 +174,6 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
         elif verb is _ASK and outcome.result is _DONE:
             asked.append(row)
         elif refused:
-            # Slurm will not take it off its GPUs; if it still runs at the next look, it has another lease.
             stays.append(row)
     changed = _changed(leases, opened, asked, stays, terms.end_for(now), now)
     settled = leases.with_columns(**changed) if changed else leases
@@ -156,7 +187,10 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
 def _changed(
     leases: Leases, opened: list[int], asked: list[int], stays: list[int], end_anew: float, now: float
 ) -> dict[str, NDArray[Any]]:
-    """The columns that change where gates opened, jobs were asked, and leases run on after all."""
+    """The columns that change where gates opened and jobs were asked.
+
+    Whom Slurm will not take off its GPUs has another lease from now on, as if it were renewed.
+    """
     changed: dict[str, NDArray[Any]] = {}
     if opened:
         changed["opened"] = leases.opened.copy()
@@ -165,8 +199,10 @@ def _changed(
         changed["asked"] = leases.asked.copy()
         changed["asked"][asked], changed["asked"][stays] = now, 0.0
     if stays:
-        changed["phase"], changed["end"] = leases.phase.copy(), leases.end.copy()
-        changed["phase"][stays], changed["end"][stays] = _LEASED, end_anew
+        changed["phase"], changed["renewals"] = leases.phase.copy(), leases.renewals.copy()
+        changed["granted"], changed["end"] = leases.granted.copy(), leases.end.copy()
+        changed["phase"][stays], changed["granted"][stays], changed["end"][stays] = _LEASED, now, end_anew
+        changed["renewals"][stays] += 1
     return changed
 
 

@@ -12,12 +12,13 @@ from slurm_fair.sim.log import Listener, Log
 from slurm_fair.sim.people import People, Submission
 from slurm_fair.sim.result import Result
 from slurm_fair.sim.run import rules_for, simulate
-from slurm_fair.sim.scenario import Costs, Manners, NodeEvent, Outage, Scenario
+from slurm_fair.sim.scenario import Costs, Hitch, Manners, NodeEvent, Outage, Scenario
 from slurm_fair.sim.veil import Veil
 
 __all__ = [
     "Books",
     "Costs",
+    "Hitch",
     "Listener",
     "Log",
     "Manners",

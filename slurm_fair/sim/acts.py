@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from slurm_fair.model import Action, Blocked, JobState, Outcome, Result, Verb
 from slurm_fair.sim.life import RUNNING, WAITING, Life
 from slurm_fair.sim.roster import Roster
+from slurm_fair.sim.scenario import Hitch
 
 _MAY_OPEN = (int(Blocked.NOT_BLOCKED), int(Blocked.REQUEUED))  # numpy compares plain numbers faster
 
@@ -16,7 +17,7 @@ class Acts:
     """The verbs of the Cluster port."""
 
     def __init__(self, life: Life, roster: Roster) -> None:
-        self._life, self._roster, self._jobs = life, roster, life.jobs
+        self._life, self._roster, self._cells = life, roster, life.cells
 
     def do(self, action: Action, now: float) -> Outcome:
         """One act."""
@@ -26,15 +27,27 @@ class Acts:
         if job < 0:
             return Outcome(action, Result.REFUSED, "no such job")
         wrong = self._objection(action, job)
+        if wrong:
+            return Outcome(action, Result.REFUSED, wrong)
+        hitches = self._life.manners.hitches
+        hitch = hitches(action) if hitches else None
         return (
-            Outcome(action, Result.REFUSED, wrong)
-            if wrong
+            self._hampered(action, job, now, hitch)
+            if hitch
             else Outcome(action, *self._done_to(action, job, now))
         )
 
+    def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
+        """Refused though nothing speaks against it, or done or not without an answer."""
+        if hitch in (Hitch.NEVER, Hitch.LATER):
+            return Outcome(action, Result.REFUSED, "refused", later=hitch is Hitch.LATER)
+        if hitch is Hitch.UNHEARD:
+            self._done_to(action, job, now)
+        return Outcome(action, Result.UNKNOWN, "no answer")
+
     def _to_all(self, action: Action, now: float) -> Outcome:
         """On the waiting tasks of an array that share one record."""
-        tasks = [job for job in self._roster.tasks_of(action.record) if self._jobs.state[job] == WAITING]
+        tasks = [job for job in self._roster.tasks_of(action.record) if self._cells.state[job] == WAITING]
         if not tasks:
             return Outcome(action, Result.REFUSED, "no task of it waits")
         wrong = self._objection(action, tasks[0])
@@ -45,11 +58,11 @@ class Acts:
         return Outcome(action, Result.DONE)
 
     def _objection(self, action: Action, job: int) -> str:
-        jobs = self._jobs
+        jobs = self._cells
         if jobs.submit[job] != action.submit or jobs.restarts[job] != action.restarts:
             return "it is not the run that this was decided for"
         wanted = RUNNING if action.verb in (Verb.ASK, Verb.REQUEUE) else WAITING
-        return "" if jobs.state[job] == wanted else f"it is {JobState(int(jobs.state[job])).name.lower()}"
+        return "" if jobs.state[job] == wanted else f"it is {JobState(jobs.state[job]).name.lower()}"
 
     def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:
         verb = action.verb
@@ -66,7 +79,7 @@ class Acts:
         return Result.DONE, ""
 
     def _open(self, job: int, names: Sequence[str], now: float) -> tuple[Result, str]:
-        life, jobs = self._life, self._jobs
+        life, jobs = self._life, self._cells
         if jobs.blocked[job] not in _MAY_OPEN:
             return Result.REFUSED, "somebody keeps it back"
         nodes = tuple([life.floor.names.get(name, -1) for name in names])
@@ -79,9 +92,9 @@ class Acts:
         return Result.DONE, ""
 
     def _requeue(self, job: int, now: float) -> tuple[Result, str]:
-        if not self._jobs.requeueable[job]:
+        if not self._cells.requeueable[job]:
             return Result.REFUSED, "it may not be requeued"
-        self._jobs.preemptions[job] += 1
+        self._cells.preemptions[job] += 1
         self._life.tally.preemptions += 1
         self._life.stop(job, now)
         return Result.DONE, ""
@@ -93,11 +106,11 @@ class Acts:
         if begin:
             life.odd.begins.pop(job, None)
         life.close(job, until if begin else math.inf, now)
-        if self._jobs.blocked[job] == Blocked.OWN_BEGIN:
+        if self._cells.blocked[job] == Blocked.OWN_BEGIN:
             life.reconsider(job, now)
 
     def _free(self, job: int, now: float) -> None:
-        life, jobs = self._life, self._jobs
+        life, jobs = self._life, self._cells
         life.pinned.pop(job, None)
         jobs.gated[job], jobs.pinned[job], jobs.gate_set[job] = False, False, 0.0
         life.reconsider(job, now)

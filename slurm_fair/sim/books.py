@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slurm_fair.model import JobState, RunTable
+from slurm_fair.sim.floor import Sites
 from slurm_fair.sim.load import Population
 
 
@@ -29,29 +30,39 @@ class Run(NamedTuple):
     word: str = "RUNNING"  # how it ended
     lived_on: bool = False  # the job went back into the queue
 
-    def ended(self, end: float, reached: float, saved: float, word: str, lived_on: bool) -> Run:
-        """The same run when it is over; every run ends, and `_replace` takes its time."""
-        return Run(
-            self.key, self.restarts, self.tenant, self.user, self.gpus, self.submit, self.start, self.nodes,
-            self.resumed_from, end, reached, saved, word, lived_on,
-        )  # fmt: skip
-
 
 class Books:
     """A History port; keeps what has ended, and what runs."""
 
-    def __init__(self, people: Population) -> None:
-        self._people = people
+    def __init__(self, people: Population, node_names: Sequence[str]) -> None:
+        self._people, self._cells, self._node_names = people, people.jobs.cells, node_names
         self.over: list[Run] = []
-        self._open: dict[int, Run] = {}
+        # Of each run that goes on: restarts and work done when it began, and where it lies. What else is told of
+        # it stays in the columns until it is over.
+        self._open: dict[int, tuple[int, float, Sites]] = {}
 
-    def begins(self, run: Run) -> None:
+    def begins(self, job: int, sites: Sites) -> None:
         """A job has started."""
-        self._open[run.key] = run
+        self._open[job] = (self._cells.restarts[job], self._cells.done[job], sites)
 
-    def ends(self, key: int, now: float, reached: float, saved: float, word: str, lived_on: bool) -> None:
+    def ends(self, job: int, word: str, lived_on: bool) -> None:
         """Its GPUs are free again."""
-        self.over.append(self._open.pop(key).ended(now, reached, saved, word, lived_on))
+        cells = self._cells
+        self.over.append(self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on))
+        del self._open[job]
+
+    def _run(
+        self, job: int, end: float = 0.0, reached: float = 0.0, saved: float = 0.0,
+        word: str = "RUNNING", lived_on: bool = False,
+    ) -> Run:  # fmt: skip
+        """By position: every run of a simulation passes here."""
+        cells, people, names = self._cells, self._people, self._node_names
+        restarts, resumed_from, sites = self._open[job]
+        return Run(
+            cells.key[job], restarts, people.tenants[cells.tenant[job]], people.users[cells.user[job]],
+            cells.gpus[job], cells.submit[job], cells.start[job], tuple([names[node] for node, _ in sites]),
+            resumed_from, end, reached, saved, word, lived_on,
+        )  # fmt: skip
 
     def hand_over(self) -> list[Run]:
         """The runs that have ended; they are no longer kept here."""
@@ -66,7 +77,7 @@ class Books:
         """Runs that overlap a period; there is but one partition."""
         del partitions
         shown = [run for run in self.over if run.start <= end and run.end >= start]
-        shown += [run for run in self._open.values() if run.start <= end]
+        shown += [run for run in map(self._run, self._open) if run.start <= end]
         shown.sort(key=lambda run: (run.key, run.start))
         return self.table(shown)
 

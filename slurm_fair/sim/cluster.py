@@ -79,21 +79,18 @@ class VirtualCluster:
 
     def catch_up(self, now: float) -> None:
         """Everything that happens up to an instant, in order."""
-        roster, agenda, outages = self._roster, self.life.agenda, self._outages
+        if self._roster.next_arrival <= now:  # who arrives changes nothing for those who are there
+            self._roster.arrive(now)
+        agenda, outages = self.life.agenda, self._outages
         ahead = agenda.ahead
-        while True:
-            entry, outage = ahead[0][0] if ahead else math.inf, outages[0][0] if outages else math.inf
-            first = min(roster.next_arrival, entry, outage)
-            if first > now:
-                return
-            if entry == first:
+        while (ahead and ahead[0][0] <= now) or (outages and outages[0][0] <= now):
+            if not outages or (ahead and ahead[0][0] <= outages[0][0]):
+                instant = ahead[0][0]
                 event = agenda.pop()
                 if event is not None:
-                    self.life.happen(event, first)
-            elif outage == first:
-                self.life.befall(*outages.pop(0))
+                    self.life.happen(event, instant)
             else:
-                roster.arrive(first)
+                self.life.befall(*outages.pop(0))
 
     def next_outage(self) -> float:
         """When something next befalls a node."""
@@ -116,5 +113,5 @@ class VirtualCluster:
 
     def keep_books(self) -> Books:
         """Note every run from now on."""
-        self.life.books = Books(self.people)
+        self.life.books = Books(self.people, self.scenario.machines.names)
         return self.life.books

@@ -1,9 +1,9 @@
-"""Mutable columns that grow: each name is a row of a matrix of its kind, so a look at many jobs is few gathers."""
+"""Mutable columns that grow: what the virtual cluster knows of its jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import MutableSequence, Sequence
+from inspect import get_annotations
 from typing import Any
 
 import numpy as np
@@ -13,69 +13,98 @@ from slurm_fair.model import JobTable
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 
 # What a look shows of a job.
-INTS = (
-    "key", "record", "restarts", "tenant", "user", "partition", "gpus", "nodes", "most_nodes", "gpus_per_node",
-    "gpu_type", "cpus", "memory_mb", "array_limit",
+_CHANGING = (
+    "key", "record", "restarts", "tenant", "user", "gpus",
+    "submit", "gate_until", "gate_set", "start", "end",
+    "gated", "pinned", "state", "blocked", "acknowledged",
 )  # fmt: skip
-FLOATS = ("submit", "gate_until", "gate_set", "start", "end", "time_limit_seconds", "weight")
-BOOLS = ("gated", "pinned", "checkpoints", "requeueable")
-CODES = ("state", "blocked", "acknowledged")
-# How far it is: only the virtual cluster knows, and the jobs' reports may tell.
-PROGRESS = (
-    "done",  # seconds of work that were done when its last run ended, or when it saved
-    "rate",  # of the present run
-    "progress_from",  # instant from which the present run makes progress
-)
-# The same from its submission on: what its user declared, and what nobody knows yet.
-GIVEN_FLOATS = (
-    "work",  # seconds of the whole job at rate 1
-    "deadline",
-    "declared",
-    "scaling",
-)
-GIVEN_INTS = (
-    "first_regime", "last_regime", "model",
-    "at_home",  # nodes on which its work takes `work` seconds; on as few as can be where that is more
+# The same from its submission on, and for all jobs of a trace that says nothing of it.
+_PLAIN = (
+    "partition", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb", "array_limit",
+    "time_limit_seconds", "weight", "checkpoints", "requeueable",
 )  # fmt: skip
-HIDDEN_FLOATS = (
-    "saved",  # seconds of work that are safe in a checkpoint
-    "stopped_at",  # instant at which the last run ended; -inf = never ran
-    "eligible_at",  # Slurm does not start it before
-)
-HIDDEN_INTS = ("runs", "preemptions")
+_SEEN = _CHANGING + _PLAIN
+_MOST_LENGTHS = 512
+_DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}
 
 
-class Matrix:
-    """Rows with names over a growing number of columns; its kinds of numbers take equally many bytes."""
+class Plain:
+    """Columns in which jobs seldom differ: those in which they do not are made once for so many jobs."""
 
-    def __init__(self, **kinds: tuple[str, ...]) -> None:
-        self.names = tuple(chain.from_iterable(kinds.values()))
-        self._parts: list[tuple[slice, np.dtype[Any]]] = []
-        first = 0
-        for kind, names in kinds.items():
-            self._parts.append((slice(first, first + len(names)), np.dtype(kind)))
-            first += len(names)
-        self.all: NDArray[Any] = np.zeros((first, 0), dtype=self._parts[0][1])
+    def __init__(self, columns: Sequence[NDArray[Any]]) -> None:
+        # As long as there are jobs, where they are alike.
+        self._columns = [(column, _alike(column)) for column in columns]
+        self._made: dict[int, list[NDArray[Any]]] = {}  # by number of jobs
+        self._differ = any(alike is None for _, alike in self._columns)
 
-    def grow(self, capacity: int) -> None:
-        """Room for so many."""
-        wider = np.zeros((len(self.all), capacity), dtype=self.all.dtype)
-        wider[:, : self.all.shape[1]] = self.all
-        self.all = wider
+    def of(self, rows: Ints) -> list[NDArray[Any]]:
+        """The columns at these rows."""
+        count = len(rows)
+        made = self._made.get(count)
+        if made is None:
+            if len(self._made) >= _MOST_LENGTHS:
+                self._made.clear()
+            made = self._made[count] = [
+                column if alike is None else alike[:count] for column, alike in self._columns
+            ]
+        if not self._differ:
+            return made
+        return [
+            column.take(rows) if alike is None else shown
+            for shown, (column, alike) in zip(made, self._columns, strict=True)
+        ]
 
-    def of(self, rows: Ints) -> Iterator[tuple[str, NDArray[Any]]]:
-        """The columns at these rows, by name."""
-        return self.named(self.all.take(rows, axis=1))
 
-    def named(self, table: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
-        """The rows of such a matrix by name, each as its kind."""
-        parts = [table[part].view(kind) for part, kind in self._parts]
-        return zip(self.names, chain.from_iterable(parts), strict=True)
+def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
+    """The column itself, never to change, where its entries are the same; else None."""
+    if not len(column) or (column != column[0]).any():
+        return None
+    alike = column.copy()
+    alike.setflags(write=False)
+    return alike
+
+
+class Cells:
+    """The columns once more, to read and write one number at a time: it is a plain one, at half of the time."""
+
+    key: MutableSequence[int]
+    restarts: MutableSequence[int]
+    tenant: MutableSequence[int]
+    user: MutableSequence[int]
+    gpus: MutableSequence[int]
+    nodes: MutableSequence[int]
+    gpus_per_node: MutableSequence[int]
+    gpu_type: MutableSequence[int]
+    submit: MutableSequence[float]
+    gate_until: MutableSequence[float]
+    gate_set: MutableSequence[float]
+    start: MutableSequence[float]
+    end: MutableSequence[float]
+    time_limit_seconds: MutableSequence[float]
+    gated: MutableSequence[bool]
+    pinned: MutableSequence[bool]
+    checkpoints: MutableSequence[bool]
+    requeueable: MutableSequence[bool]
+    state: MutableSequence[int]
+    blocked: MutableSequence[int]
+    acknowledged: MutableSequence[int]
+    work: MutableSequence[float]
+    done: MutableSequence[float]
+    saved: MutableSequence[float]
+    rate: MutableSequence[float]
+    progress_from: MutableSequence[float]
+    stopped_at: MutableSequence[float]
+    eligible_at: MutableSequence[float]
+    deadline: MutableSequence[float]
+    at_home: MutableSequence[int]
+    runs: MutableSequence[int]
+    preemptions: MutableSequence[int]
 
 
 class JobColumns:
     """What the virtual cluster knows of every job it was ever given, in order of submission."""
 
+    # What a look shows.
     key: Ints
     record: Ints
     restarts: Ints
@@ -104,49 +133,59 @@ class JobColumns:
     state: Codes
     blocked: Codes
     acknowledged: Codes
-    work: Floats
-    done: Floats
-    saved: Floats
-    rate: Floats
-    progress_from: Floats
-    stopped_at: Floats
-    eligible_at: Floats
+    # How far it is: only the virtual cluster knows, and the jobs' reports may tell.
+    done: Floats  # seconds of work that were done when its last run ended, or when it saved
+    rate: Floats  # of the present run
+    progress_from: Floats  # instant from which the present run makes progress
+    # The same from its submission on: what its user declared, and what nobody knows yet.
+    work: Floats  # seconds of the whole job at rate 1
     deadline: Floats
     declared: Floats
     scaling: Floats
     first_regime: Ints
     last_regime: Ints
     model: Ints
-    at_home: Ints
+    at_home: Ints  # nodes on which its work takes `work` seconds; on as few as can be where that is more
+    # Hidden.
+    saved: Floats  # seconds of work that are safe in a checkpoint
+    stopped_at: Floats  # instant at which the last run ended; -inf = never ran
+    eligible_at: Floats  # Slurm does not start it before
     runs: Ints
     preemptions: Ints
 
     def __init__(self, capacity: int = 0) -> None:
-        self.count = 0
-        self._seen, self._seen_codes = Matrix(int64=INTS, float64=FLOATS), Matrix(bool=BOOLS, int8=CODES)
-        self._progress = Matrix(float64=PROGRESS)
-        others = Matrix(int64=GIVEN_INTS + HIDDEN_INTS, float64=GIVEN_FLOATS + HIDDEN_FLOATS)
-        self._matrices = (self._seen, self._seen_codes, self._progress, others)
+        self.count, self.cells = 0, Cells()
+        self._changing: list[NDArray[Any]] = []
+        self._plain: Plain | None = None  # of the jobs that there are
+        for name, kind in get_annotations(JobColumns).items():
+            setattr(self, name, np.zeros(0, dtype=_DTYPES[str(kind)]))
         self._grow(capacity)
 
     def _grow(self, capacity: int) -> None:
-        for matrix in self._matrices:
-            matrix.grow(capacity)
-            for name, row in matrix.named(matrix.all):
-                setattr(self, name, row)
+        for name in get_annotations(JobColumns):
+            column = getattr(self, name)
+            wider = np.zeros(capacity, dtype=column.dtype)
+            wider[: len(column)] = column
+            setattr(self, name, wider)
+            setattr(self.cells, name, wider.data)
+        self._changing = [getattr(self, name) for name in _CHANGING]
 
     def add(self, count: int) -> slice:
         """Room for so many more jobs; returns their rows."""
         rows = slice(self.count, self.count + count)
         if rows.stop > len(self.key):
             self._grow(max(rows.stop, 2 * self.count))
-        self.count = rows.stop
+        self.count, self._plain = rows.stop, None
         return rows
 
     def seen(self, rows: Ints) -> JobTable:
-        """What a look shows of these jobs."""
-        return JobTable.made_of(chain(self._seen.of(rows), self._seen_codes.of(rows)))
+        """What a look shows of these jobs: as it is now, whatever happens later."""
+        if self._plain is None:
+            self._plain = Plain([getattr(self, name)[: self.count] for name in _PLAIN])
+        columns = [column[rows] for column in self._changing]
+        columns += self._plain.of(rows)
+        return JobTable.made_of(zip(_SEEN, columns, strict=True))
 
-    def progress(self, rows: Ints) -> Floats:
-        """How far these jobs are: [what is told of it, job]."""
-        return self._progress.all.take(rows, axis=1)
+    def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
+        """How far these jobs were when their last run ended, how fast they go, and since when."""
+        return self.done[rows], self.rate[rows], self.progress_from[rows]

@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import JobState, LeasePhase, Result, Standing, TickRecord, Verb
-from slurm_fair.model.columns import any_of, code
+from slurm_fair.ledger.windows import WINDOW_SECONDS
+from slurm_fair.model import JobState, LeasePhase, Result, Snapshot, Standing, TickRecord, Verb
+from slurm_fair.model.columns import all_of, any_of, code
 from slurm_fair.ports import Journal
+from slurm_fair.reconcile import renewed_until
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.load import population
-from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
-_GRANTED, _REVOKING, _WAITING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING), code(JobState.WAITING)
+_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
+_WAITING, _RUNNING, _ENDED = code(JobState.WAITING), code(JobState.RUNNING), code(JobState.DONE)
 _ASK, _OPEN, _REQUEUE, _DONE = Verb.ASK, Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
@@ -34,19 +37,21 @@ class Simulation:
     rules: Rules
     journal: Journal
     watch: Callable[[Simulation], None] = lambda simulation: None
+    manners: Manners = field(default_factory=Manners)
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
     standing: Standing = field(init=False)
     decisions: list[float] = field(default_factory=list)  # seconds that the policy took, by look
     _at_rest: int = 0
+    _renewing: Snapshot | None = None  # the last look, if from there to the next one leases are only renewed
     _settled: Settled = field(init=False)
 
     def __post_init__(self) -> None:
         self.epoch = epoch_for(self.rules.terms.term)
         self.clock = VirtualClock(self.epoch)
         people = population(self.scenario, self.epoch)
-        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term)
+        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term, self.manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal)
 
@@ -66,12 +71,21 @@ class Simulation:
 
     def look(self) -> TickRecord:
         """One tick of the controller."""
+        if self._renewing is not None:
+            self._renew(self._renewing)
         watch = Stopwatch(time.perf_counter)
         done = tick(self.cluster, self.clock, self._settled, self.rules, self.standing, watch)
         self.decisions.append(watch.seconds["plan"])
         assert done.record is not None
         self.standing = self._settled.standing or done.standing
         return done.record
+
+    def _renew(self, seen: Snapshot) -> None:
+        """What looks at the ends of leases since the last one would have done; one that ends now has this look."""
+        self._renewing = None
+        leases, events = renewed_until(self.standing.leases, seen, self.rules.terms, self.clock.now())
+        if leases is not self.standing.leases:
+            self.standing, self._settled.meanwhile = replace(self.standing, leases=leases), events
 
     # -- when something could change --------------------------------------------------------------------------
 
@@ -83,7 +97,7 @@ class Simulation:
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
-        """When something could change: an arrival, a lease's end, or an end of a job while somebody waits."""
+        """When something could change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
@@ -103,17 +117,50 @@ class Simulation:
         waits = _somebody_waits(record, done)
         if waits or arrival == math.inf:
             due = min(due, self._on_grid(cluster.next_change()))
+        if end < due and self._only_renews(record, end):
+            return min(due, self._first_other_end(record))
         if end > now:
             due = min(due, end)
         if some_revoking:
             due = min(due, max(cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
+        if record.plan.again < math.inf:
+            due = min(due, self._on_grid(max(record.plan.again, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
-        if unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled:
+        soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
+        if soon or len(done) < len(outcomes) or self._someone_should_have_started(now):
             due = min(due, self._on_grid(now + _MOMENT))
         return due
+
+    def _only_renews(self, record: TickRecord, end: float) -> bool:
+        """Whether leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
+        now, standing = self.clock.now(), self.standing
+        if not record.plan.rests or record.plan.again < math.inf or record.outcomes:
+            return False
+        if standing.backoff or standing.unsettled:
+            return False
+        if end <= now or not self.rules.terms.grants_at(now):
+            return False
+        state = record.snapshot.jobs.state
+        return all_of(standing.leases.phase == _LEASED) and all_of((state == _RUNNING) | (state == _ENDED))
+
+    def _first_other_end(self, record: TickRecord) -> float:
+        """The first end of a lease from which on more might happen than that it is renewed.
+
+        From the first arrival, end or outage on; and one look an hour, at which accounts are written down.
+        """
+        hour = (math.floor(self.clock.now() / WINDOW_SECONDS) + 1) * WINDOW_SECONDS
+        ahead = min(self.cluster.next_arrival(), self.cluster.next_change(), hour)
+        self._renewing = record.snapshot
+        leases, _ = renewed_until(self.standing.leases, record.snapshot, self.rules.terms, ahead)
+        return float(leases.end.min())
+
+    def _someone_should_have_started(self, now: float) -> bool:
+        """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
+        leases = self.standing.leases
+        return any_of((leases.phase == _GRANTED) & (leases.opened < now))
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""

@@ -14,6 +14,7 @@ from slurm_fair.trace import Machines
 
 PARTITION = "gpu"
 _PLENTY = 1_000_000  # CPUs and MiB of a node that does not say
+Sites = list[tuple[int, int]]  # (node, GPUs)
 
 
 class Floor:
@@ -31,9 +32,10 @@ class Floor:
         sizes = [machines.gpus[np.array(self.type_of) == kind] for kind in range(len(gpu_types))]
         self._sums = [np.cumsum(np.sort(each)[::-1]) for each in sizes]  # of the biggest nodes of each type
         self._why = [""] * len(machines)
-        # Job, node, GPUs; sorted by job.
+        # Job, node, GPUs; sorted by job. And the same as a look shows it, until somebody comes or goes.
         self._held: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
-        self._sites: dict[int, list[tuple[int, int]]] = {}
+        self._shown: tuple[Ints, Ints, Ints] | None = None
+        self._sites: dict[int, Sites] = {}
         self._partitions = PartitionTable(
             (PARTITION,), np.ones(1, dtype=bool), np.ones((1, len(machines)), dtype=bool)
         )
@@ -86,9 +88,7 @@ class Floor:
         """On how few idle nodes of one GPU type so many GPUs are."""
         return int(self._sums[kind].searchsorted(gpus)) + 1
 
-    def anywhere(
-        self, gpus: int, per_node: int, at_least: int, gpu_type: int
-    ) -> list[tuple[int, int]] | None:
+    def anywhere(self, gpus: int, per_node: int, at_least: int, gpu_type: int) -> Sites | None:
         """How a gang lies on the nodes that suit it best: as few as possible, of those the fullest."""
         fit = [n for n, ok in enumerate(self.usable.tolist()) if ok and gpu_type in (-1, self.type_of[n])]
         fit = sorted((n for n in fit if self.free[n] > 0), key=lambda n: self.free[n])
@@ -101,9 +101,7 @@ class Floor:
                 return _over(roomy[:count], gpus, self.free)
         return None
 
-    def sites(
-        self, nodes: Sequence[int], gpus: int, per_node: int, at_least: int
-    ) -> list[tuple[int, int]] | None:
+    def sites(self, nodes: Sequence[int], gpus: int, per_node: int, at_least: int) -> Sites | None:
         """How a gang lies on these nodes, or None when it does not fit there now."""
         if len(nodes) == 1:
             node = nodes[0]
@@ -119,10 +117,10 @@ class Floor:
             sites.append((node, here))
         return [site for site in sites if site[1]] if left == 0 else None
 
-    def take(self, job: int, sites: list[tuple[int, int]]) -> None:
+    def take(self, job: int, sites: Sites) -> None:
         """These GPUs are the job's from now on."""
         holder, where, taken = self._held
-        at = bisect_left(holder, job)
+        at, self._shown = bisect_left(holder, job), None
         for row, (node, gpus) in enumerate(sites, at):
             holder.insert(row, job)
             where.insert(row, node)
@@ -133,7 +131,7 @@ class Floor:
     def leave(self, job: int) -> None:
         """Its GPUs are free."""
         sites = self._sites.pop(job)
-        at = bisect_left(self._held[0], job)
+        at, self._shown = bisect_left(self._held[0], job), None
         for column in self._held:
             del column[at : at + len(sites)]
         for node, gpus in sites:
@@ -141,8 +139,10 @@ class Floor:
 
     def holders(self) -> tuple[Ints, Ints, Ints]:
         """(job, node, GPUs), sorted by job: as they are now, whatever happens later."""
-        holder, where, taken = self._held
-        return np.array(holder, np.int64), np.array(where, np.int64), np.array(taken, np.int64)
+        if self._shown is None:
+            job, node, gpus = [np.frombuffer(column.tobytes(), np.int64) for column in self._held]
+            self._shown = job, node, gpus
+        return self._shown
 
     def on(self, node: int) -> list[int]:
         """Jobs that hold GPUs of a node."""
@@ -150,12 +150,12 @@ class Floor:
         there: list[int] = job[where == node].tolist()
         return there
 
-    def sites_of(self, job: int) -> list[tuple[int, int]]:
+    def sites_of(self, job: int) -> Sites:
         """Where a job lies."""
         return self._sites[job]
 
 
-def _over(nodes: Sequence[int], gpus: int, free: Sequence[int]) -> list[tuple[int, int]]:
+def _over(nodes: Sequence[int], gpus: int, free: Sequence[int]) -> Sites:
     """One GPU on each node, the rest as it fits."""
     left, sites = gpus - len(nodes), []
     for node in nodes:

@@ -10,8 +10,8 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.model import Blocked, JobState, label
 from slurm_fair.sim.agenda import Agenda, Happens
-from slurm_fair.sim.books import Books, Run
-from slurm_fair.sim.floor import Floor
+from slurm_fair.sim.books import Books
+from slurm_fair.sim.floor import Floor, Sites
 from slurm_fair.sim.load import Population
 from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
 from slurm_fair.sim.work import spread_factor
@@ -24,7 +24,6 @@ WAITING, RUNNING, ENDING, DONE = (
 )
 _NOT_BLOCKED = int(Blocked.NOT_BLOCKED)
 _CRAWL = 1e-9  # a placement on which a job makes no progress
-Sites = list[tuple[int, int]]
 
 
 @dataclass(slots=True)
@@ -58,6 +57,7 @@ class Life:
         self, scenario: Scenario, people: Population, manners: Manners, began: float, round_seconds: float
     ) -> None:
         self.people, self.jobs, self.manners, self.costs = people, people.jobs, manners, scenario.costs
+        self.cells = self.jobs.cells
         self.floor = Floor(scenario.machines, people.gpu_types)
         self.agenda, self.tally, self.odd = Agenda(self.jobs), Tally(), Oddities()
         self.books: Books | None = None
@@ -90,7 +90,7 @@ class Life:
             self.reconsider(job, now)
 
     def _open_by_itself(self, job: int, now: float) -> None:
-        jobs = self.jobs
+        jobs = self.cells
         if jobs.state[job] == WAITING and jobs.gated[job] and jobs.gate_until[job] <= now:
             jobs.gated[job], jobs.gate_until[job], jobs.gate_set[job] = False, 0.0, 0.0
 
@@ -115,7 +115,7 @@ class Life:
 
     def _lose(self, job: int, now: float) -> None:
         """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""
-        if self.jobs.state[job] == ENDING:
+        if self.cells.state[job] == ENDING:
             self._gone(job, now)
             return
         self.stop(job, now, NODE_FAIL, at_once=True)
@@ -124,7 +124,7 @@ class Life:
 
     def reconsider(self, job: int, now: float) -> None:
         """Why a waiting job waits has changed: find out anew whether it may be planned, and whether it starts."""
-        jobs = self.jobs
+        jobs = self.cells
         if jobs.state[job] != WAITING:
             return
         own_begin = self.odd.begins.get(job, 0.0)
@@ -143,21 +143,22 @@ class Life:
 
     def start_waiting(self, now: float) -> None:
         """Something came free: promised nodes first, then whoever waits without a gate, strictly in order."""
-        for job, nodes in list(self.pinned.items()):
-            self.start_on(job, nodes, now)
+        if self.pinned:
+            for job, nodes in list(self.pinned.items()):
+                self.start_on(job, nodes, now)
         if self.plain:
             self._start_plain(now)
 
     def _start_plain(self, now: float) -> None:
-        jobs = self.jobs
+        jobs = self.cells
         for job in sorted(self.plain, key=lambda job: (jobs.submit[job], job)):
             if jobs.blocked[job] != _NOT_BLOCKED or self._too_late(job, now):
                 continue
             sites = self.floor.anywhere(
-                int(jobs.gpus[job]),
-                int(jobs.gpus_per_node[job]),
-                int(jobs.nodes[job]),
-                int(jobs.gpu_type[job]),
+                jobs.gpus[job],
+                jobs.gpus_per_node[job],
+                jobs.nodes[job],
+                jobs.gpu_type[job],
             )
             if sites is None:
                 return
@@ -165,14 +166,12 @@ class Life:
 
     def start_on(self, job: int, nodes: tuple[int, ...], now: float) -> None:
         """Start an opened job if its nodes have room, else let it wait for them."""
-        jobs = self.jobs
+        jobs = self.cells
         sites = None
         if jobs.blocked[job] == _NOT_BLOCKED:
             if self.odd.dated and self._too_late(job, now):
                 return
-            sites = self.floor.sites(
-                nodes, int(jobs.gpus[job]), int(jobs.gpus_per_node[job]), int(jobs.nodes[job])
-            )
+            sites = self.floor.sites(nodes, jobs.gpus[job], jobs.gpus_per_node[job], jobs.nodes[job])
         if sites is None:
             self.pinned[job] = nodes
         else:
@@ -182,14 +181,14 @@ class Life:
         """A job that can no longer end before its deadline is over for good, as Slurm has it."""
         if not self.odd.dated:
             return False
-        limit = float(self.jobs.time_limit_seconds[job])
-        late = float(self.jobs.deadline[job]) < now + (limit if limit < math.inf else 0.0)
+        limit = self.cells.time_limit_seconds[job]
+        late = self.cells.deadline[job] < now + (limit if limit < math.inf else 0.0)
         if late:
             self.drop(job, now, "DEADLINE")
         return late
 
     def _start(self, job: int, sites: Sites, now: float) -> None:
-        jobs = self.jobs
+        jobs = self.cells
         self.pinned.pop(job, None)
         self.plain.discard(job)
         self.floor.take(job, sites)
@@ -197,35 +196,21 @@ class Life:
         jobs.state[job], jobs.start[job] = RUNNING, now
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
-        self.tally.lost_gpu_seconds += lost * float(jobs.gpus[job])
+        self.tally.lost_gpu_seconds += lost * jobs.gpus[job]
         self._expect_end(job)
-        limit = float(jobs.time_limit_seconds[job])
+        limit = jobs.time_limit_seconds[job]
         if limit < math.inf:
             self.agenda.expect(now + limit, "limit", job)
         if self.books is not None:
-            self.books.begins(self._run(job, sites))
+            self.books.begins(job, sites)
 
     def _expect_end(self, job: int) -> None:
-        jobs = self.jobs
-        left = float(jobs.work[job] - jobs.done[job]) / float(jobs.rate[job])
-        self.agenda.expect(float(jobs.progress_from[job]) + left, "end", job)
-
-    def _run(self, job: int, sites: Sites) -> Run:
-        jobs, people = self.jobs, self.people
-        return Run(
-            key=int(jobs.key[job]),
-            restarts=int(jobs.restarts[job]),
-            tenant=people.tenants[jobs.tenant[job]],
-            user=people.users[jobs.user[job]],
-            gpus=int(jobs.gpus[job]),
-            submit=float(jobs.submit[job]),
-            start=float(jobs.start[job]),
-            nodes=tuple(self.floor.machines.names[node] for node, _ in sites),
-            resumed_from=float(jobs.done[job]),
-        )
+        jobs = self.cells
+        left = (jobs.work[job] - jobs.done[job]) / jobs.rate[job]
+        self.agenda.expect(jobs.progress_from[job] + left, "end", job)
 
     def _restart_cost(self, job: int, now: float) -> float:
-        cost, stopped = self.costs.restart, float(self.jobs.stopped_at[job])
+        cost, stopped = self.costs.restart, self.cells.stopped_at[job]
         if self._round:
             return cost if stopped != now else 0.0
         if stopped > -math.inf:
@@ -239,37 +224,37 @@ class Life:
         speed = min([rates.item(job, floor.type_of[node]) for node, _ in sites])
         apart = 1.0
         if len(sites) > 1:
-            racks = len({int(floor.racks[node]) for node, _ in sites})
+            racks = len({floor.racks.item(node) for node, _ in sites})
             kind = min([floor.type_of[node] for node, _ in sites], key=rates[job].item)
-            fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], int(self.jobs.gpus[job]))
-            at_home = max(fewest, int(self.jobs.at_home[job]))
+            fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], self.cells.gpus[job])
+            at_home = max(fewest, self.cells.at_home[job])
             apart = spread_factor(len(sites), at_home, racks, self.people.spread_rates.item(job, kind))
         self.tally.placements[1.0 / max(apart, _CRAWL)] += 1
         if speed <= 0:
-            raise SlurmFairError(f"job {label(int(self.jobs.key[job]))} was started where it does not run")
+            raise SlurmFairError(f"job {label(self.cells.key[job])} was started where it does not run")
         return speed * apart
 
     # -- saving -----------------------------------------------------------------------------------------------
 
     def ask(self, job: int, now: float) -> None:
         """From now on it saves, and then it waits for its GPUs to be taken: no progress meanwhile."""
-        jobs, cost = self.jobs, self.costs.checkpoint
+        jobs, cost = self.cells, self.costs.checkpoint
         if not jobs.checkpoints[job]:
             return
         if job not in self._stalled:
             self._halt(job, now)
             jobs.progress_from[job], self._stalled[job] = math.inf, now
         jobs.runs[job] += 1
-        limit = float(jobs.time_limit_seconds[job])
+        limit = jobs.time_limit_seconds[job]
         if limit < math.inf:
-            self.agenda.expect(float(jobs.start[job]) + limit, "limit", job)
+            self.agenda.expect(jobs.start[job] + limit, "limit", job)
         if cost > 0:
             self.agenda.expect(now + cost, "saved", job)
         else:
             self._saved(job, now)
 
     def _saved(self, job: int, now: float) -> None:
-        jobs = self.jobs
+        jobs = self.cells
         jobs.saved[job], jobs.acknowledged[job], self.answered[job] = jobs.done[job], SAVED, now
         if self.manners.patience_seconds < math.inf:
             self.agenda.expect(now + self.manners.patience_seconds, "resumes", job)
@@ -277,27 +262,27 @@ class Life:
     def _resume(self, job: int, now: float) -> None:
         """Nobody took its GPUs: it goes on."""
         self._halt(job, now)
-        self.jobs.progress_from[job] = now
+        self.cells.progress_from[job] = now
         self._expect_end(job)
 
     def _halt(self, job: int, now: float) -> None:
         """Its progress up to now is done, and the time without any is counted as lost."""
-        jobs = self.jobs
-        since, gpus = self._stalled.pop(job, None), float(jobs.gpus[job])
+        jobs = self.cells
+        since, gpus = self._stalled.pop(job, None), jobs.gpus[job]
         if since is not None:
             self.tally.lost_gpu_seconds += (now - since) * gpus
             return
-        more = now - float(jobs.progress_from[job])
+        more = now - jobs.progress_from[job]
         if more < 0:  # it did not live to see the end of its restart, all of which was counted
             self.tally.lost_gpu_seconds += more * gpus
         else:
-            jobs.done[job] = min(float(jobs.done[job] + more * jobs.rate[job]), float(jobs.work[job]))
+            jobs.done[job] = min(jobs.done[job] + more * jobs.rate[job], jobs.work[job])
 
     # -- ending -----------------------------------------------------------------------------------------------
 
     def end(self, job: int, now: float) -> None:
         """It has done its work. In Gavel's rounds its GPUs stay with it until the round is over."""
-        self.jobs.done[job] = self.jobs.saved[job] = self.jobs.work[job]
+        self.cells.done[job] = self.cells.saved[job] = self.cells.work[job]
         over = now
         if self._round:
             over = math.ceil((now - self._began) / self._round) * self._round + self._began
@@ -312,21 +297,21 @@ class Life:
 
     def stop(self, job: int, now: float, word: str = REQUEUED, at_once: bool = False) -> None:
         """Off its GPUs; if it lives on, back into the queue with what it saved."""
-        jobs = self.jobs
+        jobs = self.cells
         self._halt(job, now)
-        undone = float(jobs.done[job] - jobs.saved[job]) / float(jobs.rate[job])
-        self.tally.lost_gpu_seconds += undone * float(jobs.gpus[job])
+        undone = (jobs.done[job] - jobs.saved[job]) / jobs.rate[job]
+        self.tally.lost_gpu_seconds += undone * jobs.gpus[job]
         self._then[job] = word
         jobs.restarts[job] += self._lives_on(job)
         self._vacate(job, now, now, at_once)
 
     def _lives_on(self, job: int) -> bool:
         word = self._then[job]
-        return word == REQUEUED or (word == NODE_FAIL and bool(self.jobs.requeueable[job]))
+        return word == REQUEUED or (word == NODE_FAIL and self.cells.requeueable[job])
 
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
         """Its GPUs come free at `over`, later if it is slow to leave."""
-        jobs, slow = self.jobs, self.odd.leaves_in.get(job, 0.0)
+        jobs, slow = self.cells, self.odd.leaves_in.get(job, 0.0)
         jobs.runs[job] += 1
         jobs.end[job] = now
         leaves = max(over, now if at_once else now + slow)
@@ -337,25 +322,24 @@ class Life:
             self._gone(job, now)
 
     def _gone(self, job: int, now: float) -> None:
-        jobs, lives_on = self.jobs, self._lives_on(job)
+        jobs, lives_on = self.cells, self._lives_on(job)
         word = self._then.pop(job)
         jobs.runs[job] += 1
         # As in Slurm's accounting a run is over when its job begins to leave, not when it has left.
-        self.tally.held_gpu_seconds += float(jobs.gpus[job]) * float(jobs.end[job] - jobs.start[job])
+        self.tally.held_gpu_seconds += jobs.gpus[job] * (jobs.end[job] - jobs.start[job])
         if self.books is not None:
-            done, saved = float(jobs.done[job]), float(jobs.saved[job])
-            self.books.ends(int(jobs.key[job]), float(jobs.end[job]), done, saved, word, lives_on)
+            self.books.ends(job, word, lives_on)
         self.floor.leave(job)
         jobs.stopped_at[job] = now
         if lives_on:
-            self._back_into_the_queue(job, now, ours=word == REQUEUED or bool(jobs.pinned[job]))
+            self._back_into_the_queue(job, now, ours=word == REQUEUED or jobs.pinned[job])
         else:
             jobs.state[job], self.over[job] = DONE, word
         self.start_waiting(now)
 
     def _back_into_the_queue(self, job: int, now: float, ours: bool) -> None:
         """Behind our gate if it was ours, else as plain as it was."""
-        jobs, delay = self.jobs, self.costs.requeue_delay
+        jobs, delay = self.cells, self.costs.requeue_delay
         jobs.done[job] = jobs.saved[job]
         jobs.state[job], jobs.acknowledged[job] = WAITING, NO_ANSWER
         jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
@@ -375,7 +359,7 @@ class Life:
 
     def close(self, job: int, until: float, now: float) -> None:
         """Behind our gate; one that is no hold opens by itself."""
-        jobs = self.jobs
+        jobs = self.cells
         self.pinned.pop(job, None)
         self.plain.discard(job)
         jobs.gated[job], jobs.pinned[job] = True, False
@@ -387,8 +371,8 @@ class Life:
         """A waiting job is over."""
         self.pinned.pop(job, None)
         self.plain.discard(job)
-        self.jobs.state[job], self.jobs.end[job] = DONE, now
-        self.jobs.runs[job] += 1
+        self.cells.state[job], self.cells.end[job] = DONE, now
+        self.cells.runs[job] += 1
         self.over[job] = word
 
     def redirect(self, job: int, word: str) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import pack_keys
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
@@ -111,17 +112,28 @@ def _types(trace: Trace, machines: Machines) -> tuple[str, ...]:
 def impossible(trace: Trace, machines: Machines, throughputs: Throughputs | None = None) -> Ints:
     """Rows of jobs that these machines could never run."""
     rates = rates_of(trace, machines, machines.gpu_types, throughputs)
-    wishes = np.column_stack([trace.whole_gpus, trace.gpu_type, trace.node_count, rates > 0])
-    kinds, of_kind = np.unique(wishes, axis=0, return_inverse=True)
-    names = (*trace.gpu_types, "")
+    runs_on, gpus, names = rates > 0, trace.whole_gpus, (*trace.gpu_types, "")
+    first, of_kind = _kinds([gpus, trace.gpu_type, trace.node_count, *runs_on.T])
     never = [
-        not _could_run(gpus, names[kind], nodes, runs_on, machines)
-        for gpus, kind, nodes, *runs_on in kinds.tolist()
+        not _could_run(
+            int(gpus[row]), names[trace.gpu_type[row]], int(trace.node_count[row]), runs_on[row], machines
+        )
+        for row in first.tolist()
     ]
-    return np.flatnonzero(np.array(never, dtype=bool)[of_kind.reshape(-1)])
+    return np.flatnonzero(np.array(never, dtype=bool)[of_kind])
 
 
-def _could_run(gpus: int, gpu_type: str, nodes: int, runs_on: list[int], machines: Machines) -> bool:
+def _kinds(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
+    """One row of each kind of jobs that are alike in these columns, and the kind of each row."""
+    kind = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        if (column != column[:1]).any():
+            place = np.unique(column, return_inverse=True)[1]
+            kind = np.unique(kind * (place.max() + 1) + place, return_inverse=True)[1]
+    return np.unique(kind, return_index=True)[1], kind
+
+
+def _could_run(gpus: int, gpu_type: str, nodes: int, runs_on: Bools, machines: Machines) -> bool:
     """Whether a gang fits the nodes of one type when they are all idle; it never lies on several types."""
     for kind, name in enumerate(machines.gpu_types):
         sizes = machines.gpus[machines.gpu_type == kind]

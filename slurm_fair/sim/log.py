@@ -8,6 +8,7 @@ from itertools import chain
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
+from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import (
     Event,
     Events,
@@ -22,17 +23,16 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import any_of, code
 
 Listener = Callable[[TickRecord, Standing], None]
-_OF_OUTCOMES = frozenset({"submitted", "started", "stopped", "revoked", "finished"})
 _AT_ONCE = 256  # looks whose events are asked for together
 _WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
 class Log:
-    """A Journal that keeps the events that outcomes are made of; `listen` hears of every tick."""
+    """A Journal that keeps of events what outcomes are made of; `listen` hears of every tick."""
 
     def __init__(self, epoch: float, listen: Listener | None = None) -> None:
         self._epoch = epoch
-        self._events: list[Event] = []
+        self._heard = Heard()
         self._untold: list[Sequence[Event]] = []  # of the last looks: what the ledger has not been asked for
         # Looks at which somebody waited, by the GPUs that the plan left idle.
         self._idle: Counter[int] = Counter()
@@ -52,16 +52,16 @@ class Log:
             self._listen(tick, standing)
 
     @property
-    def events(self) -> Sequence[Event]:
-        """All that outcomes are made of."""
+    def heard(self) -> Heard:
+        """What outcomes are made of."""
         self._ask()
-        return self._events
+        return self._heard
 
     def _ask(self) -> None:
         if self._untold:
             len(self._untold[-1])  # the ledger finds out about all looks before the last one with it
-        events = chain.from_iterable(self._untold)
-        self._events += [event for event in events if event.kind in _OF_OUTCOMES]
+        for event in chain.from_iterable(self._untold):
+            self._heard.take(event)
         self._untold.clear()
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:

@@ -19,7 +19,14 @@ _REPORTED = frozenset({"left_seconds", "epoch", "epochs", "steps_per_second", "b
 class Reports:
     """The columns of Told, each worked out when it is asked for; how far jobs are was noted at the look."""
 
-    def __init__(self, people: Population, rows: Ints, state: Codes, progress: Floats, now: float) -> None:
+    def __init__(
+        self,
+        people: Population,
+        rows: Ints,
+        state: Codes,
+        progress: tuple[Floats, Floats, Floats],
+        now: float,
+    ) -> None:
         self._jobs, self._rows = people.jobs, rows
         self._regimes, self._rates, self._apart = people.regimes, people.rates, people.spread_rates
         self._state, self._noted, self._now = state, progress, now

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.efficiency import mean_gpus, placement_score
 from slurm_fair.ledger.latency import expected_seconds, modelled_seconds
-from slurm_fair.ledger.outcomes import Outcomes, Runs, told
+from slurm_fair.ledger.outcomes import Outcomes, Runs, told_by
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.ledger.summary import Facts, Summary, summarise
 from slurm_fair.ledger.timeline import totals
@@ -79,7 +79,7 @@ class Result:
 def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds: float) -> Result:
     """Everything that can be said of a simulation that is over."""
     cluster, until = simulation.cluster, simulation.clock.now()
-    outcomes, runs = told(log.events, until)
+    outcomes, runs = told_by(log.heard, until)
     trace_row = find(cluster.jobs.key[: cluster.jobs.count], outcomes.key)
     outcomes = _with_truth(outcomes, trace_row, cluster)
     scenario = simulation.scenario

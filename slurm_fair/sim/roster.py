@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from array import array
 
 import numpy as np
 
 from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Ints
+from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.sim.columns import JobColumns
 
 
@@ -17,10 +19,10 @@ class Roster:
     def __init__(self, jobs: JobColumns) -> None:
         self._jobs = jobs
         self._of_trace = jobs.count
-        self._row = dict(zip(jobs.key[: jobs.count].tolist(), range(jobs.count), strict=True))
-        self._arrivals: list[float] = [*jobs.submit[: jobs.count].tolist(), math.inf]
+        self._row: dict[int, int] = {}  # of others; those of the trace are numbered from 1 on
+        self._arrivals: array[float] = array("d", [*jobs.submit[: jobs.count].tolist(), math.inf])
         self._next = 0  # first job of the trace that is not submitted yet
-        self.next_arrival = self._arrivals[0]  # when it is
+        self.next_arrival: float = self._arrivals[0]  # when it is
         self._tasks: dict[int, list[int]] = {}  # rows of the tasks that share an array's record
         self._number = jobs.count + 1
         self.living: Ints = np.zeros(0, dtype=np.int64)  # rows that a look shows, ascending
@@ -73,8 +75,10 @@ class Roster:
 
     def row(self, key: int) -> int:
         """Row of a job that has been submitted, else -1."""
-        row = self._row.get(key, -1)
-        return -1 if self._next <= row < self._of_trace else row
+        row = (key >> TASK_BITS) - 1
+        if 0 <= row < self._next and self._jobs.cells.key[row] == key:
+            return row
+        return self._row.get(key, -1)
 
     def _add(self, rows: Ints) -> None:
         living = self.living

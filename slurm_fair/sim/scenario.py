@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from slurm_fair.ledger.settings import ReportShare
+from slurm_fair.model import Action
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
@@ -45,6 +46,15 @@ class Costs:
         return self.checkpoint + self.restart
 
 
+class Hitch(Enum):
+    """What may befall an act, though the look before it showed nothing against it."""
+
+    NEVER = "never"  # refused for good: Slurm does not do that to this job
+    LATER = "later"  # refused, and may be tried again
+    LOST = "lost"  # nobody knows whether it was done, and it was not
+    UNHEARD = "unheard"  # nobody knows whether it was done, and it was
+
+
 @dataclass(frozen=True, slots=True)
 class Manners:
     """Ways of a cluster and its jobs that do not matter to a simulation of a trace."""
@@ -56,6 +66,7 @@ class Manners:
     patience_seconds: float = float(
         "inf"
     )  # how long a job that has saved waits for somebody to take its GPUs
+    hitches: Callable[[Action], Hitch | None] | None = None  # what befalls an act that still applies
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ class Settled:
         self._ended: list[Run] = []
         self._looked = -math.inf
         self.standing: Standing | None = None
+        # What became of leases between the last look and the next one, which tells of it.
+        self.meanwhile: Events | None = None
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Mend the look's events and the ledger, and pass both on."""
@@ -39,6 +41,8 @@ class Settled:
         over = self._books.hand_over()
         self._ended += [run for run in over if run.start >= self._looked or run.word == NODE_FAIL]
         self._looked = tick.time
+        if self.meanwhile is not None:
+            tick, self.meanwhile = replace(tick, events=self.meanwhile + _parts(tick.events)), None
         if self._ended:
             shown = self._shown(tick.snapshot)
             if shown:
@@ -74,7 +78,7 @@ class Settled:
 
 def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
     """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
-    parts = events if isinstance(events, Events) else Events(events)
+    parts = _parts(events)
     changed = parts.changed(lambda event: _with_books(event, runs))
     lived_on = [(at, run) for at, run in runs.items() if run.lived_on]
     if not lived_on:
@@ -82,6 +86,10 @@ def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
     stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == "stopped"}
     unseen = [run for at, run in lived_on if at not in stopped]
     return Events([event for run in unseen for event in _events_of(run)]) + changed, unseen
+
+
+def _parts(events: Sequence[Event]) -> Events:
+    return events if isinstance(events, Events) else Events(events)
 
 
 def _with_books(event: Event, runs: _Told) -> Event:

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from slurm_fair.model import JobTable, Placement, Snapshot, TenantTable, Told
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Bools, Ints, code
 from slurm_fair.sim.life import DONE, NO_ANSWER, RUNNING, Life
 from slurm_fair.sim.reports import Reports
 from slurm_fair.sim.roster import Roster
 
 CLUSTER = "virtual"
-_NOTHING = Placement.none()
+_NOTHING, _DONE = Placement.none(), code(DONE)
 _SAID_BY_JOBS = ("declared_seconds", "left_seconds", "done_seconds", "epoch", "epochs", "steps_per_second")
 
 
@@ -29,15 +29,18 @@ class Sight:
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
         """The cluster now; jobs that ended are shown for as long as its manners say."""
-        shown, people, floor = self._roster.living, self._people, self._life.floor
+        shown, people, life = self._roster.living, self._people, self._life
+        floor = life.floor
         if self._tenants.names is not people.tenants:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = self._seen(shown, asked, now)
         reports = Reports(people, shown, states.state, self._jobs.progress(shown), now)
-        told = Told.made_of([("models", people.models)], reports)
-        job, node, gpus = floor.holders()
-        changes = self._life.resized
-        resized, self._looked = changes[bisect_left(changes, (self._looked, 0.0)) :], now
+        told = Told.made_of((("models", people.models),), reports)
+        held = self._held(shown)
+        reasons, resized = self._reasons(len(shown)), self._resized()
+        self._looked = now
+        if life.over:
+            self._forget(shown, states, now)
         return Snapshot(
             time=now,
             cluster=CLUSTER,
@@ -47,32 +50,41 @@ class Sight:
             users=people.users,
             gpu_types=people.gpu_types,
             jobs=states,
-            held=Placement(self._rows_of(job, shown), node, gpus),
+            held=held,
             wanted=_NOTHING,
             barred=_NOTHING,
-            reasons=self._reasons(shown, states, now),
-            told=self._without_the_silent(told, shown) if self._life.odd.silent else told,
+            reasons=reasons,
+            told=self._without_the_silent(told, shown) if life.odd.silent else told,
             racks=floor.racks,
-            resized=tuple(resized),
+            resized=resized,
         )
 
-    def _rows_of(self, jobs: Ints, shown: Ints) -> Ints:
-        """Where jobs stand among those that are shown; to look them up costs more than to note where all are."""
+    def _held(self, shown: Ints) -> Placement:
+        """Who holds what. To look jobs up among those that are shown costs more than to note where all are."""
         if len(self._row_of) < self._jobs.count:
             self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
         self._row_of[shown] = np.arange(len(shown))
-        return self._row_of.take(jobs)
+        job, node, gpus = self._life.floor.holders()
+        return Placement(self._row_of.take(job), node, gpus)
 
-    def _reasons(self, shown: Ints, states: JobTable, now: float) -> tuple[str, ...]:
+    def _reasons(self, count: int) -> tuple[str, ...]:
         """How jobs ended that are over."""
         over = self._life.over
         if not over:
-            return ("",) * len(shown)
-        reasons = [""] * len(shown)
-        for row, how in zip(shown.searchsorted(list(over)).tolist(), over.values(), strict=True):
-            reasons[row] = how
-        self._forget(shown, states, now)
+            return ("",) * count
+        reasons = [""] * count
+        for job, how in over.items():
+            reasons[self._row_of.item(job)] = how
         return tuple(reasons)
+
+    def _resized(self) -> tuple[tuple[float, int], ...]:
+        """The sizes of the cluster since the last look."""
+        changes = self._life.resized
+        return (
+            tuple(changes[bisect_left(changes, (self._looked, 0)) :])
+            if changes[-1][0] >= self._looked
+            else ()
+        )
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
@@ -80,7 +92,7 @@ class Sight:
             late = [self._roster.row(key) for key, when in asked.items() if not self._answered(key, when)]
             seen.acknowledged[np.isin(shown, late)] = NO_ANSWER
         if self._life.odd.dated:
-            seen.requeueable[self._out_of_time(shown, now)] = False
+            return seen.with_columns(requeueable=seen.requeueable & ~self._out_of_time(shown, now))
         return seen
 
     def _answered(self, key: int, when: float) -> bool:
@@ -95,15 +107,12 @@ class Sight:
 
     def _forget(self, shown: Ints, states: JobTable, now: float) -> None:
         """Jobs that were over long enough."""
-        life = self._life
-        listed = life.manners.lists_ended_seconds
-        gone = states.state == DONE
+        life, listed = self._life, self._life.manners.lists_ended_seconds
+        lives = states.state != _DONE
         if listed:
-            gone &= now - states.end >= listed
-        self._roster.living = shown[~gone]
-        life.over = (
-            {job: life.over[job] for job in shown[~gone].tolist() if job in life.over} if listed else {}
-        )
+            lives |= now - states.end < listed
+        self._roster.living = left = shown[lives]
+        life.over = {job: life.over[job] for job in left.tolist() if job in life.over} if listed else {}
 
     def _without_the_silent(self, told: Told, rows: Ints) -> Told | None:
         """As in Slurm's own records: nothing but a deadline, where one was given."""

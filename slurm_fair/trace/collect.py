@@ -99,6 +99,27 @@ class Collector:
         for name, column in self._values.items():
             column.append(job[name])
 
+    def add_together(self, rows: Sequence[tuple[str, Sequence[str]]]) -> bool:
+        """Many jobs, column by column: false, with nothing added, where one needs to be looked at by itself."""
+        texts = dict(zip(self.columns, zip(*(row for _, row in rows), strict=True), strict=True))
+        try:
+            values = {name: _parsed(parse, texts[name]) for name, parse in self._plan}
+        except BadCell:
+            return False
+        ids, nothing = values["job_id"], [""] * len(rows)
+        alone = len(set(ids)) == len(ids) and self._seen.keys().isdisjoint(ids)
+        follows = any(map(math.isnan, values["duration_s"])) or any(
+            model.endswith(")") for model in set(values.get("model", ()))
+        )
+        if follows or not alone:
+            return False
+        of = zip(values.get("user", nothing), values["tenant"], strict=True)
+        values["user"] = [user or tenant for user, tenant in of]
+        self._seen.update(zip(ids, (place for place, _ in rows), strict=True))
+        for name, column in self._values.items():
+            column += values[name] if name in values else [_ABSENT[name]] * len(rows)
+        return True
+
     def _complete(self, job: dict[str, Any]) -> None:
         """What follows from other cells: user from tenant, batch size and model from names, run time."""
         job["user"] = job["user"] or job["tenant"]
@@ -117,11 +138,14 @@ class Collector:
 
     def trace(self) -> Trace:
         """All rows so far, in order of submission; jobs submitted at once stay in the file's order."""
-        of = {name: [value] * len(self) for name, value in _ABSENT.items()} | self._values
-        columns: dict[str, Any] = {name: np.array(of[name], dtype=_DTYPES[name]) for name in _DTYPES}
+        of, count = self._values, len(self)
+        columns: dict[str, Any] = {
+            name: np.array(of[name], dtype) if name in of else np.full(count, _ABSENT[name], dtype)
+            for name, dtype in _DTYPES.items()
+        }
         for name in ("tenant", "user", "gpu_type", "model", "app"):
-            columns[name], columns[f"{name}s"] = _coded(of[name], "")
-        columns["choice_set"], columns["choice_sets"] = _coded(of["gpus_choices"], ())
+            columns[name], columns[f"{name}s"] = _coded(of.get(name, []), "", count)
+        columns["choice_set"], columns["choice_sets"] = _coded(of.get("gpus_choices", []), (), count)
         further = {name: np.array(of[name], dtype=np.object_) for name in self._further()}
         trace = Trace(**columns, further=further)
         in_order = bool((trace.submit_s[1:] >= trace.submit_s[:-1]).all())
@@ -139,8 +163,16 @@ _DTYPES: dict[str, type[np.generic]] = {
 }
 
 
-def _coded(values: Sequence[Any], nothing: Hashable) -> tuple[Ints, tuple[Any, ...]]:
-    """Each value as its place among the sorted distinct ones; -1 for nothing."""
+def _parsed(parse: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
+    """The value of each text; one that is there often is parsed once."""
+    value = {text: parse(text) for text in set(texts)}
+    return [value[text] for text in texts]
+
+
+def _coded(values: Sequence[Any], nothing: Hashable, count: int) -> tuple[Ints, tuple[Any, ...]]:
+    """Each value as its place among the sorted distinct ones; -1 for nothing, and where there are no values."""
+    if not values:
+        return np.full(count, -1), ()
     names: tuple[Any, ...] = tuple(sorted(set(values) - {nothing}))
     place = {name: at for at, name in enumerate(names)} | {nothing: -1}
     return np.array([place[value] for value in values], dtype=np.int64), names

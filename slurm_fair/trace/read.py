@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace.collect import Collector, Rules
 from slurm_fair.trace.faults import BadCell, Fault, refuse
 from slurm_fair.trace.table import REQUIRED, Trace
-from slurm_fair.trace.tabular import table
+from slurm_fair.trace.tabular import Row, table
 from slurm_fair.trace.throughputs import Throughputs
 
 OTHER_NAMES = {"static_duration_s": "declared_s", "application": "model"}
+_TOGETHER = 2048  # rows, few enough that their text does not count beside what is kept of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,18 @@ def read_trace(
     bad: list[Fault] = []
     with table(path, REQUIRED, OTHER_NAMES) as rows:
         collector = Collector(rows.columns, Rules(throughputs, need_durations))
-        for row in rows.rows:
-            fault = row if isinstance(row, Fault) else try_add(collector, *row)
-            if fault:
-                bad.append(fault)
+        while some := list(islice(rows.rows, _TOGETHER)):
+            bad += _added(collector, some)
     return finished(path, collector, bad, skip_bad)
+
+
+def _added(collector: Collector, rows: Sequence[Row | Fault]) -> list[Fault]:
+    """Add rows, and say what is wrong with those that are not added."""
+    whole = [row for row in rows if not isinstance(row, Fault)]
+    if len(whole) == len(rows) and collector.add_together(whole):
+        return []
+    tried = (row if isinstance(row, Fault) else try_add(collector, *row) for row in rows)
+    return [fault for fault in tried if fault]
 
 
 def try_add(collector: Collector, place: str, row: list[str]) -> Fault | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace.faults import Fault, nearest, shown
-from slurm_fair.trace.files import reading
+from slurm_fair.trace.files import Text, reading
 
 # A place behind the file's name (`:12`) and the row's cells, stripped.
 Row = tuple[str, list[str]]
@@ -32,8 +31,12 @@ def table(
     required: Sequence[str],
     other_names: Mapping[str, str] | None = None,
     separator: str = ",",
+    cure: Callable[[Sequence[str]], str] = lambda columns: "",
 ) -> Iterator[Table]:
-    """A table from a file; `other_names` maps what a column may also be called to its name."""
+    """A table from a file; `other_names` maps what a column may also be called to its name.
+
+    `cure` says of the columns' names how to mend rows with too many or too few cells, "" = in the usual way.
+    """
     with reading(path) as text:
         rows = _rows(path, text, separator)
         place, heads = next(rows, ("", []))
@@ -42,10 +45,10 @@ def table(
                 f"{path}: no header: its first line must name {', '.join(required) or 'its columns'}"
             )
         columns = _header(f"{path}{place}", heads, required, other_names or {})
-        yield Table(columns, _even(rows, len(columns)))
+        yield Table(columns, _even(rows, len(columns), cure(columns) or "give one for each column"))
 
 
-def _rows(path: Path, text: IO[str], separator: str) -> Iterator[Row]:
+def _rows(path: Path, text: Text, separator: str) -> Iterator[Row]:
     """Rows that are not blank; a quoted cell may hold line ends, so a row is placed by its first line."""
     if separator == "|":  # sacct quotes nothing
         reader = csv.reader(text, delimiter=separator, quoting=csv.QUOTE_NONE, strict=True)
@@ -59,17 +62,17 @@ def _rows(path: Path, text: IO[str], separator: str) -> Iterator[Row]:
             raise InputError(f"{path}:{line}: row: not CSV ({problem}): mend its quotes") from None
         if cells is None:
             return
-        cells = [cell.strip() for cell in cells]
-        if cells not in ([], [""]):
+        cells = list(map(str.strip, cells))
+        if len(cells) > 1 or any(cells):
             yield f":{line}", cells
 
 
-def _even(rows: Iterator[Row], width: int) -> Iterator[Row | Fault]:
+def _even(rows: Iterator[Row], width: int, cure: str) -> Iterator[Row | Fault]:
     for place, cells in rows:
         if len(cells) == width:
             yield place, cells
         else:
-            yield Fault(place, "row", f"has {len(cells)} cells, the header {width}: give one for each column")
+            yield Fault(place, "row", f"has {len(cells)} cells, the header {width}: {cure}")
 
 
 def _header(

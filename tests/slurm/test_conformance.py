@@ -120,6 +120,24 @@ def test_a_job_started_in_the_second_in_which_it_left_its_node_can_be_lost_and_n
     assert all(tries) is (slurm.release >= (26, 5))  # up to 24.11 the node takes it for the run that it left
 
 
+# -- deadlines ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shut", [("--begin=now+600",), ("-H", "--time=20")], ids=["a begin time", "a hold"])
+def test_from_some_release_on_a_limit_that_ends_behind_the_deadline_is_refused_at_submission_only(
+    slurm: Slurm, shut: tuple[str, ...]
+) -> None:
+    """The limit counts from the begin time, or from now."""
+    argv = ("sbatch", "--parsable", "-A", "vision", "--gpus=1", "-o", "/dev/null", "--time=2", *shut)
+    done = slurm.do(*argv, "--deadline=now+660", "--wrap=true")
+    assert (done.returncode != 0) is (slurm.release >= (24, 11)), done.stderr
+    assert done.returncode == 0 or "Requested time limit is invalid" in done.stderr
+    job = slurm.do(*argv, "--deadline=now+9000", "--wrap=true").stdout.strip()
+    assert slurm.update(job, "deadline=now+660").returncode == 0
+    assert slurm.update(job, f"starttime={far()}").returncode == 0
+    assert slurm.look(job).state == "PENDING"
+
+
 # -- hold and release ---------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
+from tests.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,
@@ -145,12 +146,34 @@ def test_the_gate_of_a_job_opens_after_two_leases(lab: Lab, folder: Path) -> Non
     assert int(job["EligibleTime"]) - int(job["SubmitTime"]) in (1799, 1800, 1801)
 
 
-def test_a_deadline_before_the_gate_opens_is_no_reason_to_refuse_a_job(lab: Lab, folder: Path) -> None:
-    """sbatch compares it with its own --begin alone, and Slurm does not tell the hook of it."""
-    job = record(lab, submit(lab, folder, "--gpus=1", "--time=1", "--deadline=now+900"))
+DUE = ("--gpus=1", "--time=1", "--deadline=now+900")
+
+
+def test_a_deadline_before_the_gate_opens_is_no_reason_to_refuse_a_job_up_to_some_release(
+    lab: Lab, folder: Path
+) -> None:
+    """sbatch compares it with its own --begin alone, and no Slurm tells the hook of it."""
+    if Slurm(lab).release >= (24, 11):
+        refused = lab.run("sbatch", *DUE, "--wrap=true", cwd=folder, check=False)
+        assert "Requested time limit is invalid" in refused.stderr
+        return
+    job = record(lab, submit(lab, folder, *DUE))
     assert (job["JobState"], int(job["EligibleTime"]) - int(job["SubmitTime"]) > 1700) == ("PENDING", True)
     lab.run("scontrol", "update", f"jobid={job['JobId']}", "eligibletime=now+1")
     until(lambda: record(lab, job["JobId"])["JobState"] == "COMPLETED")
+
+
+@pytest.mark.parametrize(
+    ("gate", "more"),
+    [('"hold"', ()), ('"begin"', ("--begin=now+300",))],
+    ids=["hold", "a begin time of its own"],
+)
+def test_a_close_deadline_is_no_reason_to_refuse_a_job_on_any_release(
+    lab: Lab, folder: Path, gate: str, more: tuple[str, ...]
+) -> None:
+    """Where the gate is a hold, or the job waits behind a nearer begin time, as `fair-sbatch` gives it."""
+    settle(lab, gate=gate)
+    assert record(lab, submit(lab, folder, *DUE, *more))["JobState"] == "PENDING"
 
 
 @pytest.mark.parametrize(

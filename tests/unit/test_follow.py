@@ -250,3 +250,44 @@ def test_a_promise_on_a_node_that_takes_no_work_is_given_back_unless_the_gate_is
     after, events, _ = follow(leases(promised(opened=opened)), out, TERMS)
     assert len(after) == kept
     assert [(e.kind, e.detail["opened"]) for e in events] == ([] if kept else [("takenback", False)])
+
+
+HOLDERS = job(7, gpus=6, state=RUNNING, on={"n1": 6}, start=100.0)
+
+
+@pytest.mark.parametrize(
+    ("what", "holder", "first", "kept"),
+    [
+        ("its holder gives them back", LeasePhase.REVOKING, {}, [1, 2, 7]),
+        (
+            "its holder keeps them, so the latest promise that does not fit goes",
+            LeasePhase.RUNNING,
+            {},
+            [2, 7],
+        ),
+        ("a gate that is open has its own time", LeasePhase.RUNNING, {"opened": NOW - 5}, [1, 7]),
+    ],
+)
+def test_a_promise_of_gpus_that_their_holder_keeps_is_taken_back_at_once(
+    what: str, holder: LeasePhase, first: dict[str, float], kept: list[int]
+) -> None:
+    held = leases(
+        promised(**first),
+        lease(2, {"n1": 2}, phase=GRANTED, granted=NOW - 30, end=5400.0),
+        lease(7, {"n1": 6}, phase=holder, start=100.0, granted=4500.0, end=5400.0),
+    )
+    shown = seen(wait(), job(2, gpus=2), HOLDERS)
+    after, events, _ = follow(held, shown, TERMS)
+    assert [key >> 23 for key in after.key.tolist()] == kept, what
+    back = [(event.kind, event.detail["why"]) for event in events]
+    assert back == [("takenback", "its GPUs did not come free")] * (3 - len(kept))
+
+
+def test_promises_of_gpus_on_other_nodes_stand() -> None:
+    held = leases(
+        lease(2, {"n2": 8}, phase=GRANTED, granted=NOW - 5, end=5400.0),
+        lease(3, {"n1": 4}, phase=GRANTED, granted=NOW - 30, end=5400.0),
+        lease(7, {"n1": 6}, start=100.0, granted=4500.0, end=5400.0),
+    )
+    after, _, _ = follow(held, seen(job(2, gpus=8), job(3, gpus=4), HOLDERS), TERMS)
+    assert [key >> 23 for key in after.key.tolist()] == [2, 7]

@@ -126,6 +126,18 @@ STORIES: list[tuple[str, list[Event], dict[str, Any]]] = [
         {"preemptions": 0, "runs": 1, "restarts": 1},
     ),
     (
+        "a stop by somebody else of a job that Slurm would not stop for us",
+        [event(0, "submitted"), event(5, "started"), event(12, "revoked"), event(12, "stays"),
+         event(40, "stopped", start=5.0)],
+        {"preemptions": 0, "runs": 1},
+    ),
+    (
+        "a stop of a job that Slurm would not stop at first",
+        [event(0, "submitted"), event(5, "started"), event(12, "revoked"), event(12, "stays"),
+         event(30, "revoked"), event(40, "stopped", start=5.0)],
+        {"preemptions": 1, "runs": 1},
+    ),
+    (
         "a run without length",
         [event(0, "submitted"), event(5, "started"), event(5, "stopped", start=5.0), event(8, "started"),
          event(8, "finished")],

@@ -72,6 +72,14 @@ def test_a_job_of_twice_the_weight_gets_twice_the_time() -> None:
     assert had["2"] == pytest.approx(20, abs=2)
 
 
+def test_who_is_not_picked_by_numbers_gets_what_gangs_that_do_not_fit_leave() -> None:
+    """The first three make eight GPUs; once two of them lie, the third finds one GPU on each node, and no two."""
+    jobs = [job(1, gpus=3), job(2, gpus=3), job(3, gpus=2), job(4)]
+    weights = {"1": 30.0, "2": 30.0, "3": 20.0, "4": 1.0}
+    play = ToldPlay(jobs, {"n1": 4, "n2": 4}, left=dict.fromkeys("1234", 1e9), gpu_weights=weights)
+    assert play.play(Gavel(), 1) == [{"1", "2", "4"}]
+
+
 def test_a_newcomer_waits_for_its_share_though_gpus_are_idle() -> None:
     jobs = [job(1), job(2, submit=950), job(3, submit=2000)]
     play = ToldPlay(jobs, {"n1": 4}, left=dict.fromkeys("123", 1e9))

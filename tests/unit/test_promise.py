@@ -24,7 +24,7 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from slurm_fair.reconcile import promise, settle
+from slurm_fair.reconcile import promise, renewed_until, settle
 from tests.builders import job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
@@ -82,6 +82,26 @@ def test_a_renewed_rolling_lease_lasts_a_term_from_now_or_the_least_run_time(
     after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, rolling, NOW)
     assert columns(after, "end", "renewals", "granted") == [[end], [4], [NOW]]
     assert event.detail == {"until": end, "number": 5}
+
+
+RENEWED_UNTIL = {
+    "the end itself is left to a look": (True, 4500.0, 4500.0, []),
+    "aligned, two ends": (True, 5401.0, 6300.0, [(4500.0, 5400.0, 5), (5400.0, 6300.0, 6)]),
+    "rolling, one end": (False, 5400.0, 5400.0, [(4500.0, 5400.0, 5)]),
+}
+
+
+@pytest.mark.parametrize(
+    ("aligned", "until", "end", "told"), RENEWED_UNTIL.values(), ids=RENEWED_UNTIL.keys()
+)
+def test_leases_that_only_go_on_are_renewed_at_each_of_their_ends(
+    aligned: bool, until: float, end: float, told: list[tuple[float, float, int]]
+) -> None:
+    after, events = renewed_until(HELD, SHOWN, replace(TERMS, aligned=aligned), until)
+    last = told[-1][0] if told else 3600.0
+    assert columns(after, "end", "granted", "renewals") == [[end], [last], [3 + len(told)]]
+    assert [(e.time, e.detail["until"], e.detail["number"]) for e in events] == told
+    assert {(e.kind, e.key >> 23, e.gpus) for e in events} <= {("renewed", 1, 4)}
 
 
 def test_a_revoked_lease_is_being_given_back_and_keeps_its_end() -> None:
@@ -171,6 +191,15 @@ def test_a_job_that_slurm_will_not_stop_has_another_lease(
 ) -> None:
     after = settled(LeasePhase.REVOKING, verb, result)
     assert columns(after, "phase", "asked", "end") == [[phase], [asked], [end]]
+    anew = result is Result.REFUSED
+    assert (after.granted.tolist() == [4510.0], after.renewals.tolist()) == (anew, [int(anew)])
+
+
+def test_what_slurm_refuses_only_for_now_leaves_the_lease_as_it_is() -> None:
+    before = leases(lease(1, {"n1": 4}, phase=LeasePhase.REVOKING, end=4500.0, asked=4400.0))
+    busy = Outcome(outcome(Verb.REQUEUE, Result.REFUSED).action, Result.REFUSED, "slow down", later=True)
+    after = settle(before, [busy], TERMS, 4510.0)
+    assert columns(after, "phase", "asked", "end") == [[LeasePhase.REVOKING], [4400.0], [4500.0]]
 
 
 @pytest.mark.parametrize("result", list(Result))

@@ -158,7 +158,7 @@ WRONG = {
     "a period of a file": ([*FILE, "--start", "today"], "whole file"),
     "shares of a file": ([*FILE, "--weights", "shares"], "asks Slurm"),
     "jobs that are too large": (["replay", "--sacct", "{file}", "--gpus", "4"], "want more GPUs"),
-    "no times": (["replay", "--sacct", "{short}", "--gpus", "8"], "no column Start: save the file with"),
+    "no times": (["replay", "--sacct", "{short}", "--gpus", "8"], "no column Start: save it again"),
     "a file where nothing ran": (["replay", "--sacct", "{idle}", "--gpus", "8"], "no GPU job of it ever ran"),
     "one output for two": (
         [*FILE, "--jobs-out", "{file}/x.csv"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from slurm_fair.errors import StoreError
 from slurm_fair_accounting import (
     REPORTS,
+    EventFile,
     JournalReader,
     Period,
     build_report_group,
@@ -19,7 +21,7 @@ from slurm_fair_accounting import (
 )
 from tests import months
 from tests.asked_reports import run
-from tests.months import DAY, FEB_1, MAR_1, NOW
+from tests.months import DAY, FEB_1, MAR_1, NOW, T
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -118,11 +120,35 @@ def test_two_forms_at_once_are_refused_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_tenant_that_is_nowhere_in_the_period_is_said_to_be(name: str) -> None:
-    result = run(name, "--tenant", "nope", "-S", "2026-02-01")
+@pytest.mark.parametrize("exported", [False, True], ids=["a journal", "an export"])
+def test_a_tenant_that_nobody_has_heard_of_is_refused(name: str, exported: bool) -> None:
+    source = EventFile(months.events(), months.moments()) if exported else months.Month()
+    result = run(name, "--tenant", "nope", "-S", "2026-02-01", source=source)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: no tenant nope; there are chem, phys\n"
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_tenant_without_a_row_in_the_period_is_said_to_have_none(name: str) -> None:
+    jobs = [
+        months.event(T, "submitted"),
+        months.event(T + 9, "finished", had=1.0, owed=1.0, waited=1.0, ran=1.0),
+    ]
+    result = run(name, "--tenant", "phys", "-S", "2026-03-05", source=EventFile(jobs, []))
+    assert (result.exit_code, result.stderr) == (0, "note: no row of tenant phys in this period\n")
+
+
+def test_of_many_tenants_the_first_are_named() -> None:
+    jobs = [replace(months.event(T, "submitted"), tenant=f"t{number:02}") for number in range(50)]
+    result = run("jobs", "--tenant", "nope", source=EventFile(jobs, []))
+    assert result.stderr.endswith("t38, t39 and 10 more\n")
+
+
+def test_a_user_without_a_row_is_said_to_have_none() -> None:
+    result = run("jobs", "--user", "nope", "--tenant", "phys", "-S", "2026-02-01")
     assert (result.exit_code, result.stderr) == (
         0,
-        "note: no row of tenant nope in this period: is the name right?\n",
+        "note: no row of tenant phys and user nope in this period\n",
     )
 
 

@@ -89,3 +89,25 @@ def test_what_a_gang_leaves_of_its_nodes_is_given_out_in_the_same_round() -> Non
     jobs = [arrival(0, gpus=12, seconds=50), arrival(0, gpus=4, seconds=50)]
     result = simulated(jobs, "las", gpus=16, gpus_per_node=8, how=Rounds(lease=360.0, rounds="gavel"))
     assert (result.outcomes.start - result.epoch).tolist() == pytest.approx([0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("policy", "settings", "starts"),
+    [
+        ("fifo", {"reset_seconds": 1000.0}, [0.0, 1050.0, 2050.0]),
+        ("gavel", {"newcomers": "wait"}, [0.0, 100.0, 1100.0]),
+        ("gandiva-fair", {"newcomers": "wait", "split": "equal"}, [0.0, 100.0, 1100.0]),
+    ],
+)
+@pytest.mark.parametrize("aligned", [True, False])
+def test_who_waits_for_the_time_when_a_policy_decides_anew_is_served_then(
+    policy: str, settings: dict[str, object], starts: list[float], aligned: bool
+) -> None:
+    """Nothing else happens by then: all GPUs are idle. The very first time does not count."""
+    jobs = [
+        arrival(0, gpus=8, seconds=100),
+        arrival(50, gpus=8, seconds=200),
+        arrival(150, gpus=8, seconds=100),
+    ]
+    result = simulated(jobs, policy, how=Rounds(lease=120.0, aligned=aligned), settings=settings)
+    assert (result.outcomes.start - result.epoch).tolist() == starts

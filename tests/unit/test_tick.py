@@ -256,6 +256,24 @@ def test_a_job_that_slurm_will_not_requeue_has_another_lease() -> None:
     assert turn.standing.leases.end.tolist()[0] == boundary + TERMS.term
 
 
+@pytest.mark.parametrize("verb", [Verb.ASK, Verb.REQUEUE])
+def test_that_slurm_will_not_stop_a_job_is_told_and_what_was_promised_of_its_gpus_is_taken_back(
+    verb: Verb,
+) -> None:
+    turn = Turn(judge=refuses(verb))
+    runs, waits = running(1, BEGAN + 5, gpus=8), gated(2, gpus=8)
+    turn.see(runs)
+    done = turn.see(runs, waits, after=BEGAN + TERMS.term - turn.clock.now())
+    if verb is Verb.REQUEUE:
+        done = turn.see(replace(runs, acknowledged=1), waits, after=1)
+    assert kinds(done)[-1] == ("stays", 1)
+    assert done.record is not None
+    (told,) = [event for event in done.record.events if event.kind == "stays"]
+    assert told.detail == {"why": "because", "until": BEGAN + 2 * TERMS.term, "number": 2}
+    assert kinds(turn.see(runs, waits, after=1)) == [("takenback", 2)]
+    assert turn.standing.leases.key.tolist() == [pack(1)]
+
+
 def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:
     asked = leases(
         lease(1, {"n1": 1}, phase=LeasePhase.REVOKING, asked=8000.0),

@@ -281,3 +281,34 @@ def test_bad_rows_are_left_out_counted_and_listed_when_asked(tmp_path: Path) -> 
 def test_a_file_without_one_good_row_is_refused_even_then(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r":2: gpus: .* no good row is in it"):
         read_trace(written(tmp_path, "b,x,0,0,5"), skip_bad=True)
+
+
+@pytest.mark.parametrize("together", [1, 7, 64])
+def test_jobs_are_the_same_whether_they_are_read_together_or_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """What one job says may follow from its other cells, and an earlier job may have its id already."""
+    good = [
+        f"j{row},t{row % 3},{row},{1 + row % 4},{9 + row},{'u' * (row % 2)},m{row % 5}" for row in range(120)
+    ]
+    good[30], good[70] = "j30,x,3,1,5,,LM (batch size 8)", "j70,x,70,1,5,v,LM"
+    bad = {20: "j20,x,0,0,5,,", 40: "j39,x,0,1,5,,", 90: "j90,x,0,1,,,", 119: "j1,x,0,1,5,,m"}
+    lines = [bad.get(row, line) for row, line in enumerate(good)]
+    path = written(tmp_path, *lines, header=f"{HEADER},user,model")
+    monkeypatch.setattr("slurm_fair.trace.read._TOGETHER", together)
+    reading = read_trace(path, skip_bad=True)
+    found = [(fault.place, fault.column) for fault in reading.bad]
+    assert found == [(":22", "gpus"), (":42", "job_id"), (":92", "duration_s"), (":121", "job_id")]
+    trace, left = reading.trace, [row for row in range(120) if row not in bad]
+    assert trace.job_id.tolist() == [
+        f"j{row}" for row in sorted(left, key=lambda row: 3 if row == 30 else row)
+    ]
+    users = dict(zip(trace.job_id.tolist(), (trace.users[user] for user in trace.user), strict=True))
+    models = dict(zip(trace.job_id.tolist(), (trace.models[model] for model in trace.model), strict=True))
+    assert (users["j3"], users["j4"], users["j30"], users["j70"]) == ("u", "t1", "x", "v")
+    assert (models["j3"], models["j30"], trace.batch_size.max()) == ("m3", "LM", 8)
+    assert trace.duration_s.tolist() == [float(line.split(",")[4]) for line in _by_time(left, good)]
+
+
+def _by_time(rows: list[int], lines: list[str]) -> list[str]:
+    return [lines[row] for row in sorted(rows, key=lambda row: float(lines[row].split(",")[2]))]

@@ -12,7 +12,7 @@ import pytest
 from slurm_fair.errors import InputError
 from slurm_fair.model import Action, Blind, Blocked, JobState, Result, Verb
 from slurm_fair.model.ids import pack
-from slurm_fair.sim import Costs, Manners, Submission, Veil
+from slurm_fair.sim import Costs, Hitch, Manners, Submission, Veil
 from slurm_fair.trace import Machines, Throughputs, uniform
 from tests.simulated import Rounds, arrival, simulated
 from tests.virtual_scene import T0, Scene
@@ -115,6 +115,27 @@ def test_a_job_that_may_not_be_requeued_dies_with_its_node() -> None:
     snapshot = scene.look()
     assert snapshot.jobs.state.tolist() == [JobState.DONE]
     assert snapshot.reasons == ("NODE_FAIL",)
+
+
+@pytest.mark.parametrize(
+    ("hitch", "result", "later", "done"),
+    [
+        (Hitch.NEVER, Result.REFUSED, False, False),
+        (Hitch.LATER, Result.REFUSED, True, False),
+        (Hitch.LOST, Result.UNKNOWN, False, False),
+        (Hitch.UNHEARD, Result.UNKNOWN, False, True),
+    ],
+)
+def test_what_befalls_an_act_is_its_outcome_and_only_what_arrives_is_done(
+    hitch: Hitch, result: Result, later: bool, done: bool
+) -> None:
+    befalls = {Verb.REQUEUE: hitch}
+    scene = Scene(manners=Manners(hitches=lambda action: befalls.get(action.verb)))
+    key = scene.runs()
+    outcome = scene.act(Verb.REQUEUE, key)
+    assert (outcome.result, outcome.later) == (result, later)
+    assert (scene.job(key)["state"] == JobState.WAITING) is done
+    assert scene.cluster.tally.preemptions == int(done)
 
 
 def test_a_drained_node_keeps_what_runs_there_and_takes_nothing_new() -> None:

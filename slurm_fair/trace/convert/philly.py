@@ -28,7 +28,7 @@ def items(path: Path) -> Iterator[Item]:
     """Each entry of the log."""
     with reading(path) as text:
         try:
-            log = json.load(text)
+            log = json.loads(text.read())
         except (ValueError, RecursionError) as problem:
             raise InputError(f"{path}: not JSON ({str(problem)[:80]}): give cluster_job_log whole") from None
     if not isinstance(log, list):

@@ -26,13 +26,22 @@ COLUMNS = (
 _NEEDED = ("JobID", "Account", "User", "Submit", "State")
 _EITHER = (("ReqTRES", "AllocTRES"), ("ElapsedRaw", "Elapsed"))
 _WANTED = (*_NEEDED, "ReqTRES", "AllocTRES", "ElapsedRaw", "Elapsed", "NNodes", "AllocNodes", "TimelimitRaw")
+SAVE = (
+    "TZ=UTC sacct --parsable2 --allusers --allocations --starttime now-30days "
+    "--format JobID,Account,User,Submit,State,ElapsedRaw,ReqTRES,AllocTRES,NNodes,TimelimitRaw"
+)
+# What users write: sacct puts it between the bars as it is.
+_FREE = (
+    "JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "Constraints", "Licenses", "WorkDir",
+    "Extra", "StdIn", "StdOut", "StdErr",
+)  # fmt: skip
 _ELAPSED = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,6}):([0-9]{2}):([0-9]{2})")
 _NOTHING = ("", "Unknown", "None", "N/A", "Partition_Limit", "UNLIMITED", "INVALID")
 
 
 def items(path: Path) -> Iterator[Item]:
     """Each row."""
-    with table(path, _NEEDED, separator="|") as rows:
+    with table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE)) as rows:
         at = {name: place for place, name in enumerate(rows.columns) if name in _WANTED}
         for names in _EITHER:
             if not any(name in at for name in names):
@@ -42,6 +51,12 @@ def items(path: Path) -> Iterator[Item]:
             for row in rows.rows
         )
         yield from each(named, _job)
+
+
+def free_texts(columns: Sequence[str], command: str) -> str:
+    """How to mend rows with too many or too few cells, where texts of users are among the columns."""
+    free = [name for name in _FREE if name in columns][:3]
+    return f"is there a | or a line end in {' or '.join(free)}? save it again with {command}" if free else ""
 
 
 def _job(row: Mapping[str, str]) -> Mapping[str, str] | str:

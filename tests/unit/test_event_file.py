@@ -1,0 +1,146 @@
+"""A file of events is read right in whatever order its lines stand, and refused where they are of several runs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.errors import InputError
+from slurm_fair_accounting import REPORTS, export_lines, read_events
+from tests import months
+from tests.asked_reports import run
+from tests.command_line import call
+from tests.months import FEB_1, NOW
+from tests.simulations import made, simulated
+
+OUTAGES = "time_s,node,event\n1000,n2,down\n4000,n2,up\n6000,n1,drain\n9000,n1,up\n"
+CASES = {
+    "leases that end together": ("astraea", "--restart-cost", "20", "--outages", "OUTAGES"),
+    "leases on their own, and costs": (
+        "tiresias", "--align", "rolling", "--lease", "60", "--checkpoint-cost", "5", "--requeue-delay", "30",
+    ),
+    "rounds whose ends are told late": ("gandiva", "--rounds", "gavel", "--lease", "120"),
+    "leases without end": ("fifo",),
+}  # fmt: skip
+
+
+def events_of(folder: Path, name: str, policy: str, *arguments: str, seed: int = 1) -> Path:
+    """What a simulation tells."""
+    outages, path = folder / "outages.csv", folder / f"{name}.jsonl"
+    outages.write_text(OUTAGES)
+    given = (str(outages) if part == "OUTAGES" else part for part in arguments)
+    trace = made(folder, seed=seed)
+    assert simulated(trace, "--policy", policy, *given, "--events-out", str(path)).code == 0
+    return path
+
+
+def month(folder: Path) -> Path:
+    """The export of a month of a journal."""
+    path = folder / "month.jsonl"
+    path.write_text("".join(export_lines(months.Month(), 0.0, NOW)))
+    return path
+
+
+def reports(path: Path) -> dict[str, str]:
+    """Every report on it."""
+    said = {name: call("report", name, "--from", str(path), "--json") for name in REPORTS}
+    assert {(each.code, each.err) for each in said.values()} == {(0, "")}
+    return {name: each.out for name, each in said.items()}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_shuffled_lines_say_the_same(case: tuple[str, ...], tmp_path: Path) -> None:
+    path = events_of(tmp_path, "events", *case)
+    wanted, lines = reports(path), path.read_text().splitlines(keepends=True)
+    for seed in range(3):
+        random.Random(seed).shuffle(lines)
+        path.write_text("".join(lines))
+        assert reports(path) == wanted
+
+
+def test_exports_of_one_journal_can_be_joined_in_any_order(tmp_path: Path) -> None:
+    whole, half = month(tmp_path), NOW - (NOW - FEB_1) / 2
+    parts = ["".join(export_lines(months.Month(), *period)) for period in ((half, NOW), (0.0, half))]
+    joined = tmp_path / "joined.jsonl"
+    joined.write_text("".join(parts))
+    assert reports(joined) == reports(whole)
+
+
+def other_policy(folder: Path) -> list[str]:
+    """The same trace once more."""
+    return events_of(folder, "other", "fifo").read_text().splitlines(keepends=True)
+
+
+def other_leases(folder: Path) -> list[str]:
+    """The same, its leases beginning at the same instants."""
+    path = events_of(folder, "other", "astraea", "--restart-cost", "100")
+    return [line for line in path.read_text().splitlines(keepends=True) if '"granted"' in line]
+
+
+def another_site(folder: Path) -> list[str]:
+    """Accounts that begin anew later."""
+    lines = [json.loads(line) for line in other_policy(folder) if '"account"' in line]
+    return [json.dumps({**line, "time": line["time"] + 1e6}) + "\n" for line in lines]
+
+
+def itself(folder: Path) -> list[str]:
+    """Every line twice."""
+    return (folder / "events.jsonl").read_text().splitlines(keepends=True)
+
+
+SEVERAL = {
+    "another policy": (other_policy, " ends, and in line "),
+    "other leases": (other_leases, " granted, which line "),
+    "another ledger": (another_site, "less than in line"),
+    "itself": (itself, "of the same instant"),
+}
+
+
+@pytest.mark.parametrize(("more", "words"), SEVERAL.values(), ids=SEVERAL)
+def test_a_file_of_several_runs_is_refused(
+    more: Callable[[Path], list[str]], words: str, tmp_path: Path
+) -> None:
+    path = events_of(tmp_path, "events", "astraea")
+    count = len(path.read_text().splitlines())
+    path.write_text("".join([*path.read_text().splitlines(keepends=True), *more(tmp_path)]))
+    for name in REPORTS:
+        said = call("report", name, "--from", str(path))
+        assert (said.code, said.out) == (2, "")
+        assert words in said.complaint
+        assert "are several runs in one file? give the events of one run" in said.complaint
+        number = int(said.complaint.partition(f"{path}:")[2].partition(":")[0])
+        assert number > count
+
+
+def test_a_grant_that_is_told_twice_is_refused_even_without_accounts(tmp_path: Path) -> None:
+    path = events_of(tmp_path, "events", "astraea")
+    lines = [line for line in path.read_text().splitlines(keepends=True) if '"granted"' in line]
+    path.write_text("".join([*lines, lines[0]]))
+    with pytest.raises(
+        InputError, match=rf":{len(lines) + 1}: job \S+ granted, which line 1 tells of the same"
+    ):
+        read_events(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_file_without_a_line_is_refused(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(text)
+    result = run(name, "--from", str(path))
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert f"{path}: no event in it: give what" in result.stderr
+
+
+def test_a_period_in_which_nothing_was_says_so_and_nobody_is_fair(tmp_path: Path) -> None:
+    path = month(tmp_path)
+    result = run("fairness", "--from", str(path), "--json", "-S", "2020-01-01", "-E", "2020-02-01")
+    assert (result.exit_code, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
+    total = document["total"]
+    assert (document["rows"], total.pop("tenant"), total.pop("jobs")) == ([], "(all)", 0)
+    assert set(total.values()) == {None}

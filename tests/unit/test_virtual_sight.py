@@ -1,0 +1,51 @@
+"""What was seen of a virtual cluster is a value: nothing that happens later shows in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from slurm_fair.model import Snapshot, Verb
+from slurm_fair.sim import Costs
+from tests.virtual_scene import Scene
+
+
+def test_what_was_seen_stays_as_it_was_whatever_happens_later() -> None:
+    scene = Scene(costs=Costs(checkpoint=10, restart=5))
+    seen: list[tuple[Snapshot, dict[str, Any]]] = []
+
+    def look() -> None:  # one that nobody reads before the end, and one that is read at once
+        seen.append((scene.look(), whole(scene.look())))
+
+    first = scene.runs(seconds=100, tenant="m", declared=90.0)
+    second = scene.submit(gpus=4, seconds=50, tenant="m", time_limit=400.0)
+    look()
+    scene.at(20).act(Verb.ASK, first)
+    third = scene.runs(gpus=4, node="n2", tenant="a", user="z", weight=2.0)  # tenants are numbered anew
+    look()
+    scene.at(40).act(Verb.REQUEUE, first)
+    scene.act(Verb.OPEN, second, "n1")
+    look()
+    scene.hands.fail("n2")
+    scene.hands.lend("n1", 2)
+    scene.submit(tasks=(1, 2), checkpoints=False, requeueable=False)
+    look()
+    scene.at(500).look()
+    for again in (first, third):
+        scene.act(Verb.OPEN, again, "n1")
+    scene.at(1000).look()
+    assert [whole(snapshot) for snapshot, _ in seen] == [then for _, then in seen]
+
+
+def whole(snapshot: Snapshot) -> dict[str, Any]:
+    """Everything that a look showed, read now."""
+    assert snapshot.told is not None
+    tables = {"jobs": snapshot.jobs, "held": snapshot.held, "nodes": snapshot.nodes, "told": snapshot.told}
+    columns = {
+        (table, name): np.nan_to_num(column, nan=-1.0).tolist()
+        for table, of in tables.items()
+        for name, column in of._arrays().items()
+    }
+    plain = (snapshot.time, snapshot.tenants.names, snapshot.users, snapshot.reasons, snapshot.resized)
+    return {"columns": columns, "plain": plain, "why": snapshot.nodes.why}
