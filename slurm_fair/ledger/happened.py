@@ -12,7 +12,7 @@ import numpy as np
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
 from slurm_fair.ledger.lives import Window
-from slurm_fair.ledger.looks import HOLDS, Edges, Look
+from slurm_fair.ledger.looks import HOLDS, Look
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
 from slurm_fair.model.columns import find
 
@@ -58,10 +58,9 @@ def _sights(looks: Sequence[Look], said: Sequence[_Said]) -> list[tuple[int, int
         return [(0, row) for row in find(looks[0].snapshot.jobs.key, keys).tolist()]
     first: dict[tuple[int, int], tuple[int, int]] = {}
     for number, look in enumerate(looks):
-        for kind, rows in zip(_OF_EDGES, look.edges or Edges(), strict=True):
-            if rows.size:
-                keys = look.snapshot.jobs.key[rows].tolist()
-                first |= {(kind, key): (number, row) for key, row in zip(keys, rows.tolist(), strict=True)}
+        keys = look.snapshot.jobs.key
+        for kind, rows in zip(_OF_EDGES, look.edges or (), strict=False):
+            first |= {(kind, keys.item(row)): (number, row) for row in rows}
     return [first[kind, key] for _, key, kind, *_ in said]
 
 

@@ -19,10 +19,9 @@ from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, any_of, code
 
 Column = NDArray[Any]
 
-_DONE = code(JobState.DONE)
+_DONE, _OVER = code(JobState.DONE), int(JobState.DONE)
 HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 HOLDS.setflags(write=False)
-_NOBODY = np.zeros(0, dtype=np.int64)
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
 _CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight")
 _SHOWN = ("key", "submit", "restarts", "tenant", "state", "blocked", "gpus", "start", "end", "weight")
@@ -32,9 +31,12 @@ _COLUMNS = attrgetter(*_SHOWN)
 class Edges(NamedTuple):
     """Rows of a look's jobs: those of which it is the first to show that they came, or ran, or ended."""
 
-    came: Ints = _NOBODY
-    began: Ints = _NOBODY
-    over: Ints = _NOBODY
+    came: list[int]
+    began: list[int]
+    over: list[int]
+
+
+_NOTHING = Edges([], [], [])
 
 
 class Look:
@@ -70,13 +72,11 @@ def edges_between(base: Ledger, before: Snapshot, look: Look) -> Edges | None:
     # Who was seen to hold GPUs has held them since the same instant.
     if any_of(held & moved[changed]) or not _same_holds(old, new, lived, changed):
         return None
-    if new.key.size > count:
-        if new.key[count] <= look.known:
-            return None
-        return _edges(
-            base, before.time, shown, np.concatenate((changed, np.arange(count, new.key.size))), held
-        )
-    return _edges(base, before.time, shown, changed, held) if changed.size else Edges()
+    if new.key.size == count:
+        return _edges(base, before.time, shown, changed, held) if changed.size else _NOTHING
+    if new.key[count] <= look.known:
+        return None
+    return _edges(base, before.time, shown, np.concatenate((changed, np.arange(count, new.key.size))), held)
 
 
 def _same_tenants(before: Snapshot, shown: Snapshot) -> bool:
@@ -105,30 +105,36 @@ def _same_holds(old: JobTable, new: JobTable, lived: Ints | None, changed: Ints)
 
 def _edges(base: Ledger, since: float, shown: Snapshot, rows: Ints, held: Bools) -> Edges | None:
     """These rows show something new; `held` tells of those that are not new whether they held GPUs before."""
-    jobs, now, known = shown.jobs, shown.time, held.size
-    came, state, start, end = rows[known:], jobs.state[rows], jobs.start[rows], jobs.end[rows]
-    done = state == _DONE
-    holds = HOLDS.take(state) & (start > ZERO)
-    went = done & (start > ZERO) & (end > start)  # it ran and is over
-    runs = holds | went
-    # It gave its GPUs back and lives on or never ran, or it changed in some other way.
-    odd = ~np.where(held, runs[:known], runs[:known] | done[:known])
-    if any_of(odd):
-        return None
-    runs[:known] &= ~held  # and now those who began
-    over, ends = rows[done], end[done]
-    instants = np.concatenate((jobs.submit[came], start[runs], ends))
-    if any_of((instants < since) | (instants > now)) or any_of(ends <= base.time):
-        return None
-    return Edges(came, rows[runs], over)
+    jobs, now, edges, before = shown.jobs, shown.time, Edges([], [], []), held.tolist()
+    columns = (column[rows].tolist() for column in (jobs.state, jobs.submit, jobs.start, jobs.end))
+    for number, (row, state, submit, start, end) in enumerate(zip(rows.tolist(), *columns, strict=True)):
+        is_new, over = number >= len(before), state == _OVER
+        had = not is_new and before[number]
+        # It holds GPUs now, or it did since it began, and is over.
+        ran = start > 0 and (end > start if over else HOLDS.item(state))
+        if is_new:
+            if not since <= submit <= now:
+                return None
+            edges.came.append(row)
+        elif not ran and (had or not over):
+            return None  # it gave its GPUs back and goes on, or never had them, or changed in some other way
+        if ran and not had:
+            if not since <= start <= now:
+                return None
+            edges.began.append(row)
+        if over:
+            if not since <= end <= now or end <= base.time:
+                return None
+            edges.over.append(row)
+    return edges
 
 
 def shown_by(looks: Sequence[Look]) -> JobTable:
     """All jobs that any of the looks shows, as the last one that does: also those who were over before."""
     tables = [_COLUMNS(looks[-1].snapshot.jobs)]
     for look in looks[:-1]:
-        over = look.edges.over if look.edges is not None else _NOBODY
-        if over.size:
+        over = look.edges.over if look.edges is not None else []
+        if over:
             tables.append(tuple(column[over] for column in _COLUMNS(look.snapshot.jobs)))
     if len(tables) == 1:
         return looks[-1].snapshot.jobs

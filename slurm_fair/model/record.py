@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Self, TypeAlias, overload
@@ -79,6 +79,9 @@ class Events(Sequence[Event]):
     def __getitem__(self, index: slice) -> tuple[Event, ...]: ...
     def __getitem__(self, index: int | slice) -> Event | tuple[Event, ...]:
         return self._all[index]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._all)
 
     def __len__(self) -> int:
         return len(self._all)

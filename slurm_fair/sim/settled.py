@@ -54,6 +54,9 @@ class Settled:
 
     def _shown(self, snapshot: Snapshot) -> list[Run]:
         """Ended runs that this look shows to be over; the others were stopped after it."""
+        if not any(run.lived_on for run in self._ended):
+            shown, self._ended = self._ended, []
+            return shown
         jobs = snapshot.jobs
         rows = find(jobs.key, np.array([run.key for run in self._ended], dtype=np.int64)).tolist()
         later = [
