@@ -16,7 +16,10 @@ class Cluster(Protocol):
         ...
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Do what still applies; one outcome per action, in the same order."""
+        """Do what still applies; one outcome per action, in the same order.
+
+        An outcome may tell that a job which was asked has answered already; else a look shows it.
+        """
         ...
 
 

@@ -31,10 +31,11 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import code, find
+from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
-from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, settle
+from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import backoff_after, overlaid, rest_after, shunned_after, still_resting
 
@@ -44,6 +45,7 @@ _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
 _WAS_DONE, _UNKNOWN, _WAS_REFUSED = Result.DONE, Result.UNKNOWN, Result.REFUSED
+_OF_ACTS = ("opened", "asked", "requeued")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,13 @@ def tick(
     leases, actions, granted = reconcile(ready, plan, rules)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
+    answered = requeues_for(outcomes)
+    if answered:
+        outcomes += cluster.actuate(answered)
     watch.lap("act")
     after = conclude(ready, leases, outcomes, plan, rules)
     record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
-    record = replace(record, amended=standing.ledger) if standing.amended else record
+    record = record._replace(amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return Done(after, record)
 
@@ -142,7 +147,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     snapshot = overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
-    failed = [event for event in followed if event.kind == "takenback" and event.detail["opened"]]
+    failed = [event for event in followed.of("takenback") if event.detail["opened"]]
     standing = Standing(
         ledger=ledger,
         leases=leases,
@@ -164,7 +169,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
         standing.memory,
         job_of_lease,
     )
-    return Prepared(standing, snapshot, view, happened + Events(followed))
+    return Prepared(standing, snapshot, view, happened + followed)
 
 
 def decide(view: View, rules: Rules, clock: Clock) -> Plan:
@@ -244,13 +249,18 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + Events(_asked(outcomes, ready), _stays(outcomes, ready, after.leases))
+        events=ready.events + granted + _of_acts(outcomes, ready, after.leases)
         if outcomes
         else ready.events + granted,
         seconds=dict(watch.seconds),
         dry_run=rules.dry_run,
         guard=guard,
     )
+
+
+def _of_acts(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> Events:
+    told = Later(_OF_ACTS, lambda: _asked(outcomes, ready))
+    return Events(told, _stays(outcomes, ready, leases))
 
 
 def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:

@@ -18,8 +18,11 @@ PROOF_SECONDS = 1800  # a long proof on a busy machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The one switch of `make prove`."""
+    """The switches of `make prove`."""
     parser.addoption("--prove", action="store_true", help="also run the long proofs (marker: prove)")
+    parser.addoption(
+        "--part", type=float, default=1.0, help="of the repetitions of proofs over drawn examples (1.0)"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

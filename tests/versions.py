@@ -192,7 +192,7 @@ def table(rows: list[Row], root: Root) -> str:
     )
     lines = [where, "", "| tests | passed | failed | skipped | seconds |", "| --- | --- | --- | --- | --- |"]
     lines += [row.line() for row in rows]
-    lines += ["", *(f"* failed: `{name}`" for row in rows for name in row.failed)]
+    lines += ["", *(f"* failed: `{name}` of {row.file}" for row in rows for name in row.failed)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -204,6 +204,30 @@ def with_part(page: str, suite: str, text: str) -> str:
     if not (found and closed):
         raise SystemExit(f"versions: {PAGE} has no part between {first.strip()} and {last}")
     return f"{before}{first}{text}{last}{after}"
+
+
+def with_rows_of(page: str, suite: str, text: str) -> str:
+    """A table of some files, and what the page says of the others if that was measured on the same releases."""
+    there = page.partition(f"<!-- {suite} -->\n")[2].partition(f"<!-- end of {suite} -->")[0].splitlines()
+    head, *lines = text.splitlines()
+    if not there or _releases(there[0]) != _releases(head):
+        return text
+    run = {_file(line) for line in lines} - {""}
+    kept = [line for line in there[1:] if _file(line) and _file(line) not in run]
+    both = [line for line in (*kept, *lines) if _file(line)]
+    table, failed = ([line for line in both if line.startswith(mark)] for mark in "|*")
+    return "\n".join([head, *lines[:3], *table, "", *failed]).rstrip() + "\n"
+
+
+def _releases(head: str) -> str:
+    """The first line of a table without its day."""
+    return head.rpartition(",")[0]
+
+
+def _file(line: str) -> str:
+    """Which test file a line of a table speaks of."""
+    found = re.search(r"^(?:\| |\* failed: .* of )(tests/[\w/.]+)", line)
+    return found[1] if found else ""
 
 
 def main() -> int:
@@ -222,7 +246,8 @@ def main() -> int:
     text = table(rows, root)
     print(text)
     if options.write:
-        PAGE.write_text(with_part(PAGE.read_text(), options.suite, text))
+        page = PAGE.read_text()
+        PAGE.write_text(with_part(page, options.suite, with_rows_of(page, options.suite, text)))
     return 0 if all(row.whole and not row.failed for row in rows) else 1
 
 
@@ -232,7 +257,9 @@ def _parser() -> argparse.ArgumentParser:
         "--root", type=Path, required=True, metavar="DIR", help="where the system is or will be"
     )
     parser.add_argument("--suite", choices=SUITES, default="trixie", help="its Debian suite (trixie)")
-    parser.add_argument("--file", action="append", metavar="FILE", help="only this test file; repeatable")
+    parser.add_argument(
+        "--file", action="append", metavar="FILE", help="renew only this test file's row; repeatable"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into docs/versions.md")
     return parser
 

@@ -189,15 +189,16 @@ def _twice(lines: Sequence[Told]) -> str:
 
 
 def _ended_before(lines: Sequence[Told]) -> str:
-    """A job of a trace or a recorded past that ends twice."""
-    ends: dict[int, int] = {}
-    for number, what in lines:
+    """A job of a trace or a recorded past that ends within the life of another one of its id."""
+    ends: dict[int, Told] = {}
+    for told in lines:
+        what = told.what
         if isinstance(what, Event) and what.kind == "finished" and _ALONE in what.detail:
-            first = ends.setdefault(what.key, number)
-            if first != number:
-                return (
-                    f"{max(first, number)}: job {label(what.key)} ends, and in line {min(first, number)} too"
-                )
+            before = ends.get(what.key)
+            if before and what.detail.get("submit", what.time) < before.what.time:
+                first, second = sorted((before.number, told.number))
+                return f"{second}: job {label(what.key)} ends, and in line {first} too"
+            ends[what.key] = told
     return ""
 
 

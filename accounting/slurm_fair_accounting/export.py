@@ -9,7 +9,7 @@ import heapq
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from slurm_fair.model import CAPACITY, Event, label
@@ -33,7 +33,7 @@ def export_lines(source: JournalReader, start: float, end: float) -> Iterator[st
 def _with_capacity(source: JournalReader, start: float, end: float) -> Iterator[Event]:
     """Events, and first of all how many GPUs there were at the beginning."""
     before = list(source.events(end=start, kinds=(CAPACITY,)))[-1:]
-    yield from (replace(event, time=start) for event in before)
+    yield from (event._replace(time=start) for event in before)
     yield from source.events(start, end)
 
 

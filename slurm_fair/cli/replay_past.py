@@ -32,7 +32,7 @@ from slurm_fair.cli.simulate_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Grant, Order, run_all
+from slurm_fair.cli.simulate_runs import Done, Grant, Order, costly, run_all
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.tune_costs import Given
@@ -89,6 +89,8 @@ def replay(
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
         orders = [Order(case.scenario, turn, files.events.get(turn.policy), where) for turn in turns]
+        for line in costly(orders):
+            click.echo(line, err=True)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         really = _recorded(past.source, case, share)
@@ -163,7 +165,7 @@ def _claim(
     everyone = (RECORDED, *names)
     return _Files(
         {name: outputs.claim(of_policy(jobs, name, True)) for name in everyone} if jobs else {},
-        {name: outputs.claim(of_policy(events, name, len(names) > 1)) for name in names} if events else {},
+        {name: outputs.claim(of_policy(events, name, True)) for name in everyone} if events else {},
         outputs.claim(html) if html else None,
     )
 
@@ -176,6 +178,10 @@ def _write(
         path = files.jobs.get(done.result.policy)
         if path is not None:
             write_jobs(path, case.scenario.trace, columns, done)
+    if RECORDED in files.events:
+        from slurm_fair.cli.replay_past_events import write_recorded  # only who wants events pays for it
+
+        write_recorded(files.events[RECORDED], case, dones[0])
     if files.html is not None:
         from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
 

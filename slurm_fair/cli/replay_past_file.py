@@ -47,6 +47,7 @@ def has_times(path: Path) -> bool:
 def read_saved(path: Path, skip_bad: bool) -> Saved:
     """Every run in the file; times are epoch seconds, or read as UTC."""
     listing, bad, until = Listing(), list[Fault](), 0.0
+    seen: dict[tuple[str, ...], str] = {}
     with _table(path) as rows:
         _check(path, rows.columns)
         at = {name: place for place, name in enumerate(rows.columns) if name in (*_KEPT, _ELAPSED)}
@@ -59,6 +60,7 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
             named = nothing | {name: cells[column] for name, column in at.items()}
             try:
                 told = _in_seconds(named)
+                _refuse_double(told, seen, place)
                 listing.add(told)
             except SlurmTextError as wrong:
                 bad.append(Fault(place, "row", str(wrong)))
@@ -81,6 +83,14 @@ def _check(path: Path, columns: tuple[str, ...]) -> None:
             )
     if not set(_EITHER) & set(columns):
         raise InputError(f"{path}:1: no column {' or '.join(_EITHER)}: ask sacct for it with --format")
+
+
+def _refuse_double(cells: Mapping[str, str], seen: dict[tuple[str, ...], str], place: str) -> None:
+    """A run that is there twice, as in files of overlapping periods put together, would be two jobs."""
+    run = tuple(cells[name] for name in ("JobID", "Submit", "Start"))
+    first = seen.setdefault(run, place)
+    if first != place and cells["Start"].isdigit():
+        raise SlurmTextError(f"this run of job {shown(run[0])} is there twice, first at {first[1:]}")
 
 
 def _in_seconds(cells: Mapping[str, str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ from slurm_fair.cli.simulate_options import (
     Seconds,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Order, run_all
+from slurm_fair.cli.simulate_runs import Done, Order, costly, run_all
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.errors import InputError
@@ -107,6 +107,8 @@ def simulate(
         list_bad(trace, reading)
         where = any(kind in ("jobs", "html") for kind, _ in beside)
         orders = [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
+        for line in costly(orders):
+            click.echo(line, err=True)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,7 +29,7 @@ class EventsOut:
         self._path, self._trace = path, scenario.trace
         truth = truth_of(population(scenario, epoch), scenario)
         self._truth = {name: column.tolist() for name, column in truth.items()}
-        self._hour, self._last_time, self._in_order = epoch + _HOUR, epoch, True
+        self._began, self._hour, self._last_time, self._in_order = epoch, epoch + _HOUR, epoch, True
         self._last: tuple[TickRecord, Standing] | None = None
         try:
             self._file = path.open("w", encoding="utf-8", newline="\n")
@@ -70,7 +69,7 @@ class EventsOut:
         return [(moment.time, account_line(moment)) for moment in moments_of(tick.snapshot, standing)]
 
     def _finish(self) -> None:
-        if self._last is not None:
+        if self._last is not None and self._last[0].time > self._began:  # one account of one instant
             self._write(self._accounts(*self._last))
 
     def _write(self, lines: list[tuple[float, str]]) -> None:
@@ -92,7 +91,7 @@ class EventsOut:
             more |= {name: seconds for name, seconds in known if math.isfinite(seconds)}
             if self._trace.app[row] >= 0:
                 more["app"] = self._trace.apps[self._trace.app[row]]
-        return replace(event, detail={**event.detail, **more})
+        return event._replace(detail={**event.detail, **more})
 
     def _put_in_order(self) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)

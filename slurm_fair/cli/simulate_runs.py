@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Of a policy: jobs that ended, and seconds of virtual time.
 Beat = Callable[[str, int, float], None]
 _BEAT_SECONDS = 0.2
+_MUCH_OF_A_LEASE = 0.5
 _DONE = int(JobState.DONE)
 
 
@@ -71,7 +72,7 @@ class _Ear:
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
         events = tick.events
         if self._keeps_grants:
-            for event in events.written if isinstance(events, Events) else events:
+            for event in events.of("granted") if isinstance(events, Events) else events:
                 if event.kind == "granted":
                     self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:
@@ -123,6 +124,21 @@ def run_all(orders: Sequence[Order], workers: int, beat: Beat) -> list[Done]:
     from slurm_fair.cli.simulate_crew import Crew  # one policy needs no processes, nor their library
 
     return Crew(orders, workers, beat).run()
+
+
+def costly(orders: Sequence[Order]) -> list[str]:
+    """What is to be known before simulations in which a change of hands takes most of a lease: they take long."""
+    part_of: dict[tuple[float, float], list[str]] = {}
+    for order in orders:
+        change, term = order.scenario.costs.of_one_change, order.turn.rules().terms.term
+        if _MUCH_OF_A_LEASE < change / term < 1:
+            part_of.setdefault((change, term), []).append(order.turn.policy)
+    return [
+        f"warning: a change of hands costs {change:g} s (checkpoint and restart), "
+        f"{100 * change / term:.3g} % of a lease of {term:g} s under {', '.join(names)}: "
+        "jobs that take turns get little done, and this takes long"
+        for (change, term), names in part_of.items()
+    ]
 
 
 def _check_time_to_work(order: Order) -> None:

@@ -38,6 +38,7 @@ from slurm_fair.cli.tune_ground import Subject, ground_of
 from slurm_fair.cli.tune_told import Told, trials_of
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
+from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
@@ -66,6 +67,8 @@ class Terms(click.ParamType[tuple[float, ...]]):
             self.fail(
                 f"{value!r} is not within a millisecond and a hundred years ({CENTURY:.0f} s)", param, ctx
             )
+        if terms[-1] >= NEVER_ENDS_SECONDS:
+            self.fail(f"{terms[-1]:g}: leases of ten years never end: give shorter ones", param, ctx)
         twice = next((term for term, after in pairwise(terms) if term == after), None)
         if twice is not None:
             self.fail(f"{value!r}: {twice:g} is there twice: keep one of them", param, ctx)

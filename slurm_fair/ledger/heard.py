@@ -120,7 +120,7 @@ class Heard:
 
     def lines(self) -> Lines:
         """All of them, in order of (key, time)."""
-        came = np.frombuffer(bytes(self._lines), _LINES)
+        came = np.frombuffer(self._lines, _LINES)
         columns = {name: came[name].astype(np.int64) for name in ("gpus", "tenant", "state", "code")}
         key, time, start, code = came["key"], came["time"], came["start"], columns["code"]
         # Of two events at one instant the one that must have come first; a run of no length stops after its start.

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
-from slurm_fair.model.later import Later
+from slurm_fair.model.deferred import Deferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ClosedRuns(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger(Later):
+class Ledger(Deferred):
     """Everything owed and had, up to one instant; the tables may be left to whoever first asks for them."""
 
     time: float

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Verb(Enum):
@@ -24,8 +24,7 @@ class Result(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One act on one job, with the identity that it was decided for."""
 
     verb: Verb
@@ -39,8 +38,7 @@ class Action:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What came of one action."""
 
     action: Action
@@ -48,3 +46,4 @@ class Outcome:
     detail: str = ""
     seconds: float = 0.0
     later: bool = False  # not refused for good: the next tick may try again
+    answered: bool = False  # a job that was asked has saved already: its GPUs may be taken

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.later import Later
+from slurm_fair.model.deferred import Deferred, Put, setter
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -18,13 +19,13 @@ Texts: TypeAlias = NDArray[np.object_]
 
 # How a field is annotated that is a column; every other field is one value for the whole table.
 _KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
-_new, _set = object.__new__, object.__setattr__
+_new = object.__new__
 
 # To compare and bound columns with; a plain 0 would be converted each time.
 ZERO: Floats = np.zeros(())
 
 
-class Columns(Later):
+class Columns(Deferred):
     """A frozen dataclass whose array fields all have one entry per row.
 
     Copies are made at every look, and so without the constructor, whose checks are about what comes from outside;
@@ -36,7 +37,10 @@ class Columns(Later):
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
         _columns: ClassVar[tuple[str, ...]]
         _others: ClassVar[tuple[str, ...]]
-        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of the columns, then of the other fields
+        _rest: ClassVar[tuple[str, ...]]  # what a copy takes over beside the columns
+        _both: ClassVar[tuple[str, ...]]
+        _puts: ClassVar[tuple[Put, ...]]  # of the columns and what is taken over
+        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of both
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
 
@@ -45,13 +49,22 @@ class Columns(Later):
         cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
         cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
         cls._names = cls._columns + cls._others
+        cls._rest = cls._taken_over(cls._others)
         # The first once more at the end: of a single name it would be no tuple.
-        cls._values = attrgetter(*cls._names, cls._names[0])
+        cls._both = cls._columns + cls._rest
+        cls._put = {name: setter(cls, name) for name in (*cls._names, *cls._rest)}
+        cls._puts = tuple(cls._put[name] for name in cls._both)
+        cls._values = attrgetter(*cls._both, cls._names[0])
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._names[0])
 
+    @classmethod
+    def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
+        """What a copy of a table takes over beside its columns: as a rule its other fields."""
+        return others
+
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return dict(zip(self._columns, self._values(self), strict=False))
+        return dict(zip(self._columns, self._arrays_of(self), strict=False))
 
     def __len__(self) -> int:
         return len(self._first(self))
@@ -61,28 +74,30 @@ class Columns(Later):
         return self._picked(rows)
 
     def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
-        """The rows asked for, and new values of other fields."""
+        """The rows asked for; columns of these, or other fields, may be given."""
         if rows.dtype.kind == "b":
             rows = rows.nonzero()[0]
-        values = self._values(self)
+        values, puts, columns = self._values(self), self._puts, len(self._columns)
         table = _new(type(self))
-        for name, column in zip(self._columns, values, strict=False):
-            _set(table, name, column[rows])
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
-            _set(table, name, value)
+        for name, put, column in zip(self._columns, puts, values, strict=False):
+            if name not in others:
+                put(table, column[rows])
+        for put, value in zip(puts[columns:], values[columns:], strict=False):
+            put(table, value)
         for name, value in others.items():
-            _set(table, name, value)
+            self._put[name](table, value)
         return table
 
     def with_columns(self, **columns: Any) -> Self:
         """The same rows with some columns, or other fields, replaced."""
         table = _new(type(self))
-        for name, value in zip(self._names, self._values(self), strict=False):
-            _set(table, name, value)
-        rows, longer = len(self), False
+        for put, value in zip(self._puts, self._values(self), strict=False):
+            put(table, value)
+        rows, longer = len(self._first(self)), False
         for name, value in columns.items():
-            _set(table, name, value)
-            longer |= name in self._columns and len(value) != rows
+            self._put[name](table, value)
+            if name in self._columns and len(value) != rows:
+                longer = True
         if longer:
             check_lengths(table)
         return table
@@ -91,25 +106,30 @@ class Columns(Later):
         """These rows and then those of another table; fields that are no arrays stay as they are."""
         if not len(other):
             return self
-        values, behind = self._values(self), other._values(other)
+        values, behind, columns = self._values(self), other._values(other), len(self._columns)
         table = _new(type(self))
-        for name, first, second in zip(self._columns, values, behind, strict=False):
-            _set(table, name, np.concatenate((first, second)))
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
-            _set(table, name, value)
+        for put, first, second in zip(self._puts[:columns], values, behind, strict=False):
+            put(table, np.concatenate((first, second)))
+        for put, value in zip(self._puts[columns:], values[columns:], strict=False):
+            put(table, value)
         return table
 
     def extended(self, count: int, **fields: Any) -> Self:
         """These rows and then so many more: each column's values, or the one of all; other fields may be given."""
-        values, rows = self._values(self), len(self)
-        table, before, behind, size = _new(type(self)), slice(rows), slice(rows, None), rows + count
-        for name, first in zip(self._columns, values, strict=False):
-            longer = np.empty(size, first.dtype)
-            longer[before] = first
-            longer[behind] = fields[name]
-            _set(table, name, longer)
-        for name, value in zip(self._others, values[len(self._columns) :], strict=False):
-            _set(table, name, fields.get(name, value))
+        rows = len(self)
+        return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
+
+    def _mixed(self, mine: slice | Bools, new: slice | Ints, size: int, fields: Mapping[str, Any]) -> Self:
+        """So many rows: these at some places, and new ones at the others."""
+        values, columns = self._values(self), len(self._columns)
+        table = _new(type(self))
+        for name, put, column in zip(self._columns, self._puts, values, strict=False):
+            longer = np.empty(size, column.dtype)
+            longer[mine] = column
+            longer[new] = fields[name]
+            put(table, longer)
+        for name, value in zip(self._rest, values[columns:], strict=False):
+            self._put[name](table, fields.get(name, value))
         return table
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, absent, check_lengths
+from slurm_fair.model.columns import (
+    Bools,
+    Codes,
+    Columns,
+    Floats,
+    Ints,
+    among,
+    check_lengths,
+    code,
+    find,
+)
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
@@ -23,6 +32,9 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
+_set = object.__setattr__
+_GRANTED = code(LeasePhase.GRANTED)
+_NOWHERE = Placement.none()
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -67,9 +79,34 @@ class LeaseTerms:
         return (math.floor(now / self.term) + 1) * self.term
 
 
+class Whereabouts(NamedTuple):
+    """Where leases lie, by row of the jobs with these keys; worked out for each when somebody asks."""
+
+    keys: Ints
+    held: Placement  # what jobs hold
+    promised: Placement  # to those that have not been seen running, at least
+
+    def by(self, keys: Ints) -> Whereabouts:
+        """By row of other jobs."""
+        if keys is self.keys:
+            return self
+        row = find(keys, self.keys)
+        return Whereabouts(keys, self.held.renumber(row), self.promised.renumber(row))
+
+    def of(self, leases: Leases) -> Placement:
+        """By row of the leases: Slurm's own for what runs, the promise for what waits."""
+        row = find(leases.key, self.keys)
+        promised = self.promised.renumber(row)
+        row[among(row, (leases.phase == _GRANTED).nonzero()[0])] = -1
+        return self.held.renumber(row).plus(promised)
+
+
 @dataclass(frozen=True, slots=True)
 class Leases(Columns):
-    """One row per job that holds or was promised GPUs, sorted by key."""
+    """One row per job that holds or was promised GPUs, sorted by key.
+
+    Most of them lie where the snapshot says, and hardly anybody asks: their places may be left to be read later.
+    """
 
     key: Ints
     phase: Codes
@@ -87,22 +124,46 @@ class Leases(Columns):
 
     def __post_init__(self) -> None:
         check_lengths(self)
+        _set(self, "_source", Whereabouts(self.key, _NOWHERE, self.places))
 
-    def take(self, rows: NDArray[Any], **others: Any) -> Self:
-        """The rows asked for, in ascending order, with their places where no others are given."""
-        kept = rows.nonzero()[0] if rows.dtype == np.bool_ else rows
-        if "places" in others:
-            return self._picked(kept, **others)
-        new_row = absent(len(self.key))
-        new_row[kept] = np.arange(len(kept))
-        return self._picked(kept, places=self.places.renumber(new_row), **others)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The places that were left to be read later."""
+            if name != "places":
+                raise AttributeError(f"Leases has no {name}")
+            places = self._source.of(self)
+            _set(self, "places", places)
+            return places
+
+    @classmethod
+    def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
+        return "node_names", "_source"
+
+    @property
+    def whereabouts(self) -> Whereabouts:
+        """What their places are worked out from."""
+        source: Whereabouts = self._source
+        return source
+
+    def lying(
+        self, where: Whereabouts, node_names: tuple[str, ...], rows: Ints | None = None, **columns: Any
+    ) -> Self:
+        """These rows, or all, where they lie now, with some columns replaced."""
+        if rows is None:
+            return self.with_columns(_source=where, node_names=node_names, **columns)
+        return self._picked(rows, _source=where, node_names=node_names, **columns)
 
     def extended(self, count: int, **fields: Any) -> Self:
-        """These and so many more, which are sorted by key themselves."""
-        both, rows = super(Leases, self).extended(count, **fields), len(self.key)
-        if not rows or both.key[rows - 1] < both.key[rows]:  # new jobs have the greater ids
-            return both
-        return both.take(both.key.argsort(kind="stable"))
+        """These and so many more, which are sorted by key themselves, and lie where `whereabouts` says by now."""
+        rows, at = len(self.key), self.key.searchsorted(fields["key"])
+        fields["_source"] = fields.get("whereabouts", self._source)
+        if at.item(0) == rows:  # as a rule new jobs have the greater ids
+            return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
+        at += np.arange(count)
+        mine = np.ones(rows + count, dtype=bool)
+        mine[at] = False
+        return self._mixed(mine, at, rows + count, fields)
 
     @classmethod
     def none(cls) -> Self:

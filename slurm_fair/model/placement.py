@@ -10,9 +10,12 @@ import numpy as np
 from slurm_fair.model.columns import Columns, Ints, among, any_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement(Columns):
-    """Sorted by row; `node` is an index into the snapshot's nodes."""
+    """Sorted by row; `node` is an index into the snapshot's nodes.
+
+    Several ask for what is taken on each node: that is kept with it, so it has no slots.
+    """
 
     row: Ints
     node: Ints
@@ -34,12 +37,25 @@ class Placement(Columns):
 
     def per_node(self, node_count: int) -> Ints:
         """GPUs taken on each node by all rows together."""
-        return np.bincount(self.node, weights=self.gpus, minlength=node_count).astype(np.int64)
+        kept: tuple[int, Ints] | None = self.__dict__.get("_taken")
+        if kept is None or kept[0] != node_count:
+            taken = np.bincount(self.node, weights=self.gpus, minlength=node_count).astype(np.int64)
+            taken.setflags(write=False)
+            kept = self.__dict__["_taken"] = node_count, taken
+        return kept[1]
 
     def nodes_of(self, row: int) -> Ints:
         """Node indices of one row."""
         first, last = self.row.searchsorted(row), self.row.searchsorted(row, side="right")
         return self.node[first:last]
+
+    @property
+    def sites(self) -> dict[int, list[tuple[int, int]]]:
+        """Nodes and GPUs of each row that has any."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for row, node, gpus in zip(self.row.tolist(), self.node.tolist(), self.gpus.tolist(), strict=True):
+            found.setdefault(row, []).append((node, gpus))
+        return found
 
     def only(self, rows: Ints) -> Self:
         """The triples of some rows (indices), the row numbers unchanged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
@@ -14,11 +14,11 @@ from slurm_fair.model.once import once
 from slurm_fair.model.plan import Plan
 from slurm_fair.model.snapshot import Snapshot
 
+_NO_DETAIL: Mapping[str, Any] = {}
 CAPACITY = "capacity"  # an event of the cluster, not of a job: M is now its number of GPUs
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """Something that happened to a job; the reports and the export are made of these."""
 
     time: float
@@ -26,7 +26,18 @@ class Event:
     key: int
     tenant: str
     gpus: int
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = _NO_DETAIL
+
+
+class Later(NamedTuple):
+    """Events of some kinds that are written out when somebody reads them."""
+
+    kinds: tuple[str, ...]
+    write: Callable[[], Sequence[Event]]
+
+    def tells(self, kinds: Sequence[str]) -> bool:
+        """Whether events of one of these kinds may be among them."""
+        return not set(kinds).isdisjoint(self.kinds)
 
 
 class Untold:
@@ -51,14 +62,15 @@ class Untold:
             self._events, self._tell = events, None
 
 
-_Part: TypeAlias = Sequence[Event] | Untold | Callable[[], Sequence[Event]]
+_Part: TypeAlias = Sequence[Event] | Later | Untold
+_OF_JOBS = frozenset({"submitted", "started", "stopped", "finished"})  # kinds of what is untold
 
 
 class Events(Sequence[Event]):
     """Events of one tick, some of them written out only when they are read: a lease's end may renew thousands."""
 
     def __init__(self, *parts: _Part) -> None:
-        self._parts = [part for part in parts if not isinstance(part, Sequence) or len(part)]
+        self._parts = [part for part in parts if part]
 
     @classmethod
     def _of(cls, parts: list[_Part]) -> Self:
@@ -99,27 +111,33 @@ class Events(Sequence[Event]):
         """Those of `at_hand`, each changed; the others as they are."""
         return self._of([_changed(part, change) for part in self._parts])
 
-    @property
-    def at_hand(self) -> Events:
-        """All but what a lease's end does to leases that only go on."""
-        return self._of([part for part in self._parts if not callable(part)])
+    def of(self, *kinds: str) -> list[Event]:
+        """Those of some kinds; what is known to be of others is not written out for it."""
+        parts = [part for part in self._parts if _tells(part, kinds)]
+        return [event for part in parts for event in _written(part) if event.kind in kinds]
 
     @property
-    def written(self) -> Sequence[Event]:
-        """Those that are written out already: not what the ledger has not been asked for."""
-        return tuple(chain.from_iterable(part for part in self._parts if isinstance(part, Sequence)))
+    def at_hand(self) -> Events:
+        """What happened to jobs, and what is written out already: not what became of their leases."""
+        return self._of([part for part in self._parts if not isinstance(part, Later)])
 
 
 def _written(part: _Part) -> Sequence[Event]:
     if isinstance(part, Untold):
         return part.events
-    return part() if callable(part) else part
+    return part.write() if isinstance(part, Later) else part
+
+
+def _tells(part: _Part, kinds: Sequence[str]) -> bool:
+    if isinstance(part, Untold):
+        return not _OF_JOBS.isdisjoint(kinds)
+    return part.tells(kinds) if isinstance(part, Later) else True
 
 
 def _changed(part: _Part, change: Callable[[Event], Event]) -> _Part:
     if isinstance(part, Untold):
         return Untold(lambda: [change(event) for event in part.events])
-    return part if callable(part) else [change(event) for event in part]
+    return part if isinstance(part, Later) else [change(event) for event in part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +160,7 @@ class Standing:
         return cls(Ledger.new(time), Leases.none())
 
 
-@dataclass(frozen=True, slots=True)
-class TickRecord:
+class TickRecord(NamedTuple):
     """One tick as the journal keeps it: enough to plan it again and to explain it."""
 
     number: int

@@ -1,8 +1,17 @@
 """From what is planned and what is seen to what must be done about the difference."""
 
-from slurm_fair.reconcile.diff import actions_for
+from slurm_fair.reconcile.diff import actions_for, requeues_for
 from slurm_fair.reconcile.follow import follow
 from slurm_fair.reconcile.guard import Limits, hold_back
 from slurm_fair.reconcile.promise import promise, renewed_until, settle
 
-__all__ = ["Limits", "actions_for", "follow", "hold_back", "promise", "renewed_until", "settle"]
+__all__ = [
+    "Limits",
+    "actions_for",
+    "follow",
+    "hold_back",
+    "promise",
+    "renewed_until",
+    "requeues_for",
+    "settle",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from slurm_fair.model import (
     LeasePhase,
     Leases,
     LeaseTerms,
+    Outcome,
+    Placement,
     Snapshot,
     Verb,
 )
@@ -52,21 +54,23 @@ def actions_for(
     return _settled([*revoking, *arrays, *opening, *single], unsettled)
 
 
+def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
+    """Those that answered as soon as they were asked are requeued at once: no look need show it first."""
+    asked = [outcome.action for outcome in outcomes if outcome.answered]
+    return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
+
+
 def _settled(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
     """Those on jobs whose last act has a known outcome."""
     return tuple([a for a in actions if a.key not in unsettled] if unsettled else actions)
 
 
-def _action(verb: Verb, row: int, snapshot: Snapshot, **more: object) -> Action:
+def _action(
+    verb: Verb, row: int, snapshot: Snapshot, why: str, until: float = 0.0, nodes: tuple[str, ...] = ()
+) -> Action:
     jobs = snapshot.jobs
-    return Action(
-        verb,
-        int(jobs.key[row]),
-        int(jobs.record[row]),
-        float(jobs.submit[row]),
-        int(jobs.restarts[row]),
-        **more,  # type: ignore[arg-type]
-    )
+    key, record, restarts = jobs.key.item(row), jobs.record.item(row), jobs.restarts.item(row)
+    return Action(verb, key, record, jobs.submit.item(row), restarts, nodes, until, False, why)
 
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
@@ -85,13 +89,13 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
         # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
         outdated = now > leases.asked[at] + grace + terms.interval
         if not leases.asked[at]:
-            actions.append(_action(Verb.ASK, job, snapshot, why="its lease is over"))
+            actions.append(_action(Verb.ASK, job, snapshot, "its lease is over"))
         elif answered and outdated:
-            actions.append(_action(Verb.ASK, job, snapshot, why="its answer is too old"))
+            actions.append(_action(Verb.ASK, job, snapshot, "its answer is too old"))
         elif answered:
-            actions.append(_action(Verb.REQUEUE, job, snapshot, why="it answered"))
+            actions.append(_action(Verb.REQUEUE, job, snapshot, "it answered"))
         elif now >= leases.asked[at] + grace:
-            actions.append(_action(Verb.REQUEUE, job, snapshot, why="no answer within the grace"))
+            actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
     return actions
 
 
@@ -103,56 +107,59 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     granted = (leases.phase == _GRANTED).nonzero()[0]
     if not granted.size:
         return []
-    is_open = leases.opened[granted] > 0
-    waits = granted[~is_open]
-    if not waits.size:
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    promised, rows = leases.whereabouts.by(jobs.key).promised, find(jobs.key, leases.key[granted]).tolist()
+    opened, since = (
+        leases.opened[granted].tolist(),
+        dict(zip(rows, leases.granted[granted].tolist(), strict=True)),
+    )
+    waits = [row for row, at in zip(rows, opened, strict=True) if row >= 0 and at <= 0]
+    if not waits:
         return []
-    jobs, nodes, places = snapshot.jobs, snapshot.nodes, leases.places
-    free = nodes.capacity - snapshot.held.per_node(len(nodes.names))
-    if len(waits) < len(granted):
-        free -= places.only(granted[is_open]).per_node(len(nodes.names))
-    if len(waits) > 1:
-        waits = waits[leases.granted[waits].argsort(kind="stable")]
-    rows = find(jobs.key, leases.key[waits]).tolist()
-    first, last = places.row.searchsorted(waits), places.row.searchsorted(waits, side="right")
+    sites, free = promised.sites, nodes.capacity - snapshot.held.per_node(len(nodes.names))
+    if len(waits) < len(rows):
+        for row in since.keys() - waits:
+            _take(free, sites.get(row, ()))
     actions = []
-    for row, begin, end in zip(rows, first.tolist(), last.tolist(), strict=True):
-        where, count = places.node[begin:end], places.gpus[begin:end]
-        if row < 0 or begin == end or any_of(free[where] < count):
+    for row in sorted(waits, key=since.__getitem__):
+        where = sites.get(row, ())
+        if not where or any(free.item(node) < gpus for node, gpus in where):
             continue
-        if closing and int(jobs.record[row]) in closing:
+        if closing and jobs.record.item(row) in closing:
             continue
-        if end - begin > 1 and _would_take_what_others_were_promised(
-            leases, snapshot, granted, row, begin, end
-        ):
+        if len(where) > 1 and _would_take_what_others_were_promised(promised, snapshot, since, row):
             continue
-        free[where] -= count
-        names = tuple([nodes.names[node] for node in where.tolist()])
-        until = float(jobs.gate_until[row])
-        actions.append(_action(_OPEN, row, snapshot, nodes=names, until=until, why="granted"))
+        _take(free, where)
+        names = tuple([nodes.names[node] for node, _ in where])
+        actions.append(_action(_OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names))
     return actions
 
 
+def _take(free: Ints, sites: Iterable[tuple[int, int]]) -> None:
+    for node, gpus in sites:
+        free[node] -= gpus
+
+
 def _would_take_what_others_were_promised(
-    leases: Leases, snapshot: Snapshot, granted: Ints, row: int, begin: int, end: int
+    promised: Placement, snapshot: Snapshot, since: Mapping[int, float], row: int
 ) -> bool:
     """Whether a gang that Slurm splits in its own way shares a node with somebody who has yet to start there.
 
     It starts when they have. Of two such gangs neither would ever start, so of those the earlier one does.
+    `since` = when jobs were promised GPUs that have not been seen running.
     """
-    places, since = leases.places, leases.granted
-    where, mine = places.node[begin:end], int(places.row[begin])
     if not _splits_freely(snapshot, row):
         return False
-    apart = _on_parts_of_nodes(snapshot, row, where, places.gpus[begin:end])
-    here = np.isin(places.node, where) & np.isin(places.row, granted)
-    for other in sorted(set(places.row[here].tolist()) - {mine}):
+    mine = promised.row == row
+    where = promised.node[mine]
+    apart = _on_parts_of_nodes(snapshot, row, where, promised.gpus[mine])
+    here = np.isin(promised.node, where) & ~mine
+    for other in sorted(since.keys() & set(promised.row[here].tolist())):
         # What was promised after a gang of whole nodes is what these leave: it may wait for its turn.
-        if not apart and since[other] > since[mine]:
+        if not apart and since[other] > since[row]:
             continue
-        job = int(find(snapshot.jobs.key, leases.key[[other]])[0])
-        alike = job >= 0 and _splits_freely(snapshot, job) and len(places.nodes_of(other)) > 1
-        if not alike or (since[other], other) < (since[mine], mine):
+        alike = _splits_freely(snapshot, other) and len(promised.nodes_of(other)) > 1
+        if not alike or (since[other], other) < (since[row], row):
             return True
     return False
 
@@ -183,27 +190,18 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     actions, done = [], set()
     for row in rows[np.argsort(jobs.gate_until[rows], kind="stable")].tolist():
         mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
+        close = _action(Verb.CLOSE, row, snapshot, "waits for its lease", mine)
         if not shared[row]:
-            actions.append(_action(Verb.CLOSE, row, snapshot, until=mine, why="waits for its lease"))
-        elif int(jobs.record[row]) not in done and not (patient[row] and _base(jobs.key, row) in starting):
-            done.add(int(jobs.record[row]))
-            whole = _action(
-                Verb.CLOSE, row, snapshot, until=mine, whole_record=True, why="waits for its lease"
-            )
-            actions.append(_with_key(whole, pack(_base(jobs.key, row))))
+            actions.append(close)
+        elif close.record not in done and not (patient[row] and _base(jobs.key, row) in starting):
+            done.add(close.record)
+            actions.append(close._replace(key=pack(_base(jobs.key, row)), whole_record=True))
     return actions
 
 
 def _base(keys: Ints, row: int) -> int:
     """Id of the array that a job belongs to."""
     return int(keys[row]) >> TASK_BITS
-
-
-def _with_key(action: Action, key: int) -> Action:
-    return Action(
-        action.verb, key, action.record, action.submit, action.restarts, action.nodes, action.until,
-        action.whole_record, action.why,
-    )  # fmt: skip
 
 
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
@@ -213,10 +211,9 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     if not any_of(waiting):
         return _NOBODY
     well_gated = jobs.gate_until - now >= terms.term
-    well_gated &= jobs.gated
+    well_gated &= jobs.gated > jobs.pinned  # and not pinned
     well_gated &= jobs.blocked == _NOT_BLOCKED
-    well_gated &= ~jobs.pinned
-    rows: Ints = (waiting & ~well_gated).nonzero()[0]
+    rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated
     if not rows.size:
         return rows
     due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import (
     Blocked,
     Event,
+    Events,
     JobState,
     JobTable,
     LeasePhase,
@@ -18,44 +19,46 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, absent, all_of, any_of, code, find
+from slurm_fair.model.columns import Bools, Ints, all_of, any_of, code, find
+from slurm_fair.model.lease import Whereabouts
+from slurm_fair.model.record import Later
 
 _WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 _GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
 _FREE_TO_START = int(Blocked.NOT_BLOCKED)
+_NOTHING, _NOWHERE, _NOBODY = Events(), Placement.none(), np.zeros(0, dtype=np.int64)
 
 
 class Followed(NamedTuple):
     """What became of the leases."""
 
     leases: Leases
-    events: tuple[Event, ...]
+    events: Events
     job: Ints  # row of each lease's job in the snapshot
 
 
 def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     """The leases after what was seen, and what happened to them."""
     row, complete = _jobs_of(leases, snapshot.jobs)
-    gone = _gone(leases, row, snapshot.jobs)
-    promised = (leases.phase == _GRANTED).nonzero()[0]
-    late = _late(leases, row, promised, snapshot, terms)
-    kept: Ints | None = None
-    events: list[Event] = []
+    gone, unasked = _gone(leases, row, snapshot.jobs, complete)
+    begun, waits = _promised(leases, row, snapshot.jobs)
+    late = _late(leases, row, waits, snapshot, terms) if waits.size else waits
+    events, kept = _NOTHING, None
     if gone.size or late.size:
-        goes = np.zeros(len(row), dtype=bool)
-        goes[gone] = True
-        late = late[~goes[late]]
-        goes[late] = True
-        events += [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
-        events += [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
-        kept, promised = (~goes).nonzero()[0], promised[~goes[promised]]
-    leases = _as_seen(leases, row, promised, kept, snapshot, terms)
+        stays = np.ones(len(row), dtype=bool)
+        stays[gone] = False
+        late = late[stays[late]]
+        stays[late] = False
+        kept, begun, waits = stays.nonzero()[0], begun[stays[begun]], waits[stays[waits]]
+        events = _lost(leases, gone, late, row, snapshot)
+    leases = _as_seen(leases, row, begun, waits, kept, snapshot, terms)
     row = row if kept is None else row[kept]
-    new = None if complete and kept is None else _unasked(row, snapshot)
-    if new is not None and new.size:
-        leases, adoptions = _adopted(leases, new, snapshot, terms)
-        events, row = events + adoptions, np.sort(np.concatenate((row, new)))
-    return Followed(leases, tuple(events), row)
+    if unasked or not complete:
+        new = _unasked(row, snapshot)
+        if new.size:
+            leases, adoptions = _adopted(leases, new, snapshot, terms)
+            events, row = events + Events(adoptions), np.sort(np.concatenate((row, new)))
+    return Followed(leases, events, row)
 
 
 def _jobs_of(leases: Leases, jobs: JobTable) -> tuple[Ints, bool]:
@@ -66,36 +69,47 @@ def _jobs_of(leases: Leases, jobs: JobTable) -> tuple[Ints, bool]:
     return find(jobs.key, leases.key), False
 
 
-def _gone(leases: Leases, row: Ints, jobs: JobTable) -> Ints:
-    """Leases that are over: one lives while its own run holds GPUs, or waits to start with them promised."""
+def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints, bool]:
+    """Leases that are over, and whether the job of one may hold GPUs all the same.
+
+    A lease lives while its own run holds GPUs, or waits to start with them promised. `listed` = no row is missing.
+    """
     if not len(jobs.key):
-        return np.arange(len(row))
+        return np.arange(len(row)), False
     state = jobs.state[row]
-    held = (state >= _RUNNING) & (state <= _SUSPENDED)
-    if row.size and row.item(row.argmin()) < 0:
-        held &= row >= 0
-    doubtful: Ints = (~(held & (jobs.restarts[row] == leases.restarts))).nonzero()[0]
+    runs = state == _RUNNING
+    runs &= jobs.restarts[row] == leases.restarts
+    if not listed:
+        runs &= row >= 0
+    doubtful: Ints = (~runs).nonzero()[0]
     if not doubtful.size:
-        return doubtful
+        return doubtful, False
     job, state = row[doubtful], state[doubtful]
-    if not ((job >= 0) & (state != _DONE)).nonzero()[0].size:
-        return doubtful
+    lives = (state != _DONE) & (job >= 0)
+    if not any_of(lives):
+        return doubtful, False
     was = leases.restarts[doubtful]
+    holds = (state >= _RUNNING) & (state <= _SUSPENDED)
     waits = (leases.phase[doubtful] == _GRANTED) & (state == _WAITING) & (jobs.blocked[job] == _FREE_TO_START)
     # Slurm counts the restart while the old run is still completing.
     same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
-    gone: Ints = doubtful[~((held[doubtful] | (waits & (job >= 0))) & same_run)]
-    return gone
+    over = ~((holds | waits) & same_run & lives)
+    return doubtful[over], any_of(holds & over)
 
 
-def _late(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Ints:
+def _promised(leases: Leases, row: Ints, jobs: JobTable) -> tuple[Ints, Ints]:
+    """The leases that were promised: those whose jobs wait no more, and those that wait."""
+    promised = (leases.phase == _GRANTED).nonzero()[0]
+    if not promised.size or not len(jobs.key):
+        return _NOBODY, _NOBODY
+    wait = jobs.state[row[promised]] == _WAITING
+    return (promised[~wait], promised[wait]) if any_of(wait) else (promised, _NOBODY)
+
+
+def _late(leases: Leases, row: Ints, waits: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Ints:
     """Promised, the gate open, and yet not started in time; or promised in vain: for a whole term, on nodes that
     take no work any more, or what its holder keeps."""
-    if promised.size and len(snapshot.jobs.key):
-        promised = promised[snapshot.jobs.state[row[promised]] == _WAITING]
-    if not promised.size:
-        return promised
-    opened, granted = leases.opened[promised], leases.granted[promised]
+    opened, granted = leases.opened[waits], leases.granted[waits]
     shut = opened <= 0
     in_vain = np.where(
         shut,
@@ -103,9 +117,9 @@ def _late(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot, terms: 
         snapshot.time - opened > terms.start_timeout,
     )
     if shut.any():
-        in_vain |= shut & _out_of_service(leases, snapshot)[promised]
-        in_vain |= shut & _overdrawn(leases, row, promised, snapshot)
-    late: Ints = promised[in_vain]
+        in_vain |= shut & _out_of_service(leases, snapshot)[waits]
+        in_vain |= shut & _overdrawn(leases, row, waits, snapshot)
+    late: Ints = waits[in_vain]
     return late
 
 
@@ -145,50 +159,46 @@ def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
 
 
 def _as_seen(
-    leases: Leases, row: Ints, promised: Ints, kept: Ints | None, snapshot: Snapshot, terms: LeaseTerms
+    leases: Leases,
+    row: Ints,
+    begun: Ints,
+    waits: Ints,
+    kept: Ints | None,
+    snapshot: Snapshot,
+    terms: LeaseTerms,
 ) -> Leases:
     """The kept ones, or all; what was promised and runs now has begun, and all lie where the snapshot says."""
-    waits, begun = promised, {}
-    if promised.size:
-        not_yet = snapshot.jobs.state[row[promised]] == _WAITING
-        waits, begun = promised[not_yet], _begun(leases, row, promised[~not_yet], snapshot, terms)
-    places, names = _places(leases, row, waits, kept, snapshot), snapshot.nodes.names
-    if kept is None:
-        return leases.with_columns(places=places, node_names=names, **begun)
-    return (leases.with_columns(**begun) if begun else leases).take(kept, places=places, node_names=names)
+    columns = _begun(leases, row, begun, kept, snapshot, terms) if begun.size else {}
+    promised = _places(leases, row[waits], snapshot) if waits.size else _NOWHERE
+    where = Whereabouts(snapshot.jobs.key, snapshot.held, promised)
+    return leases.lying(where, snapshot.nodes.names, kept, **columns)
 
 
 def _begun(
-    leases: Leases, row: Ints, seen: Ints, snapshot: Snapshot, terms: LeaseTerms
+    leases: Leases, row: Ints, seen: Ints, kept: Ints | None, snapshot: Snapshot, terms: LeaseTerms
 ) -> dict[str, NDArray[Any]]:
-    """The columns that change where a promised job was seen on its GPUs."""
-    if not seen.size:
-        return {}
-    phase, start, end = leases.phase.copy(), leases.start.copy(), leases.end.copy()
-    begins = snapshot.jobs.start[row[seen]]
+    """The columns of the kept ones, or of all, that change where a promised job was seen on its GPUs."""
+    begins, granted = snapshot.jobs.start[row[seen]], leases.granted[seen]
+    if kept is None:
+        phase, start, end = leases.phase.copy(), leases.start.copy(), leases.end.copy()
+    else:
+        seen = kept.searchsorted(seen)
+        phase, start, end = leases.phase[kept], leases.start[kept], leases.end[kept]
     phase[seen], start[seen] = _LEASED, begins
     # An aligned lease keeps the common end that it was granted for, however long its GPUs took to come free.
     late = (end[seen] <= snapshot.time) | (not terms.aligned)
     if any_of(late):
-        since = np.maximum(begins[late], leases.granted[seen[late]])
+        since = np.maximum(begins[late], granted[late])
         end[seen[late]] = [terms.end_for(begin) for begin in since.tolist()]
     return {"phase": phase, "start": start, "end": end}
 
 
-def _places(leases: Leases, row: Ints, promised: Ints, kept: Ints | None, snapshot: Snapshot) -> Placement:
-    """Places in this snapshot's node numbers: Slurm's own for what runs, the promise for what waits."""
-    lease_of_job = absent(len(snapshot.jobs.key))
-    stay = row if kept is None else row[kept]
-    lease_of_job[stay] = np.arange(stay.size)
-    if not promised.size:
-        return snapshot.held.renumber(lease_of_job)
-    number = absent(len(row))
-    number[promised] = lease_of_job[row[promised]]
-    lease_of_job[row[promised]] = -1
-    to_come = leases.places.renumber(number)
+def _places(leases: Leases, jobs: Ints, snapshot: Snapshot) -> Placement:
+    """What was promised to these jobs, which still wait, in this snapshot's numbers of jobs and nodes."""
+    to_come = leases.whereabouts.by(snapshot.jobs.key).promised.only(jobs)
     if leases.node_names != snapshot.nodes.names:
         to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
-    return snapshot.held.renumber(lease_of_job).plus(to_come)
+    return to_come
 
 
 def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> Placement:
@@ -214,8 +224,6 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
     start = jobs.start[new]
     since = np.where(now - start < max(3 * terms.interval, 5.0), start, now)
     end = np.array([terms.end_for(instant) for instant in since.tolist()])
-    number = absent(len(jobs.key))
-    number[new] = np.arange(len(leases.key), len(leases.key) + len(new))
     after = leases.extended(
         len(new),
         key=jobs.key[new],
@@ -229,7 +237,6 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
         asked=0.0,
         opened=since,
         adopted=True,
-        places=leases.places.joined(snapshot.held.renumber(number)),
     )
     return after, [
         _adoption(at, terms.said_end(until), snapshot)
@@ -238,6 +245,16 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
 
 
 # -- events ---------------------------------------------------------------------------------------------------
+
+
+def _lost(leases: Leases, gone: Ints, late: Ints, row: Ints, snapshot: Snapshot) -> Events:
+    """Of the leases that are over, and of promises that are taken back: those are asked for at once."""
+
+    def ended() -> list[Event]:
+        return [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
+
+    taken_back = [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
+    return Events(Later(("returned",), ended), taken_back)
 
 
 def _tenant(row: int, snapshot: Snapshot) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,9 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Ints, absent, find
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.lease import Whereabouts
+from slurm_fair.model.record import Later
 
 _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
@@ -37,18 +39,18 @@ def promise(
     if not (renewed.size or revoked.size or granted.size):
         return leases, _NOTHING
     after = leases
-    parts: list[Sequence[Event] | Callable[[], Sequence[Event]]] = []
+    parts: list[Sequence[Event] | Later] = []
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = extended = _renewed(after, at, terms, now)
-        parts.append(lambda: _renewals(extended, at, renewed, snapshot, terms, now))
+        parts.append(Later(("renewed",), lambda: _renewals(extended, at, renewed, snapshot, terms, now)))
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
         parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
     if granted.size:
-        after, grants = _granted(after, granted, plan, snapshot, terms, now)
-        parts.append(grants)
+        after = _granted(after, granted, plan, snapshot, terms, now)
+        parts.append(Later(("granted",), lambda: _grants(granted, plan, snapshot, terms, now)))
     return after, Events(*parts)
 
 
@@ -73,9 +75,9 @@ def renewed_until(
     after = leases
     for _, _, renewed in _renewing(leases, terms, until):
         after = renewed
-    return after, _NOTHING if after is leases else Events(
-        lambda: _all_renewals(leases, snapshot, terms, until)
-    )
+    if after is leases:
+        return leases, _NOTHING
+    return after, Events(Later(("renewed",), lambda: _all_renewals(leases, snapshot, terms, until)))
 
 
 def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
@@ -126,13 +128,12 @@ def _revocations(
 
 def _granted(
     leases: Leases, rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
-) -> tuple[Leases, list[Event]]:
+) -> Leases:
     """With a promise for each of these jobs."""
-    jobs, end, first = snapshot.jobs, terms.end_for(now), len(leases.key)
-    number = absent(len(jobs.key))
-    number[rows] = np.arange(first, first + len(rows))
-    places = plan.places.renumber(number)
-    after = leases.extended(
+    jobs = snapshot.jobs
+    where = leases.whereabouts.by(jobs.key)
+    promised = where.promised.plus(plan.places) if where.promised.row.size else plan.places
+    return leases.extended(
         len(rows),
         key=jobs.key[rows],
         phase=_GRANTED,
@@ -140,16 +141,25 @@ def _granted(
         gpus=jobs.gpus[rows],
         granted=now,
         start=0.0,
-        end=end,
+        end=terms.end_for(now),
         renewals=0,
         asked=0.0,
         opened=0.0,
         adopted=False,
-        places=leases.places.joined(places),
+        whereabouts=Whereabouts(jobs.key, where.held, promised),
         node_names=snapshot.nodes.names,
     )
-    numbered, until = enumerate(rows.tolist(), start=first), terms.said_end(end)
-    return after, [_grant_event(row, places.nodes_of(at), until, snapshot, now) for at, row in numbered]
+
+
+def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Event]:
+    until, names = terms.said_end(terms.end_for(now)), snapshot.nodes.names
+    return [
+        _event(
+            now, "granted", row, snapshot,
+            nodes=[names[node] for node in plan.places.nodes_of(row).tolist()], until=until, number=1,
+        )
+        for row in rows.tolist()
+    ]  # fmt: skip
 
 
 def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
@@ -175,8 +185,7 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
             asked.append(row)
         elif refused:
             stays.append(row)
-    changed = _changed(leases, opened, asked, stays, terms.end_for(now), now)
-    settled = leases.with_columns(**changed) if changed else leases
+    settled = _changed(leases, opened, asked, stays, terms, now)
     if not dropped:
         return settled
     keep = np.ones(len(leases.key), dtype=bool)
@@ -185,33 +194,30 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
 
 
 def _changed(
-    leases: Leases, opened: list[int], asked: list[int], stays: list[int], end_anew: float, now: float
-) -> dict[str, NDArray[Any]]:
-    """The columns that change where gates opened and jobs were asked.
+    leases: Leases, opened: list[int], asked: list[int], stays: list[int], terms: LeaseTerms, now: float
+) -> Leases:
+    """Where gates opened and jobs were asked.
 
     Whom Slurm will not take off its GPUs has another lease from now on, as if it were renewed.
     """
     changed: dict[str, NDArray[Any]] = {}
     if opened:
-        changed["opened"] = leases.opened.copy()
-        changed["opened"][opened] = now
+        changed["opened"] = column = leases.opened.copy()
+        for row in opened:  # one or two as a rule
+            column[row] = now
     if asked or stays:
         changed["asked"] = leases.asked.copy()
         changed["asked"][asked], changed["asked"][stays] = now, 0.0
     if stays:
         changed["phase"], changed["renewals"] = leases.phase.copy(), leases.renewals.copy()
         changed["granted"], changed["end"] = leases.granted.copy(), leases.end.copy()
-        changed["phase"][stays], changed["granted"][stays], changed["end"][stays] = _LEASED, now, end_anew
+        changed["phase"][stays], changed["granted"][stays] = _LEASED, now
+        changed["end"][stays] = terms.end_for(now)
         changed["renewals"][stays] += 1
-    return changed
+    return leases.with_columns(**changed) if changed else leases
 
 
 def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object) -> Event:
     jobs = snapshot.jobs
     tenant = snapshot.tenants.names[jobs.tenant[row]]
     return Event(now, kind, int(jobs.key[row]), tenant, int(jobs.gpus[row]), detail)
-
-
-def _grant_event(row: int, nodes: Ints, until: float | None, snapshot: Snapshot, now: float) -> Event:
-    names = [snapshot.nodes.names[node] for node in nodes.tolist()]
-    return _event(now, "granted", row, snapshot, nodes=names, until=until, number=1)

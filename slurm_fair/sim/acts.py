@@ -10,6 +10,7 @@ from slurm_fair.sim.life import RUNNING, WAITING, Life
 from slurm_fair.sim.roster import Roster
 from slurm_fair.sim.scenario import Hitch
 
+_OPEN, _OF_RUNS, _DONE = Verb.OPEN, (Verb.ASK, Verb.REQUEUE), Result.DONE  # looked up at every act
 _MAY_OPEN = (int(Blocked.NOT_BLOCKED), int(Blocked.REQUEUED))  # numpy compares plain numbers faster
 
 
@@ -31,11 +32,11 @@ class Acts:
             return Outcome(action, Result.REFUSED, wrong)
         hitches = self._life.manners.hitches
         hitch = hitches(action) if hitches else None
-        return (
-            self._hampered(action, job, now, hitch)
-            if hitch
-            else Outcome(action, *self._done_to(action, job, now))
-        )
+        if hitch:
+            return self._hampered(action, job, now, hitch)
+        result, detail = self._done_to(action, job, now)
+        answered = action.verb is Verb.ASK and self._life.answered.get(job, -math.inf) == now
+        return Outcome(action, result, detail, answered=answered)
 
     def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
         """Refused though nothing speaks against it, or done or not without an answer."""
@@ -61,12 +62,12 @@ class Acts:
         jobs = self._cells
         if jobs.submit[job] != action.submit or jobs.restarts[job] != action.restarts:
             return "it is not the run that this was decided for"
-        wanted = RUNNING if action.verb in (Verb.ASK, Verb.REQUEUE) else WAITING
+        wanted = RUNNING if action.verb in _OF_RUNS else WAITING
         return "" if jobs.state[job] == wanted else f"it is {JobState(jobs.state[job]).name.lower()}"
 
     def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:
         verb = action.verb
-        if verb is Verb.OPEN:
+        if verb is _OPEN:
             return self._open(job, action.nodes, now)
         if verb is Verb.REQUEUE:
             return self._requeue(job, now)
@@ -89,7 +90,7 @@ class Acts:
         life.plain.discard(job)
         jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
         life.start_on(job, nodes, now)
-        return Result.DONE, ""
+        return _DONE, ""
 
     def _requeue(self, job: int, now: float) -> tuple[Result, str]:
         if not self._cells.requeueable[job]:

@@ -88,7 +88,7 @@ class VirtualCluster:
                 instant = ahead[0][0]
                 event = agenda.pop()
                 if event is not None:
-                    self.life.happen(event, instant)
+                    self.life.happen(*event, instant)
             else:
                 self.life.befall(*outages.pop(0))
 

@@ -25,7 +25,7 @@ from slurm_fair.tick import Rules, Stopwatch, tick
 _MOMENT = 1e-6
 _GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
 _WAITING, _RUNNING, _ENDED = code(JobState.WAITING), code(JobState.RUNNING), code(JobState.DONE)
-_ASK, _OPEN, _REQUEUE, _DONE = Verb.ASK, Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
+_OPEN, _REQUEUE, _DONE = Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -101,7 +101,7 @@ class Simulation:
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
-        if _REQUEUE in done or (_ASK in done and not self.scenario.costs.checkpoint):
+        if _REQUEUE in done:
             return self._at_once(now)
         if _OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
             return self._at_once(now)  # and not a whole round later

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.model import Blocked, JobState, label
-from slurm_fair.sim.agenda import Agenda, Happens
+from slurm_fair.sim.agenda import Agenda
 from slurm_fair.sim.books import Books
 from slurm_fair.sim.floor import Floor, Sites
 from slurm_fair.sim.load import Population
@@ -72,9 +72,8 @@ class Life:
 
     # -- what happens by itself -------------------------------------------------------------------------------
 
-    def happen(self, event: Happens, now: float) -> None:
+    def happen(self, what: str, job: int, now: float) -> None:
         """One entry of the agenda."""
-        job, what = event.job, event.what
         if what == "end":
             self.end(job, now)
         elif what == "leaves":
@@ -220,12 +219,13 @@ class Life:
 
     def _rate(self, job: int, sites: Sites) -> float:
         """The slowest of its GPUs, and what lying apart costs on their type."""
-        floor, rates = self.floor, self.people.rates
-        speed = min([rates.item(job, floor.type_of[node]) for node, _ in sites])
-        apart = 1.0
-        if len(sites) > 1:
-            racks = len({floor.racks.item(node) for node, _ in sites})
+        floor, rates, apart = self.floor, self.people.rates, 1.0
+        if len(sites) == 1:
+            speed = rates.item(job, floor.type_of[sites[0][0]])
+        else:
             kind = min([floor.type_of[node] for node, _ in sites], key=rates[job].item)
+            speed = rates.item(job, kind)
+            racks = len({floor.racks.item(node) for node, _ in sites})
             fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], self.cells.gpus[job])
             at_home = max(fewest, self.cells.at_home[job])
             apart = spread_factor(len(sites), at_home, racks, self.people.spread_rates.item(job, kind))

@@ -53,8 +53,7 @@ class Reports:
     @once
     def declared_seconds(self) -> Floats:
         """Run times as users declared them."""
-        declared: Floats = self.declared
-        return declared
+        return self._jobs.declared.take(self._rows)
 
     @once
     def rate(self) -> NDArray[np.float64]:

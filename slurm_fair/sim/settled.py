@@ -42,12 +42,12 @@ class Settled:
         self._ended += [run for run in over if run.start >= self._looked or run.word == NODE_FAIL]
         self._looked = tick.time
         if self.meanwhile is not None:
-            tick, self.meanwhile = replace(tick, events=self.meanwhile + _parts(tick.events)), None
+            tick, self.meanwhile = tick._replace(events=self.meanwhile + _parts(tick.events)), None
         if self._ended:
             shown = self._shown(tick.snapshot)
             if shown:
                 events, unseen = _mended(tick.events, {(run.key, run.start): run for run in shown})
-                tick = replace(tick, events=events)
+                tick = tick._replace(events=events)
                 standing = replace(standing, ledger=self._charged(standing.ledger, unseen))
         self.standing = standing
         self._journal.append(tick, standing)
@@ -103,7 +103,7 @@ def _with_books(event: Event, runs: _Told) -> Event:
     if run is None or (event.detail["nodes"] if begun else run.word != NODE_FAIL):
         return event
     more = {"nodes": list(run.nodes)} if begun else {"state": run.word}
-    return replace(event, detail={**event.detail, **more})
+    return event._replace(detail={**event.detail, **more})
 
 
 def _events_of(run: Run) -> list[Event]:

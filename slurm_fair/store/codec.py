@@ -1,6 +1,6 @@
 """Our frozen values as plain JSON trees, with long columns kept aside as blobs, and back.
 
-A tree holds JSON's own types; everything else is a mapping that begins with a `$` key: `$is` a dataclass,
+A tree holds JSON's own types; everything else is a mapping that begins with a `$` key: `$is` a noun of ours,
 `$enum`, `$tuple`, `$map` (its keys are no words), `$float` (inf, nan), `$array`, `$blob`, `$words`.
 """
 
@@ -32,18 +32,30 @@ _ADDED = {"JobTable": ("most_nodes",)}
 
 
 def _nouns() -> dict[str, type]:
-    """Our dataclasses and enums by name: those that the model exports, and all that they are made of."""
+    """Our nouns and enums by name: those that the model exports, and all that they are made of."""
     found: dict[str, type] = {}
     ahead = [getattr(model, name) for name in model.__all__]
     while ahead:
         kind = ahead.pop()
-        if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum)):
+        if isinstance(kind, type) and (_has_fields(kind) or issubclass(kind, Enum)):
             if found.setdefault(kind.__name__, kind) is not kind:
                 raise TypeError(f"two nouns are called {kind.__name__}")
-            if is_dataclass(kind):
+            if _has_fields(kind):
                 parts = _parts(typing.get_type_hints(kind).values())
                 ahead += [part for part in parts if found.get(getattr(part, "__name__", "")) is not part]
     return found
+
+
+def _has_fields(kind: type) -> bool:
+    """Whether it is a dataclass or a tuple of named fields."""
+    return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def _fields_of(kind: type) -> dict[str, bool]:
+    """Its fields by name, and whether one must be given."""
+    if is_dataclass(kind):
+        return {f.name: f.default is MISSING and f.default_factory is MISSING for f in fields(kind)}
+    return {name: name not in kind._field_defaults for name in kind._fields}  # type: ignore[attr-defined]
 
 
 def _parts(hints: Iterable[Any]) -> Iterator[Any]:
@@ -53,6 +65,7 @@ def _parts(hints: Iterable[Any]) -> Iterator[Any]:
 
 
 _NOUNS = _nouns()
+_FIELDS = {kind: _fields_of(kind) for kind in _NOUNS.values() if _has_fields(kind)}
 
 
 class Encoder:
@@ -65,12 +78,12 @@ class Encoder:
         """The tree of one value; StoreError for what is not plain data."""
         if value is None or isinstance(value, (bool, str)) or type(value) is int:
             return value
+        if type(value) in _FIELDS:
+            content = {name: self.tree(getattr(value, name)) for name in _FIELDS[type(value)]}
+            return {"$is": type(value).__name__, "of": content}
         for kind, make in self._makers:
             if isinstance(value, kind):
                 return make(self, value)
-        if is_dataclass(value) and _NOUNS.get(type(value).__name__) is type(value):
-            content = {field.name: self.tree(getattr(value, field.name)) for field in fields(value)}
-            return {"$is": type(value).__name__, "of": content}
         raise StoreError(f"the journal keeps plain data only, not a {type(value).__name__}")
 
     def _enum(self, value: Enum) -> Any:
@@ -147,7 +160,7 @@ def _decode(tree: Any, fetch: Fetch) -> Any:
 
 def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
     cls, content = _NOUNS[tree["$is"]], tree["of"]
-    known = {field.name: field for field in fields(cls)}
+    known = _FIELDS[cls]
     strange = content.keys() - known.keys()
     if strange:
         raise StoreError(f"{cls.__name__} in the journal has unknown fields: {', '.join(sorted(strange))}")
@@ -155,8 +168,8 @@ def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
     for name in _ADDED.get(cls.__name__, ()):
         if name not in values:
             values[name] = np.zeros(len(next(iter(values.values()))), dtype=np.int64)
-    for name, field in known.items():
-        if name not in values and field.default is MISSING and field.default_factory is MISSING:
+    for name, needed in known.items():
+        if name not in values and needed:
             raise StoreError(f"{cls.__name__} in the journal lacks its {name}")
         if name in values and not isinstance(values[name], _kinds(cls)[name]):
             raise StoreError(f"{cls.__name__}.{name} in the journal is a {type(values[name]).__name__}")
@@ -165,7 +178,7 @@ def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
 
 @cache
 def _kinds(cls: type) -> dict[str, tuple[type, ...]]:
-    """What each field of a dataclass may be, from its annotations."""
+    """What each field of a noun may be, from its annotations."""
     return {name: _runtime(hint) for name, hint in typing.get_type_hints(cls).items()}
 
 

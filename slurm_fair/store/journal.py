@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,7 @@ class SqliteJournal(Reader):
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep one tick, and the standing after it, in one transaction."""
-        tick = replace(tick, events=tuple(tick.events))
+        tick = tick._replace(events=tuple(tick.events))
         encoder = Encoder()
         body, digest = write(encoder.tree(tick))
         columns = frozenset(encoder.blobs)

@@ -68,9 +68,9 @@ class Machines(Columns):
 
 def uniform(gpus: int, gpus_per_node: int = 8) -> Machines:
     """GPUs all alike, on as many nodes as they need; the last node has the rest."""
-    if not 0 < gpus <= _MOST_NODES or gpus_per_node <= 0:
+    if not (0 < gpus <= _MOST_NODES and 0 < gpus_per_node <= _MOST_NODES):
         raise ConfigError(
-            f"{gpus} GPUs, {gpus_per_node} a node: both must be above 0 and below {_MOST_NODES}"
+            f"{gpus} GPUs, {gpus_per_node} a node: both must be above 0 and at most {_MOST_NODES}"
         )
     count = -(-gpus // gpus_per_node)
     sizes = np.minimum(gpus_per_node, gpus - gpus_per_node * np.arange(count))

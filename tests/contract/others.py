@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -176,7 +175,7 @@ def one_act_closes_all_waiting_tasks_of_an_array_and_no_running_one(stage: Stage
     until_state(stage, f"{label}_2", JobState.RUNNING)
     whole = action(stage, Verb.CLOSE, f"{label}_1", until=float(int(stage.now() + 900)), whole_record=True)
     base = int(pack_keys(np.array([int(label)]), np.array([-1]))[0])
-    assert do(stage, replace(whole, key=base)).result is Result.DONE
+    assert do(stage, whole._replace(key=base)).result is Result.DONE
     snapshot = look(stage)
     rows = [row_of(snapshot, f"{label}_{task}") for task in (1, 3, 4)]
     assert snapshot.jobs.gated[rows].all()

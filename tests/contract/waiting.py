@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -255,9 +254,9 @@ def a_job_opened_too_late_for_its_deadline_is_over_for_good(stage: Stage) -> Non
 def an_act_decided_for_another_incarnation_is_refused(stage: Stage) -> None:
     label = stage.submit(Job())
     planned = action(stage, Verb.OPEN, label, nodes=("n1",))
-    for stale in (replace(planned, submit=planned.submit - 7), replace(planned, restarts=3)):
+    for stale in (planned._replace(submit=planned.submit - 7), planned._replace(restarts=3)):
         assert do(stage, stale).result is Result.REFUSED
-    assert do(stage, replace(planned, key=parse_label("999999"), record=999999)).result is Result.REFUSED
+    assert do(stage, planned._replace(key=parse_label("999999"), record=999999)).result is Result.REFUSED
     assert state(stage, label) == JobState.WAITING
     assert stage.wanted_nodes(label) == ""
 

@@ -272,4 +272,4 @@ _SUMS = ("had", "owed", "waited", "ran")
 
 def _exact(event: Event) -> Event:
     detail = {name: value for name, value in event.detail.items() if name not in (*_SUMS, "rho")}
-    return replace(event, detail=detail)
+    return event._replace(detail=detail)

@@ -64,6 +64,13 @@ def test_a_cluster_that_shrinks_is_loaded_sooner() -> None:
     assert efficiency.loaded_utilization(held, demand, capacity, until=20.0) == 1.0
 
 
+def test_what_comes_after_the_end_of_the_time_looked_at_does_not_count() -> None:
+    """Neither a demand that begins later nor what is held of one that goes on."""
+    demand = Steps.of(floats(0, 30), floats(20, 40), floats(2, 2))
+    held = Steps.of(floats(0, 30), floats(5, 40), floats(2, 2))
+    assert efficiency.loaded_utilization(held, demand, Steps.steady(2.0, 0.0), until=10.0) == 0.5
+
+
 def test_fragments_are_idle_gpus_of_the_rounds_in_which_somebody_waits() -> None:
     assert efficiency.mean_fragments({3: 1, 0: 1, 4: 1}) == pytest.approx(7 / 3)
     assert efficiency.mean_fragments({3: 1, 4: 2, 0: 7}) == pytest.approx(11 / 10)
@@ -97,8 +104,22 @@ def test_nobody_has_no_times() -> None:
     assert efficiency.span(nobody) == (0.0, 0.0)
 
 
-def test_a_makespan_needs_an_end() -> None:
+def test_a_makespan_needs_an_end_and_a_beginning() -> None:
     assert np.isnan(efficiency.makespan(table(row(5), until=20)))
+    assert np.isnan(efficiency.makespan(table(row(NAN, 10))))
+
+
+def test_where_no_beginning_is_known_no_time_is_spoken_of() -> None:
+    assert efficiency.span(table(row(NAN, NAN), until=50)) == (50.0, 50.0)
+
+
+def test_the_mean_of_the_gpus_is_over_the_time_until_the_last_job_that_lives() -> None:
+    growing = Steps(floats(0, 120), floats(4, 8))
+    assert efficiency.mean_gpus(growing, table(row(100, 110), row(100, NAN), until=140)) == 6.0
+
+
+def test_a_run_that_slurms_whole_seconds_make_longer_than_its_job_leaves_no_wait_below_none() -> None:
+    assert efficiency.wait_seconds(table(row(100.7, 160.0, ran=60.0))).tolist() == [0.0]
 
 
 _JOBS = st.lists(

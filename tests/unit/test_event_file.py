@@ -81,6 +81,12 @@ def other_leases(folder: Path) -> list[str]:
     return [line for line in path.read_text().splitlines(keepends=True) if '"granted"' in line]
 
 
+def other_term(folder: Path) -> list[str]:
+    """Ends that differ by little: it begins at another instant."""
+    path = events_of(folder, "other", "astraea", "--lease", "700")
+    return [line for line in path.read_text().splitlines(keepends=True) if '"finished"' in line]
+
+
 def another_site(folder: Path) -> list[str]:
     """Accounts that begin anew later."""
     lines = [json.loads(line) for line in other_policy(folder) if '"account"' in line]
@@ -93,7 +99,8 @@ def itself(folder: Path) -> list[str]:
 
 
 SEVERAL = {
-    "another policy": (other_policy, " ends, and in line "),
+    "another policy": (other_policy, "less than in line"),
+    "another term": (other_term, " ends, and in line "),
     "other leases": (other_leases, " granted, which line "),
     "another ledger": (another_site, "less than in line"),
     "itself": (itself, "of the same instant"),

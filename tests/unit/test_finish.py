@@ -86,6 +86,30 @@ def test_a_job_without_a_known_submission_has_no_rho() -> None:
     assert finish.finish_rho(jobs, "shockwave", 1).tolist() == pytest.approx([NAN, 1.0], nan_ok=True)
 
 
+def test_an_app_of_which_one_job_began_at_an_unknown_time_has_no_rho() -> None:
+    rows = row(NAN, 10, app=1, exclusive_seconds=10), row(0, 20, app=1, exclusive_seconds=10)
+    others = row(0, 20, app=-1, exclusive_seconds=10)
+    found = finish.finish_rho(table(*rows, others), "themis", 4)
+    assert np.isnan(found[:2]).all()
+
+
+def test_nobody_knows_how_crowded_a_life_of_unknown_beginning_was() -> None:
+    assert finish.mean_active(table(row(NAN, 10), row(0, 10))).tolist() == pytest.approx(
+        [NAN, 1.0], nan_ok=True
+    )
+
+
+def test_without_gpus_nobody_has_a_rho() -> None:
+    job = table(row(0, 10, exclusive_seconds=10))
+    assert all(np.isnan(finish.finish_rho(job, name, 0)).all() for name in finish.INDEPENDENT)
+
+
+def test_a_gang_that_nobody_timed_on_all_gpus_has_its_whole_work_to_do_there() -> None:
+    """Two gangs of four that take 10 s alone: half of four GPUs take 20 s."""
+    gangs = [row(0, 40, gpus=4, exclusive_seconds=10, spread_seconds=NAN) for _ in range(2)]
+    assert finish.finish_rho(table(*gangs), "sia", 4).tolist() == [2.0, 2.0]
+
+
 def test_lives_without_length_count_those_that_they_meet() -> None:
     jobs = table(row(0, 10), row(10, 10), row(10, 10), row(10, 20), row(11, 11), row(30, 30))
     assert finish.mean_active(jobs)[[1, 2, 4, 5]].tolist() == [4.0, 4.0, 2.0, 1.0]

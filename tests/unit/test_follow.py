@@ -151,7 +151,7 @@ def test_a_job_that_ran_long_before_us_has_a_whole_lease_from_now_on() -> None:
 def test_a_job_that_does_not_run_is_not_adopted(state: JobState) -> None:
     shown = run(ENDING) if state == ENDING else job(1, gpus=4, state=state)
     after, events, _ = follow(Leases.none(), seen(shown), TERMS)
-    assert (len(after), events) == (0, ())
+    assert (len(after), list(events)) == (0, [])
 
 
 def test_a_suspended_job_is_adopted_because_it_keeps_its_gpus() -> None:

@@ -131,6 +131,15 @@ def test_captures_of_several_versions_are_read(version: str, tmp_path: Path) -> 
     assert told.past.unsplit["9_[1-5%2]"] == 5
 
 
+def test_a_run_that_is_there_twice_is_a_bad_row(tmp_path: Path) -> None:
+    path = saved(tmp_path / "joined.txt", [*ROWS, *ROWS])
+    said = call("replay", "--sacct", str(path), "--gpus", "8")
+    assert (said.code, said.out) == (2, "")
+    assert f"{path}:9: row: this run of job '1' is there twice, first at 2 (5 more bad rows" in said.complaint
+    told = read_saved(path, skip_bad=True)
+    assert (len(told.bad), told.past.runs.start.tolist().count(0)) == (6, 2)
+
+
 def test_a_running_job_tells_when_the_file_was_saved(tmp_path: Path) -> None:
     rows = [{**run("1", 0, 100, None, state="RUNNING"), "ElapsedRaw": "900"}]
     path = saved(tmp_path / "s.txt", rows, (*COLUMNS, "ElapsedRaw"))
@@ -171,6 +180,7 @@ WRONG = {
         "one policy",
     ),
     "terms that are none": (["tune-lease", "--sacct", "{file}", "--terms", "60,x"], "no list of seconds"),
+    "terms without end": ([*TUNE, "--terms", "900,1e9"], "leases of ten years never end: give shorter ones"),
     "terms below the interval": (
         [*TUNE, "--interval", "90"],
         "--interval",

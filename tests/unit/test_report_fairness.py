@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +114,7 @@ class Known(months.Month):
         more = [Event(FEB_1 - 86400, CAPACITY, 0, "", 6), Event(T + 3600, CAPACITY, 0, "", 8)]
         limit = {"limit_seconds": 18050.0}
         known = [
-            replace(event, detail={**event.detail, **limit}) if event.kind == "submitted" else event
+            event._replace(detail={**event.detail, **limit}) if event.kind == "submitted" else event
             for event in months.events()
         ]
         EventFile.__init__(self, [*known, *more], months.moments())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -139,7 +138,7 @@ def test_a_tenant_without_a_row_in_the_period_is_said_to_have_none(name: str) ->
 
 
 def test_of_many_tenants_the_first_are_named() -> None:
-    jobs = [replace(months.event(T, "submitted"), tenant=f"t{number:02}") for number in range(50)]
+    jobs = [months.event(T, "submitted")._replace(tenant=f"t{number:02}") for number in range(50)]
     result = run("jobs", "--tenant", "nope", source=EventFile(jobs, []))
     assert result.stderr.endswith("t38, t39 and 10 more\n")
 

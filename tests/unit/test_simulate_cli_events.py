@@ -15,7 +15,7 @@ from slurm_fair.ledger.windows import edges_of, windows_of_moments
 from slurm_fair_accounting import read_events
 from tests.command_line import call
 from tests.schemas import faults
-from tests.simulations import COSTS, jobs_of, made, only
+from tests.simulations import COSTS, jobs_of, made, only, written
 
 ROOT = Path(__file__).parents[2]
 EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())
@@ -163,6 +163,12 @@ def test_a_lease_without_a_term_has_no_end_and_a_report_ends_where_the_run_ended
     assert period["end"] == pytest.approx(max(line["time"] for line in lines), abs=1.0)
     if more:
         assert period["end"] - period["start"] == pytest.approx(5000.0, abs=1.0)
+
+
+def test_events_of_jobs_that_end_at_once_can_be_reported_on(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    only(written(tmp_path, "a,x,0,1,1e-9", "b,x,0,1,1e-9"), "--events-out", str(path))
+    assert len(report("jobs", path)) == 2
 
 
 def test_reports_count_no_pre_emption_where_a_node_failed_while_the_job_saved(tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from slurm_fair.cli import simulate_runs
+from slurm_fair.cli.simulate_case import Turn, read_case
+from slurm_fair.sim.scenario import Costs
 from tests.command_line import call
 from tests.simulations import made, simulated
 
@@ -26,6 +30,7 @@ from tests.simulations import made, simulated
         (["--set", "fifo.x=1"], "'fifo' is not simulated"),
         (["--set", "astraea.a=1", "--set", "astraea.a=2"], "'a' is set twice"),
         (["--cluster", "c.toml"], "--gpus and --cluster both say what the cluster is"),
+        (["--gpus-per-node", "99999999999999999999"], "both must be above 0 and at most 200000"),
         (["--lease", "-900"], "--lease"),
         (["--lease", "0"], "--lease"),
         (["--lease", "nan"], "--lease"),
@@ -65,6 +70,42 @@ def test_a_wrong_wish_is_one_line_and_leaves_nothing(
     assert (said.code, said.out) == (2, "")
     assert words in said.complaint
     assert list(tmp_path.iterdir()) == [trace]
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        (("--restart-cost", "400", "--checkpoint-cost", "50"), ""),  # half of a lease
+        (
+            ("--restart-cost", "400", "--checkpoint-cost", "60"),
+            "warning: a change of hands costs 460 s (checkpoint and restart), 51.1 % of a lease of 900 s under",
+        ),
+        (
+            ("--restart-cost", "590", "--lease", "600", "--policy", "fifo,astraea"),
+            "98.3 % of a lease of 600 s under fifo, astraea: jobs that take turns get little done",
+        ),
+    ],
+)
+def test_costs_of_more_than_half_a_lease_are_worth_a_warning(
+    tmp_path: Path, costs: tuple[str, ...], words: str
+) -> None:
+    said = simulated(made(tmp_path, jobs=5), *costs)
+    assert said.code == 0
+    assert words in said.complaint if words else said.err == ""
+
+
+def test_the_bar_moves_on_though_next_to_nothing_gets_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulate_runs, "_BEAT_SECONDS", 0.0)
+    beats: list[tuple[int, float]] = []
+    case, _ = read_case(made(tmp_path), Costs(restart=850.0), rounds="conserving", gpus=8, until=20_000.0)
+    turn = Turn("astraea", {}, None, 10.0, True, False, 0.0, 0)
+    order = simulate_runs.Order(case.scenario, turn)
+    simulate_runs.run_one(order, lambda policy, ended, seconds: beats.append((ended, seconds)))
+    assert all(now >= before for (_, before), (_, now) in pairwise(beats))
+    assert max(now - before for (_, before), (_, now) in pairwise(beats)) <= 900
+    assert beats[-1][1] == 20_000.0
 
 
 def test_a_simulation_wants_a_cluster(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_column_that_does_not_change_is_stored_once(journal: SqliteJournal, pa
     journal.append(same, journals.standing(1))
     columns = len(list(journal._all("SELECT 1 FROM blobs")))
     for number in range(2, 12):
-        journal.append(replace(same, number=number), journals.standing(number))
+        journal.append(same._replace(number=number), journals.standing(number))
     assert len(list(journal._all("SELECT 1 FROM blobs"))) == columns > 5
 
 
@@ -164,7 +164,7 @@ def test_events_are_found_by_time_kind_tenant_and_job(journal: SqliteJournal) ->
     events = (
         journals.event(10.0, "submitted", 1, user="ann"),
         journals.event(20.0, "granted", 2, nodes=["n1"], until=920.0, number=1),
-        replace(journals.event(20.0, "granted", 3), tenant="chem"),
+        journals.event(20.0, "granted", 3)._replace(tenant="chem"),
         journals.event(30.0, "finished", 1, rho=math.inf),
     )
     journal.append(journals.tick(1, events=events), journals.standing(1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,10 +11,12 @@ import pytest
 
 from slurm_fair.model import (
     CAPACITY,
+    Action,
     Blind,
     Blocked,
     Event,
     LeasePhase,
+    Outcome,
     Placement,
     Plan,
     Result,
@@ -29,7 +31,7 @@ from slurm_fair.tick import Done, owed_answers
 from slurm_fair_plugins.astraea import Astraea
 from tests.builders import job, lease, leases
 from tests.fake_slurm import VirtualClock
-from tests.turns import BEGAN, DONE, TERMS, Judge, Turn, gated, running
+from tests.turns import BEGAN, DONE, TERMS, Judge, StubCluster, Turn, gated, running
 
 # -- blind --------------------------------------------------------------------------------------------------------
 
@@ -281,6 +283,32 @@ def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:
         lease(3, {"n1": 1}),
     )
     assert owed_answers(replace(Standing.new(BEGAN), leases=asked)) == {pack(1): 8000.0}
+
+
+class Prompt(StubCluster):
+    """A cluster whose jobs have nothing to save."""
+
+    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
+        """Whoever is asked answers."""
+        outcomes = StubCluster.actuate(self, actions)
+        return tuple(outcome._replace(answered=outcome.action.verb is Verb.ASK) for outcome in outcomes)
+
+
+def test_a_job_that_answers_when_it_is_asked_is_requeued_in_the_same_tick() -> None:
+    turn = Turn()
+    turn.cluster = Prompt()
+    turn.see(gated(1, gpus=8))
+    turn.see(running(1, BEGAN + 15, gpus=8), after=10)
+    over = turn.standing.leases.end.tolist()[0] - turn.clock.now()
+    done = turn.see(running(1, BEGAN + 15, gpus=8), gated(2, gpus=8), after=over)
+    assert turn.acts() == ["ask 1", "requeue 1"]
+    assert kinds(done)[-2:] == [("asked", 1), ("requeued", 1)]
+    asked, requeued = turn.cluster.done
+    assert (requeued.submit, requeued.restarts, requeued.record) == (
+        asked.submit,
+        asked.restarts,
+        asked.record,
+    )
 
 
 def test_no_more_is_done_than_the_guard_allows_and_the_rest_comes_next() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.versions import HERE, PAGE, SUITES, Row, files, read_report, with_part
+from tests.versions import HERE, PAGE, SUITES, Row, files, read_report, with_part, with_rows_of
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="a" name="one"/>
@@ -36,6 +36,29 @@ def test_the_page_has_a_part_for_each_suite_and_only_that_is_replaced(suite: str
     assert new != page
     assert f"<!-- {suite} -->\nother\n<!-- end of {suite} -->" in new
     assert with_part(new, suite, "") == with_part(page, suite, "")
+
+
+HEAD = "Slurm 24.11.5, MariaDB 11, Python 3.13, {}.\n\n| tests | passed |\n| --- | --- |\n"
+PART = (
+    HEAD.format("2026-11-20")
+    + "| tests/a.py | 1 |\n| tests/b | 2 |\n\n* failed: `x` of tests/a.py\n* failed: `y` of tests/b\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "kept", "failed"),
+    [
+        (HEAD.format("2026-11-21"), "| tests/a.py | 1 |\n", "* failed: `x` of tests/a.py\n"),
+        (HEAD.format("2026-11-21").replace("24.11.5", "24.11.6"), "", ""),
+    ],
+    ids=["the same releases", "another release"],
+)
+def test_a_run_of_some_files_renews_their_rows_only(head: str, kept: str, failed: str) -> None:
+    """Their failures too; what another release did says nothing of this one."""
+    page = f"# Page\n<!-- sid -->\n{PART}<!-- end of sid -->\n"
+    text = f"{head}| tests/b | 3 |\n\n* failed: `z` of tests/b\n"
+    expected = f"{head}{kept}| tests/b | 3 |\n\n{failed}* failed: `z` of tests/b\n"
+    assert with_rows_of(page, "sid", text) == expected
 
 
 def test_a_page_without_the_part_is_left_alone() -> None:

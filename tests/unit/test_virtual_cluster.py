@@ -44,6 +44,17 @@ def test_checkpoint_restart_and_requeue_delay_each_cost_their_seconds() -> None:
     assert scene.cluster.tally.held_gpu_seconds == pytest.approx(8 * (45 + 80))
 
 
+@pytest.mark.parametrize(
+    ("checkpoint", "checkpoints", "answers"), [(0, True, True), (5, True, False), (0, False, False)]
+)
+def test_only_a_job_that_has_nothing_to_wait_for_answers_when_it_is_asked(
+    checkpoint: float, checkpoints: bool, answers: bool
+) -> None:
+    scene = Scene(costs=Costs(checkpoint=checkpoint))
+    key = scene.runs(seconds=100, checkpoints=checkpoints)
+    assert scene.at(40).act(Verb.ASK, key).answered is answers
+
+
 def test_a_job_that_is_asked_in_vain_goes_on_after_its_patience() -> None:
     scene = Scene(costs=Costs(checkpoint=5), manners=Manners(patience_seconds=30))
     key = scene.runs(seconds=100)
@@ -115,6 +126,16 @@ def test_a_job_that_may_not_be_requeued_dies_with_its_node() -> None:
     snapshot = scene.look()
     assert snapshot.jobs.state.tolist() == [JobState.DONE]
     assert snapshot.reasons == ("NODE_FAIL",)
+
+
+def test_an_ungated_job_that_can_no_longer_make_its_deadline_is_over_and_the_next_one_starts() -> None:
+    scene = Scene(manners=Manners(lists_ended_seconds=60))
+    scene.runs(), scene.runs(node="n2")
+    late = scene.submit(gated=False, deadline=T0 + 190, time_limit=100)
+    other = scene.submit(gated=False, deadline=T0 + 900, time_limit=100)
+    snapshot = scene.at(100).look()
+    assert snapshot.reasons[snapshot.jobs.key.tolist().index(late)] == "DEADLINE"
+    assert (scene.job(late)["state"], scene.job(other)["start"]) == (JobState.DONE, T0 + 100)
 
 
 @pytest.mark.parametrize(

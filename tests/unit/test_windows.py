@@ -45,6 +45,11 @@ def test_a_level_may_be_steady_or_nothing() -> None:
     assert Steps.of(floats(), floats()).integral(floats(0), floats(20)).tolist() == [0.0]
 
 
+def test_what_was_seen_first_was_there_before_and_the_order_of_the_sights_does_not_matter() -> None:
+    assert Steps.seen([(20.0, 8.0), (10.0, 4.0)], 0.0).at(floats(5, 15, 25)).tolist() == [4, 4, 8]
+    assert Steps.seen([(10.0, 4.0)], 15.0).at(floats(12)).tolist() == [4]
+
+
 def test_the_least_of_two_is_taken_at_every_instant() -> None:
     least = Steps.of(floats(0), floats(20), floats(4)).least(Steps(floats(5, 15), floats(6, 1)))
     assert least.at(floats(0, 5, 15, 20)).tolist() == [0, 4, 1, 0]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from inspect import get_annotations
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 _new, _set = object.__new__, object.__setattr__
+Put = Callable[[object, Any], None]
 
 
-class Later:
+class Deferred:
     """A frozen dataclass of which fields may be left to be read later."""
 
     __slots__ = ("_source",)
 
     if TYPE_CHECKING:  # of each kind, and no fields of it
         _names: ClassVar[tuple[str, ...]]
-        _source: object
+        _put: ClassVar[dict[str, Put]]  # what sets each field
+        _source: Any
     else:
 
         def __getattr__(self, name: str) -> Any:
@@ -24,11 +27,12 @@ class Later:
             if name not in self._names:
                 raise AttributeError(f"{type(self).__name__} has no {name}")
             value = getattr(self._source, name)
-            _set(self, name, value)
+            self._put[name](self, value)
             return value
 
     def __init_subclass__(cls) -> None:
         cls._names = tuple(cls._kinds())
+        cls._put = {name: setter(cls, name) for name in cls._names}
 
     @classmethod
     def _kinds(cls) -> dict[str, str]:
@@ -44,9 +48,9 @@ class Later:
         Nobody asks for most fields of some values: one that is not at hand is read from the source when somebody
         asks for it, and the source must answer at any time as it would have now.
         """
-        value = _new(cls)
+        value, put = _new(cls), cls._put
         for name, field in at_hand:
-            _set(value, name, field)
+            put[name](value, field)
         _set(value, "_source", source)
         return value
 
@@ -55,3 +59,12 @@ class Later:
         for name in self._names:
             getattr(self, name)
         return self
+
+
+def setter(cls: type, name: str) -> Put:
+    """What sets a field of a frozen value: its own descriptor, where it has one, which then need not be found."""
+    member = getattr(cls, name, None)
+    if isinstance(member, MemberDescriptorType):
+        put: Put = member.__set__
+        return put
+    return lambda value, field: _set(value, name, field)

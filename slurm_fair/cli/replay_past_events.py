@@ -1,0 +1,120 @@
+"""What really happened, as the events that a simulation of it would tell, so that every report reads it too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slurm_fair.cli.simulate_case import Case
+from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.ledger.outcomes import Outcomes
+from slurm_fair.ledger.windows import Steps
+from slurm_fair.model import CAPACITY, Event
+from slurm_fair.model.moment import TenantMoment
+from slurm_fair.sim.result import Result
+from slurm_fair.trace.files import write_whole
+from slurm_fair_accounting.export import account_line, event_line
+
+_HOUR = 3600.0
+_WHY = "requeued, by whom accounting does not say"
+_NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
+_TRUTH = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
+
+
+class _Run(NamedTuple):
+    """One run of a job; no nodes where accounting names none."""
+
+    start: float
+    end: float
+    gpus: int
+    nodes: list[str]
+
+
+def write_recorded(path: Path, case: Case, really: Done) -> None:
+    """Events and tenants' accounts, in the order of time."""
+    first = Event(really.result.epoch, CAPACITY, 0, "", case.scenario.machines.total_gpus)
+    lines = [(moment.time, account_line(moment)) for moment in _moments(really)]
+    lines += [(event.time, event_line(event)) for event in (first, *_events(case, really))]
+    lines.sort(key=lambda line: line[0])  # what happened to one job at one instant stays in its order
+    write_whole(path, lambda text: text.writelines(line for _, line in lines))
+
+
+# -- jobs -----------------------------------------------------------------------------------------------------
+
+
+def _events(case: Case, really: Done) -> Iterator[Event]:
+    """Job after job, each in the order in which it lived."""
+    result = really.result
+    nodes = {(grant.key, grant.time): list(grant.nodes) for grant in really.grants}
+    first = np.searchsorted(result.runs.job, np.arange(len(result.outcomes) + 1)).tolist()
+    for job, name in enumerate(case.scenario.trace.job_id[result.trace_row].tolist()):
+        yield from _life(result.outcomes, job, name, _runs(result, job, slice(*first[job : job + 2]), nodes))
+
+
+def _runs(result: Result, job: int, rows: slice, nodes: Mapping[tuple[int, float], list[str]]) -> list[_Run]:
+    key, runs = int(result.outcomes.key[job]), result.runs
+    columns = (column[rows].tolist() for column in (runs.start, runs.end, runs.gpus))
+    return [
+        _Run(start, end, gpus, nodes.get((key, start), [])) for start, end, gpus in zip(*columns, strict=True)
+    ]
+
+
+def _life(outcomes: Outcomes, job: int, name: str, runs: Sequence[_Run]) -> Iterator[Event]:
+    """From its submission to its end; which requeues were pre-emptions accounting does not tell."""
+    whose = int(outcomes.key[job]), outcomes.tenants[int(outcomes.tenant[job])]
+    user = {"user": outcomes.users[outcomes.user[job]]} if outcomes.user[job] >= 0 else {}
+    who = {"name": name} | user
+    end, gang, requeued = float(outcomes.end[job]), int(outcomes.gpus[job]), int(outcomes.preemptions[job])
+    yield Event(float(outcomes.submit[job]), "submitted", *whose, gang, who)
+    for at, run in enumerate(runs):
+        yield Event(run.start, "started", *whose, run.gpus, {"nodes": run.nodes, "restarts": at})
+        if at < requeued:
+            held = {"why": _WHY, "held_seconds": run.end - run.start}
+            yield Event(run.end, "revoked", *whose, run.gpus, held)
+        if at < requeued or at + 1 < len(runs) or run.end != end:
+            had = {"start": run.start, "had": (run.end - run.start) * run.gpus, "restarts": at}
+            yield Event(run.end, "stopped", *whose, run.gpus, had)
+    yield Event(end, "finished", *whose, gang, _account(outcomes, job) | who)
+
+
+def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:
+    """What an end tells of its job."""
+    numbers = {name: float(getattr(outcomes, name)[job]) for name in ("had", "owed", "waited", "ran")}
+    truth = {name: float(getattr(outcomes, name)[job]) for name in _TRUTH}
+    return {
+        **numbers,
+        "rho": float(outcomes.rho_ltgf[job]),
+        "restarts": int(outcomes.restarts[job]),
+        "submit": float(outcomes.submit[job]),
+        "end": float(outcomes.end[job]),
+        **({} if outcomes.completed[job] else {"state": _NOT_OVER}),
+        **{name: seconds for name, seconds in truth.items() if math.isfinite(seconds)},
+    }
+
+
+# -- tenants --------------------------------------------------------------------------------------------------
+
+
+def _moments(really: Done) -> Iterator[TenantMoment]:
+    """Accounts at the beginning, each full hour, and the end."""
+    result, outcomes, runs = really.result, really.result.outcomes, really.result.runs
+    last = float(outcomes.ended_or_now.max())
+    hours = np.arange(result.epoch // _HOUR + 1, math.ceil(last / _HOUR)) * _HOUR
+    times = np.concatenate([[result.epoch], hours, [last]])
+    since = np.full(len(times), result.epoch)
+    for tenant, name in enumerate(outcomes.tenants):
+        jobs, mine = outcomes.tenant == tenant, outcomes.tenant[runs.job] == tenant
+        demand = Steps.of(outcomes.submit[jobs], outcomes.ended_or_now[jobs], outcomes.gpus[jobs])
+        held = Steps.of(runs.start[mine], runs.end[mine], runs.gpus[mine])
+        weight = float(result.weight[tenant])
+        quota = result.capacity.times(weight / result.weight_sum)
+        columns = (
+            held.integral(since, times), quota.integral(since, times), demand.least(quota).integral(since, times),
+            held.at(times), demand.at(times),
+        )  # fmt: skip
+        for time, *account in zip(times.tolist(), *(column.tolist() for column in columns), strict=True):
+            yield TenantMoment(time, name, weight, *account)
