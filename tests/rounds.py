@@ -57,8 +57,8 @@ class Play:
     def _spec(self, spec: JobSpec) -> JobSpec:
         label = str(spec.base)
         if label not in self.on:
-            again = {"submit": self.since[label], "restarts": 1} if label in self.since else {}
-            return replace(spec, **again)
+            requeued = label in self.since
+            return replace(spec, submit=self.since.get(label, spec.submit), restarts=int(requeued))
         start = self.since[label]
         return replace(spec, on=self.on[label], state=JobState.RUNNING, start=start)
 

@@ -6,7 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurm_fair.model import Action, Blind, JobState, LeaseTerms, Outcome, Result, Snapshot, Standing, label
+from slurm_fair.model import (
+    CAPACITY,
+    Action,
+    Blind,
+    JobState,
+    LeaseTerms,
+    Outcome,
+    Result,
+    Snapshot,
+    Standing,
+    label,
+)
 from slurm_fair.policy import Policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
@@ -88,3 +99,9 @@ def gated(base: int, **columns: Any) -> JobSpec:
 def running(base: int, start: float, **columns: Any) -> JobSpec:
     """A job that runs on the one node."""
     return job(base, **({"gpus": 4, "state": RUNNING, "start": start, "submit": BEGAN} | columns))
+
+
+def kinds(done: Done) -> list[tuple[str, int]]:
+    """Events of jobs in one tick."""
+    assert done.record is not None
+    return [(event.kind, event.key >> 23) for event in done.record.events if event.kind != CAPACITY]

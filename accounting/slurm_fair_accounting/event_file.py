@@ -17,13 +17,13 @@ from slurm_fair_accounting.export import ACCOUNT, HEAD, NUMBERS
 
 # In this order things happen to one job at one instant; a file in another order than that of time has lost it.
 _TURNS = (
-    CAPACITY, "submitted", "revoked", "asked", "requeued", "stopped", "finished", "returned",
+    CAPACITY, "submitted", "revoked", "asked", "stays", "requeued", "stopped", "finished", "returned",
     "granted", "opened", "adopted", "started", "renewed", "takenback",
 )  # fmt: skip
 _TURN = {kind: turn for turn, kind in enumerate(_TURNS)}
 # What a controller does is done once at an instant of its own; Slurm's instants are whole seconds, and a job that
 # left the scope and came back is told of again.
-_ONCE = ("granted", "renewed", "revoked", "finished")
+_ONCE = ("granted", "renewed", "revoked", "stays", "finished")
 _ALONE = (
     "exclusive_seconds"  # an end that tells it is of a simulation or of a recorded past: there is no other
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
+from slurm_fair.model.once import once
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import (
@@ -17,10 +19,12 @@ from slurm_fair.policy.draft import (
     OTHERS_FIRST,
     UNUSABLE_NODES,
     Draft,
+    Saying,
     placed,
+    ranks,
 )
 from slurm_fair.policy.gang import Pools
-from slurm_fair.policy.placement import Placer, placer, spreads
+from slurm_fair.policy.placement import placer, spreads
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.settings import PlacerName, Within, check_settings
 from slurm_fair.policy.shapes import Shapes
@@ -74,79 +78,144 @@ class Astraea:
     def plan(self, view: View) -> Plan:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
-        if not any_of(view.waiting | view.expired):
+        if not view.waits.size and not view.over.size:
             return sheet.unchanged(rests=True)
-        pools = Pools.of(view.snapshot)
-        settled = _settled(view, pools, sheet)
-        candidates = _candidates(view, pools, settled, spreads(self.placement))
-        accounts = Accounts(view, candidates.rows)
-        deadlines = Deadlines.of(view, candidates.rows, self.urgent)
-        offers = self._offers(candidates, accounts, deadlines, sheet)
-        order = self._picks(view, candidates, offers, settled)
-        expected = _expected(view, pools, candidates, order)
-        contest = _contest(view, pools, placer(self.placement), candidates, order, expected)
-        walk = Walk(candidates, pools, contest)
-        promised = contest.clear_debts()
-        walk.strict(order)
-        filled = walk.fill(self._left_over(view, walk, offers, settled))
-        _say(sheet, walk, order, expected, filled, promised)
+        round_ = Round(self, view)
+        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score, rests=True)
+
+
+# No slots: each part is worked out when it is first asked for, and many a round has no need of some.
+@dataclass(frozen=True)
+class Round:
+    """The candidates of one round, and the order in which they are picked."""
+
+    settings: Astraea
+    view: View
+
+    @once
+    def pools(self) -> Pools:
+        """Where gangs may lie."""
+        return Pools.of(self.view.snapshot)
+
+    @once
+    def settled(self) -> Ints:
+        """Rows whose lease is over and renewed whatever the others are owed."""
+        view = self.view
+        return (view.pinned_down | view.stranded).nonzero()[0] if view.over.size else view.over
+
+    @once
+    def candidates(self) -> Candidates:
+        """Who waits, and who else runs under a lease that is over."""
+        view, rows = self.view, self.view.waits
+        runs = np.zeros(len(rows), dtype=bool)
+        if view.over.size:
+            contested = view.expired
+            if self.settled.size:
+                contested = contested.copy()
+                contested[self.settled] = False
+            rows = (view.waiting | contested).nonzero()[0]
+            runs = contested[rows]
+        numbers, asking = _numbered(runs)
+        shapes = Shapes.of(self.pools, view.snapshot, rows[~runs], spread=spreads(self.settings.placement))
+        return Candidates(view.snapshot.jobs, rows, numbers, asking, shapes, int(np.count_nonzero(runs)))
+
+    @once
+    def accounts(self) -> Accounts:
+        """What the ledger has on the candidates."""
+        return Accounts.of(self.view, self.candidates.rows)
+
+    @once
+    def rho(self) -> Floats:
+        """Of each candidate."""
+        return self.accounts.rho()
+
+    @once
+    def deadlines(self) -> Deadlines | None:
+        """Of the candidates that have one."""
+        return Deadlines.of(self.view, self.candidates.rows, self.settings.urgent)
+
+    @once
+    def nowhere(self) -> Bools:
+        """Candidates for which there is no place in the cluster."""
+        nowhere = np.zeros(len(self.candidates.rows), dtype=bool)
+        nowhere[self.candidates.asking >= 0] = ~self.candidates.shapes.possible()
+        return nowhere
+
+    @once
+    def _own_order(self) -> tuple[Ints, Ints]:
+        """Every tenant's jobs in its own order (algorithm 2): who can run, and who is over an array limit."""
+        rows, tenant = self.candidates.rows, self.candidates.tenant
+        offers: Ints = tenant.argsort(kind="stable")
+        if any_of(tenant[offers[1:]] == tenant[offers[:-1]]):  # otherwise none has several
+            offers = by_tenant(tenant, *self._within_tenant())
+        if not all_of(self.candidates.shapes.possible()):
+            offers = offers[~self.nowhere[offers]]
+        over = over_array_limit(self.view, rows[offers])
+        return (offers[~over], offers[over]) if any_of(over) else (offers, offers[:0])
+
+    def _within_tenant(self) -> tuple[Ints, Floats, Floats]:
+        """By what a tenant's own jobs go: whether it prefers them, their need, their age."""
+        accounts, need, deadlines = self.accounts, self.rho, self.deadlines
+        preference = np.empty(len(need), dtype=np.int64)
+        preference.fill(OTHER)
+        longest = self.settings.keep_long_renewed
+        if longest > 0:
+            preference[self.view.renewals[accounts.rows] >= longest] = KEPT
+        if self.settings.new_jobs_first:
+            preference[accounts.never_ran()] = NEW
         if deadlines is not None:
-            deadlines.say(sheet, walk)
-        return _finished(sheet, walk, order, accounts, settled)
+            preference[deadlines.urgent] = URGENT
+            need = np.where(deadlines.urgent, deadlines.spare, need)  # among these the least time to spare
+        return preference, need, accounts.first_submit()
 
-    def _offers(
-        self,
-        candidates: Candidates,
-        accounts: Accounts,
-        deadlines: Deadlines | None,
-        sheet: Draft,
-    ) -> Ints:
-        """Every tenant's jobs in its own order (algorithm 2), without those that cannot run."""
-        rows = candidates.rows
-        offers = np.arange(len(rows))
-        if len(rows) > 1:
-            preference, need = self._preference(accounts), accounts.rho
-            if deadlines is not None:
-                preference[deadlines.urgent] = URGENT
-                need = np.where(
-                    deadlines.urgent, deadlines.spare, need
-                )  # among these the least time to spare
-            offers = by_tenant(candidates.tenant, preference, need, accounts.first_submit)
-        possible = candidates.shapes.possible()
-        if not all_of(possible):
-            nowhere = np.zeros(len(rows), dtype=bool)
-            nowhere[candidates.asking >= 0] = ~possible
-            sheet.say(rows[nowhere], Verdict.WAIT, NOWHERE)
-            offers = offers[~nowhere[offers]]
-        over = over_array_limit(accounts.view, rows[offers])
-        if any_of(over):
-            sheet.say(rows[offers[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
-            offers = offers[~over]
-        return offers
+    @once
+    def order(self) -> Ints:
+        """Phase 1: the candidates as they are picked."""
+        return self._picks(self._own_order[0], self.settled)
 
-    def _preference(self, accounts: Accounts) -> Ints:
-        preference = np.full(len(accounts.rows), OTHER, dtype=np.int64)
-        if self.keep_long_renewed > 0:
-            preference[accounts.view.renewals[accounts.rows] >= self.keep_long_renewed] = KEPT
-        if self.new_jobs_first:
-            preference[accounts.never_ran] = NEW
-        return preference
-
-    def _picks(self, view: View, candidates: Candidates, offers: Ints, *served: Ints) -> Ints:
-        """Phase 1: the tenants' offers in the order in which they are picked, after what these rows cost."""
-        if len(offers) < 2:
+    def _picks(self, offers: Ints, *served: Ints) -> Ints:
+        """The tenants' offers in the order in which they are picked, after what these rows cost."""
+        tenant = self.candidates.tenant[offers]
+        if len(offers) < 2 or tenant.item(0) == tenant.item(-1):  # one tenant's, in its own order
             return offers
-        balances = Balances.of(view, self.choose_share)
+        balances = Balances.of(self.view, self.settings.choose_share)
         for rows in served:
             if len(rows):
-                balances = balances.charged(*_charges(view, rows))
-        merge = merged(balances, candidates.tenant[offers], candidates.gpus[offers], view.terms.term)
+                balances = balances.charged(*_charges(self.view, rows))
+        merge = merged(balances, tenant, self.candidates.gpus[offers], self.view.terms.term)
         picks: Ints = offers[merge]
         return picks
 
-    def _left_over(self, view: View, walk: Walk, offers: Ints, settled: Ints) -> Ints:
+    @once
+    def expected(self) -> Bools:
+        """Whose lease is likely to be renewed."""
+        if not self.candidates.runs:
+            return np.zeros(len(self.candidates.rows), dtype=bool)
+        return expected_winners(self.view, self.pools, self.candidates, self.order)
+
+    def _contest(self) -> Contest | NoRivals:
+        view, candidates, place = self.view, self.candidates, placer(self.settings.placement)
+        if not candidates.runs:
+            return NoRivals(view, self.pools, place)
+        contested = candidates.contested >= 0
+        rank = np.zeros(len(candidates.rows), dtype=np.int64)
+        rank[self.order] = np.arange(len(self.order))
+        rows, loser = candidates.rows[contested], ~self.expected[contested]
+        return Contest(view, self.pools, place, rows, rank[contested], loser)
+
+    @once
+    def walked(self) -> Walked | None:
+        """Phase 2: down the order, and once more for what is left over; None where it could change nothing."""
+        if not self.view.waits.size and not self.view.owes:
+            return None
+        walk = Walk(self.candidates, self.pools, self._contest())
+        promised = walk.contest.clear_debts()
+        walk.strict(self.order)
+        return Walked(walk, walk.fill(self._left_over(walk)), promised, walk.contest.evicted)
+
+    def _left_over(self, walk: Walk) -> Ints:
         """Waiting jobs that still fit somewhere, picked anew after what the round has cost their tenants."""
-        candidates = walk.candidates
+        candidates, offers = self.candidates, self._own_order[0]
         if len(walk.granted) == len(candidates.rows) - candidates.runs:
             return offers[:0]
         served = candidates.contested >= 0
@@ -157,7 +226,80 @@ class Astraea:
         if len(left) < 2:
             return left
         served[(candidates.contested >= 0).nonzero()[0][walk.contest.evicted]] = False
-        return self._picks(view, candidates, left, settled, candidates.rows[served])
+        return self._picks(left, self.settled, candidates.rows[served])
+
+    @once
+    def rank(self) -> Ints:
+        """By row of the snapshot's jobs."""
+        return ranks(len(self.view.waiting), self.candidates.rows[self.order])
+
+    @once
+    def score(self) -> Floats:
+        """The rho of the candidates, and of those whose renewal was settled before."""
+        score = np.full(len(self.view.waiting), np.nan)
+        score[self.candidates.rows] = self.rho
+        if len(self.settled):
+            score[self.settled] = Accounts.of(self.view, self.settled).rho()
+        return score
+
+    def say(self, sheet: Draft) -> Placement:
+        """What comes of it; where the granted gangs lie."""
+        walked = self.walked
+        sheet.explain(self._why)
+        if walked is None:
+            return Placement.none()
+        rows, granted = self.candidates.rows, walked.walk.granted
+        if walked.evicted:
+            sheet.decide(rows[self.running][walked.evicted], Verdict.REVOKE)
+        chosen = rows[list(granted)] if granted else rows[:0]
+        sheet.decide(chosen, Verdict.GRANT)
+        return placed(chosen, list(granted.values()))
+
+    def _why(self) -> Iterator[Saying]:
+        """Why each gets what it gets: what is said later goes before what was said earlier."""
+        view, rows, walked = self.view, self.candidates.rows, self.walked
+        contested, expected = rows[self.running], self.expected[self.running]
+        yield view.stranded, UNUSABLE_NODES
+        yield view.pinned_down, LOSES_WORK
+        yield rows[self.nowhere], NOWHERE
+        yield rows[self._own_order[1]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
+        if walked is not None:
+            yield from walked.why(self.order)
+        yield contested[expected], STILL_OWED
+        if walked is not None and walked.evicted:
+            likely = expected[walked.evicted]
+            yield contested[walked.evicted][~likely], OTHERS_FIRST
+            yield contested[walked.evicted][likely], NODE_NEEDED
+            yield contested[walked.promised], PROMISED_AWAY
+        if self.deadlines is not None:
+            yield from self.deadlines.why(rows, self.running, walked)
+
+    @property
+    def running(self) -> Bools:
+        """Candidates that run: those that are contested."""
+        running: Bools = self.candidates.contested >= 0
+        return running
+
+
+class Walked(NamedTuple):
+    """What came of the walk of a round."""
+
+    walk: Walk
+    filled: list[int]  # candidates that got what was left over
+    promised: list[int]  # contested ones whose GPUs were promised to others before
+    evicted: list[int]  # contested ones that lose their leases
+
+    def why(self, order: Ints) -> Iterator[Saying]:
+        """Why those who wait get their gangs, or do not."""
+        walk, rows = self.walk, self.walk.candidates.rows
+        if walk.misfits:
+            waits = order[walk.candidates.contested[order] < 0]
+            yield rows[waits[walk.skipped(waits)]], TENANT_SKIPPED
+            yield rows[walk.misfits], MISFIT
+        if walk.granted:
+            yield rows[list(walk.granted)], OWED_MOST
+        if self.filled:
+            yield rows[self.filled], FILLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +328,15 @@ class Deadlines:
         found.spare[at], found.urgent[at], found.missed[at] = spare, ~late & (spare < soon), late
         return found
 
-    def say(self, sheet: Draft, walk: Walk) -> None:
-        """What deadlines have to do with who runs and who waits."""
-        rows, stays = walk.candidates.rows, walk.candidates.contested >= 0
-        waits = ~stays
-        stays[np.flatnonzero(stays)[walk.contest.evicted]] = False
-        granted = list(walk.granted)
-        waits[granted] = False
-        starts = np.zeros(len(rows), dtype=bool)
-        starts[granted] = True
-        sheet.say(rows[starts & self.urgent], Verdict.GRANT, MUST_START)
-        sheet.say(rows[stays & self.urgent], Verdict.RENEW, MUST_GO_ON)
-        sheet.say(rows[waits & self.missed], Verdict.WAIT, TOO_LATE)
+    def why(self, rows: Ints, stays: Bools, walked: Walked | None) -> Iterator[Saying]:
+        """What deadlines have to do with who starts, who goes on and who waits; `stays` are those that run."""
+        waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
+        if walked is not None:
+            stays[stays.nonzero()[0][walked.evicted]] = False
+            starts[list(walked.walk.granted)] = True
+        yield rows[starts & self.urgent], MUST_START
+        yield rows[stays & self.urgent], MUST_GO_ON
+        yield rows[waits & ~starts & self.missed], TOO_LATE
 
 
 def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
@@ -212,41 +351,11 @@ def _needed(view: View, rows: Ints, ahead: Floats) -> tuple[Floats, Floats]:
     return left, again
 
 
-def _settled(view: View, pools: Pools, sheet: Draft) -> Ints:
-    """Rows whose lease is over and renewed whatever the others are owed."""
-    if not any_of(view.expired):
-        return np.zeros(0, dtype=np.int64)
-    places = view.lease_places
-    of_use = np.zeros(len(view.expired), dtype=bool)
-    of_use[places.row[pools.usable[places.node]]] = True
-    stranded = view.expired & ~of_use
-    settled: Ints = (view.pinned_down | stranded).nonzero()[0]
-    if len(settled):
-        sheet.say(stranded, Verdict.RENEW, UNUSABLE_NODES)
-        sheet.say(view.pinned_down, Verdict.RENEW, LOSES_WORK)
-    return settled
-
-
-def _candidates(view: View, pools: Pools, settled: Ints, spread: bool) -> Candidates:
-    jobs, expired = view.snapshot.jobs, view.expired
-    if len(settled):
-        expired = expired.copy()
-        expired[settled] = False
-    rows = (view.waiting | expired).nonzero()[0]
-    runs = expired[rows]
-    contested, asking = _numbered(runs)
-    waits = rows[~runs]
-    shapes = Shapes.of(pools, view.snapshot, waits, spread=spread)
-    return Candidates(
-        rows, jobs.tenant[rows], jobs.gpus[rows], contested, asking, shapes, len(rows) - len(waits)
-    )
-
-
 def _numbered(flags: Bools) -> tuple[Ints, Ints]:
     """The place of each flagged one among these, and of each other one among those; -1 where it is not of them."""
     every = np.arange(len(flags))
     if not any_of(flags):
-        return np.full(len(flags), -1, dtype=np.int64), every
+        return absent(len(flags)), every
     place = flags.cumsum() - 1
     return np.where(flags, place, -1), np.where(flags, -1, every - place - 1)
 
@@ -255,69 +364,3 @@ def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
     """What a lease costs each job's tenant: r * t_lease (algorithm 1, line 14)."""
     jobs = view.snapshot.jobs
     return jobs.tenant[rows], jobs.gpus[rows].astype(np.float64) * view.terms.term
-
-
-def _expected(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
-    """Whose lease is likely to be renewed."""
-    if not candidates.runs:
-        return np.zeros(len(candidates.rows), dtype=bool)
-    return expected_winners(view, pools, candidates, order)
-
-
-def _contest(
-    view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
-) -> Contest | NoRivals:
-    if not candidates.runs:
-        return NoRivals(view, pools, place)
-    contested = candidates.contested >= 0
-    rank = np.zeros(len(candidates.rows), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return Contest(view, pools, place, candidates.rows[contested], rank[contested], ~expected[contested])
-
-
-def _say(
-    sheet: Draft, walk: Walk, order: Ints, expected: Bools, filled: list[int], promised: list[int]
-) -> None:
-    candidates, rows = walk.candidates, walk.candidates.rows
-    if walk.misfits:
-        waits = order[candidates.contested[order] < 0]
-        sheet.say(rows[waits[walk.skipped(waits)]], Verdict.WAIT, TENANT_SKIPPED)
-        sheet.say(rows[walk.misfits], Verdict.WAIT, MISFIT)
-    if walk.granted:
-        sheet.say(rows[list(walk.granted)], Verdict.GRANT, OWED_MOST)
-    if filled:
-        sheet.say(rows[filled], Verdict.GRANT, FILLS)
-    if candidates.runs:
-        running = candidates.contested >= 0
-        _say_of_leases(sheet, rows[running], expected[running], walk.contest.evicted, promised)
-
-
-def _say_of_leases(
-    sheet: Draft, contested: Ints, expected: Bools, evicted: list[int], promised: list[int]
-) -> None:
-    sheet.say(contested[expected], Verdict.RENEW, STILL_OWED)
-    if evicted:
-        likely = expected[evicted]
-        sheet.say(contested[evicted][~likely], Verdict.REVOKE, OTHERS_FIRST)
-        sheet.say(contested[evicted][likely], Verdict.REVOKE, NODE_NEEDED)
-        sheet.say(contested[promised], Verdict.REVOKE, PROMISED_AWAY)
-
-
-def _scores(accounts: Accounts, settled: Ints) -> Floats:
-    """The rho of the candidates, and of those whose renewal was settled before."""
-    view = accounts.view
-    score = np.full(len(view.waiting), np.nan)
-    score[accounts.rows] = accounts.rho
-    if len(settled):
-        score[settled] = Accounts(view, settled).rho
-    return score
-
-
-def _finished(sheet: Draft, walk: Walk, order: Ints, accounts: Accounts, settled: Ints) -> Plan:
-    rows = walk.candidates.rows
-    rank = absent(len(accounts.view.waiting))
-    rank[rows[order]] = np.arange(len(order))
-    places = (
-        placed(rows[list(walk.granted)], list(walk.granted.values())) if walk.granted else Placement.none()
-    )
-    return sheet.finish(places, rank, lambda: _scores(accounts, settled), rests=True)

@@ -36,7 +36,7 @@ class Fifo:
 
     def plan(self, view: View) -> Plan:
         """Free GPUs to those who came first."""
-        waits = view.waiting.nonzero()[0]
+        waits = view.waits
         memory, again = view.memory, math.inf
         if self.reset_seconds and len(waits):
             memory, again = self._chosen(view)

@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.model import JobState, Plan
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.policy.carried import job_numbers, keep_job_numbers
+from slurm_fair.policy.carried import job_columns, keep_job_numbers
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.view import View
@@ -85,15 +85,13 @@ class _Past:
     def __init__(self, view: View, promote_knob: float) -> None:
         self._view = view
         every = np.arange(len(view.waiting))
-        self.start = job_numbers(view, RUNS, every, column="start")
-        self.had = job_numbers(view, RUNS, every, column="had")
+        self.start, self.had = job_columns(view, RUNS, every, ("start", "had"))
         jobs = view.snapshot.jobs
         new: Bools = (self.start == 0) & (jobs.state == JobState.RUNNING)
         self.start[new] = jobs.start[new]
         self._changed = bool(new.any())
         if promote_knob > 0:
-            self.ran = job_numbers(view, RUNS, every, column="ran")
-            self.waited = job_numbers(view, RUNS, every, column="waited")
+            self.ran, self.waited = job_columns(view, RUNS, every, ("ran", "waited"))
             self.waited[new] = view.waited_seconds[new]
             self._promote(promote_knob)
         else:

@@ -32,7 +32,7 @@ from slurm_fair.cli.simulate_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Grant, Order, costly, run_all
+from slurm_fair.cli.simulate_runs import Done, Grant, Order, run_all, warn_of_costs
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.tune_costs import Given
@@ -89,8 +89,7 @@ def replay(
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
         orders = [Order(case.scenario, turn, files.events.get(turn.policy), where) for turn in turns]
-        for line in costly(orders):
-            click.echo(line, err=True)
+        warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         really = _recorded(past.source, case, share)

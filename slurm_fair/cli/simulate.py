@@ -29,7 +29,7 @@ from slurm_fair.cli.simulate_options import (
     Seconds,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Order, costly, run_all
+from slurm_fair.cli.simulate_runs import Done, Order, run_all, warn_of_costs
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.errors import InputError
@@ -89,8 +89,7 @@ def simulate(
     --jobs-out and --events-out write a file for each: jobs.csv is jobs.astraea.csv. docs/schema/simulate.json has
     the keys of --json.
     """
-    if gavel := inputs["rounds"] == "gavel":
-        _refuse_beside_gavel(align, interval)
+    gavel = _in_rounds(inputs["rounds"], align, interval)
     names = policies_of(policies)
     given = settings_of(settings, names)
     aligned, looks = align == "aligned", interval or USUAL_INTERVAL
@@ -105,10 +104,8 @@ def simulate(
         beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
         case, reading = read_case(trace, costs, **inputs)
         list_bad(trace, reading)
-        where = any(kind in ("jobs", "html") for kind, _ in beside)
-        orders = [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
-        for line in costly(orders):
-            click.echo(line, err=True)
+        orders = _orders(case, turns, beside)
+        warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
@@ -120,11 +117,15 @@ def simulate(
         _print(case, dones, rows)
 
 
-def _refuse_beside_gavel(align: str, interval: float | None) -> None:
+def _in_rounds(rounds: str, align: str, interval: float | None) -> bool:
+    """Whether rounds are Gavel's, beside which some options make no sense."""
+    if rounds != "gavel":
+        return False
     if align == "rolling":
         raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
     if interval is not None:
         raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
+    return True
 
 
 def _print(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> None:
@@ -151,6 +152,11 @@ def _claim(outputs: Outputs, targets: _Targets, names: Sequence[str]) -> Beside:
     if targets.html is not None:
         beside["html", ""] = outputs.claim(targets.html)
     return beside
+
+
+def _orders(case: Case, turns: Sequence[Turn], beside: Beside) -> list[Order]:
+    where = any(kind in ("jobs", "html") for kind, _ in beside)
+    return [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
 
 
 def _inputs(trace: Path, inputs: Mapping[str, Any]) -> list[Path]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import numpy as np
 
 from slurm_fair.cli.simulate_case import Turn
@@ -126,19 +127,20 @@ def run_all(orders: Sequence[Order], workers: int, beat: Beat) -> list[Done]:
     return Crew(orders, workers, beat).run()
 
 
-def costly(orders: Sequence[Order]) -> list[str]:
-    """What is to be known before simulations in which a change of hands takes most of a lease: they take long."""
+def warn_of_costs(orders: Sequence[Order]) -> None:
+    """On standard error: simulations in which a change of hands takes most of a lease take long."""
     part_of: dict[tuple[float, float], list[str]] = {}
     for order in orders:
         change, term = order.scenario.costs.of_one_change, order.turn.rules().terms.term
         if _MUCH_OF_A_LEASE < change / term < 1:
             part_of.setdefault((change, term), []).append(order.turn.policy)
-    return [
-        f"warning: a change of hands costs {change:g} s (checkpoint and restart), "
-        f"{100 * change / term:.3g} % of a lease of {term:g} s under {', '.join(names)}: "
-        "jobs that take turns get little done, and this takes long"
-        for (change, term), names in part_of.items()
-    ]
+    for (change, term), names in part_of.items():
+        click.echo(
+            f"warning: a change of hands costs {change:g} s (checkpoint and restart), "
+            f"{100 * change / term:.3g} % of a lease of {term:g} s under {', '.join(names)}: "
+            "jobs that take turns get little done, and this takes long",
+            err=True,
+        )
 
 
 def _check_time_to_work(order: Order) -> None:

@@ -40,6 +40,16 @@ class NodeTable(Columns):
         return free
 
     @once
+    def cpus_left(self) -> Ints:
+        """CPUs of each node that jobs which are not ours leave."""
+        return self.cpus - self.cpus_others
+
+    @once
+    def memory_left_mb(self) -> Ints:
+        """Memory of each node that jobs which are not ours leave."""
+        return self.memory_mb - self.memory_others_mb
+
+    @once
     def total_gpus(self) -> int:
         """GPUs that managed jobs can have now."""
         return int(self.capacity.sum())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths, code
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import Placement
 
@@ -24,7 +24,7 @@ class Verdict(IntEnum):
     LEAVE = 5  # may not be planned: held, blocked, ending or done
 
 
-_GRANT, _RENEW, _REVOKE = int(Verdict.GRANT), int(Verdict.RENEW), int(Verdict.REVOKE)
+_GRANT, _RENEW, _REVOKE = code(Verdict.GRANT), code(Verdict.RENEW), code(Verdict.REVOKE)
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,6 @@ class Plan(Columns):
         """Rows that are to give their GPUs back."""
         return self._told(_REVOKE)
 
-    def _told(self, verdict: int) -> Ints:
+    def _told(self, verdict: Codes) -> Ints:
         rows: Ints = (self.verdict == verdict).nonzero()[0]
         return rows

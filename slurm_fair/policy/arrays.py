@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints, any_of
+from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.policy.view import View
 
@@ -15,10 +15,10 @@ def over_array_limit(view: View, rows: Ints) -> Bools:
     Tasks that run count even when their lease is over: whether they stop is not known before the plan.
     """
     jobs = view.snapshot.jobs
-    over = np.zeros(len(rows), dtype=bool)
-    has_one = jobs.array_limit[rows] > 0
-    if not any_of(has_one):
+    over, limit = np.zeros(len(rows), dtype=bool), jobs.array_limit[rows]
+    if not limit.size or limit.item(limit.argmax()) <= 0:
         return over
+    has_one = limit > 0
     limited = np.flatnonzero(has_one & view.waiting[rows])
     base = jobs.key >> TASK_BITS
     running = base[(jobs.array_limit > 0) & (jobs.holds_gpus | (view.lease_row >= 0))]

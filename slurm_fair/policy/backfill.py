@@ -15,7 +15,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed
+from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed, ranks
 from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, suffice
 from slurm_fair.policy.ordered import Words
 from slurm_fair.policy.placement import Placer, poured, spreads
@@ -49,14 +49,13 @@ def backfilled(
 ) -> Plan:
     """The plan for waiting rows in the order of their priority; nobody who runs is stopped."""
     sheet = Draft(view)
-    sheet.say(view.waiting, Verdict.WAIT, words.waits)
-    rank = np.full(len(view.waiting), -1, dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    sheet.because(view.waits, words.waits)
     granted: dict[int, Sites] = {}
     if len(order) and view.snapshot.jobs.gpus[order].min() <= view.free_in_all:
         granted = _walked(view, order, place, depth, sheet, words)
     rows = np.array(list(granted), dtype=np.int64)
-    return sheet.finish(placed(rows, list(granted.values())), rank, score, memory)
+    places = placed(rows, list(granted.values()))
+    return sheet.finish(places, lambda: ranks(len(score), order), score, memory)
 
 
 def _walked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,24 @@ def job_numbers(
 
     `memory` is the view's, unless a fresher one is given.
     """
+    return job_columns(view, name, rows, (column,), default, memory)[0]
+
+
+def job_columns(
+    view: View,
+    name: str,
+    rows: Ints,
+    columns: Sequence[str],
+    default: float = 0.0,
+    memory: Mapping[str, Any] | None = None,
+) -> list[Floats]:
+    """The same of several columns that were kept together."""
     kept = (view.memory if memory is None else memory).get(name)
     if not kept or not kept["key"]:
-        return np.full(len(rows), default)
+        return [np.full(len(rows), default) for _ in columns]
     at = find(np.array(kept["key"], dtype=np.int64), view.snapshot.jobs.key[rows])
-    values: Floats = np.where(at >= 0, np.array(kept[column], dtype=np.float64)[at], default)
-    return values
+    known = at >= 0
+    return [np.where(known, np.array(kept[column], dtype=np.float64)[at], default) for column in columns]
 
 
 def keep_job_numbers(

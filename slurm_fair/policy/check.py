@@ -19,7 +19,8 @@ def objections(plan: Plan, view: View) -> str:
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
     if granted.size and not all_of(view.waiting[granted]):
         return "it grants a job that cannot start now"
-    if not all_of(view.expired[renewed]) or not all_of(view.expired[revoked]):
+    over = not renewed.size or all_of(view.expired[renewed])
+    if not over or (revoked.size and not all_of(view.expired[revoked])):
         return "it ends or renews a lease that is not over"
     if revoked.size and any_of(view.pinned_down[revoked]):
         return "it revokes a job that would lose its work"
@@ -30,13 +31,10 @@ def objections(plan: Plan, view: View) -> str:
 
 def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     jobs, places, node_count = view.snapshot.jobs, plan.places, len(view.snapshot.nodes.names)
-    nowhere = (places.node < 0) | (places.node >= node_count) | (places.gpus < 1)
-    if any_of(nowhere):
+    node, gpus = places.node, places.gpus
+    if node.size and (_least(node) < 0 or node.item(node.argmax()) >= node_count or _least(gpus) < 1):
         return "it places GPUs on no node"
-    wrong = _not_its_gang(plan, jobs, gangs)
-    if wrong:
-        return wrong
-    wrong = _misshapen(plan, view, gangs)
+    wrong = _not_its_gang(plan, jobs, gangs) or _misshapen(plan, view, gangs)
     if wrong:
         return wrong
     available = view.free_gpus
@@ -45,15 +43,25 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
         gone[revoked] = True
         leases = view.lease_places
         available = available + leases.take(gone[leases.row]).per_node(node_count)
-    if any_of(places.per_node(node_count) > available):
+    if any_of(np.bincount(node, gpus, node_count) > available):
         return "it gives GPUs away that are not free"
     return ""
 
 
+def _least(column: Ints) -> int:
+    return column.item(column.argmin())
+
+
 def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
     """Each of the granted gets what it asks for and nobody else anything: mostly just so."""
-    rows = len(jobs.key)
-    given, wanted = np.bincount(plan.places.row, plan.places.gpus, rows), np.zeros(rows)
+    rows, places = len(jobs.key), plan.places
+    if (
+        len(places.row) == len(gangs)
+        and all_of(places.row == gangs)
+        and all_of(places.gpus == jobs.gpus[gangs])
+    ):
+        return ""  # all of each on one node
+    given, wanted = np.bincount(places.row, places.gpus, rows), np.zeros(rows)
     wanted[gangs] = jobs.gpus[gangs]
     if len(given) == rows:
         odd = (given != wanted).nonzero()[0]
@@ -71,7 +79,7 @@ def _misshapen(plan: Plan, view: View, gangs: Ints) -> str:
     """Gangs on more nodes than they take, or where they do not run."""
     jobs, places, snapshot = view.snapshot.jobs, plan.places, view.snapshot
     most = jobs.most_nodes[gangs]
-    if any_of(most > 0):
+    if most.size and most.item(most.argmax()) > 0:
         count = np.bincount(places.row, minlength=len(jobs.key))[gangs]
         if ((most > 0) & (count > most)).any():
             return "it lays a gang over more nodes than its job takes"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, product
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
+from slurm_fair.model.once import once
 from slurm_fair.policy.gang import Sites
 from slurm_fair.policy.view import View
 
@@ -39,6 +40,7 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 
 
 _STATES, _BLOCKS = len(JobState), len(Blocked)
+_ONE_STATE = np.array(_BLOCKS, dtype=np.min_scalar_type(-_STATES * _BLOCKS))  # as short as they all fit
 _OVER = len(LeasePhase)  # a lease that is over, beside the phases and -1 = no lease
 
 
@@ -64,78 +66,126 @@ def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verd
     return (Verdict.KEEP, NOT_OVER) if lease >= 0 else (Verdict.LEAVE, "it runs without a lease")
 
 
-# That of every case there is, so that a draft of a hundred thousand jobs begins with two look-ups.
-_CASES = [_nobodys_choice(*case) for case in product(range(-1, _OVER + 1), JobState, Blocked)]
+# That of every case there is, so that a draft of a hundred thousand jobs begins with two look-ups. Those of jobs
+# without a lease come last: their phase of -1 counts from the end.
+_CASES = [_nobodys_choice(*case) for case in product((*range(_OVER + 1), -1), JobState, Blocked)]
 _TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _CASES))}
 _VERDICT = np.array([verdict for verdict, _ in _CASES], dtype=np.int8)
 _REASON = np.array([_TEXTS[text] for _, text in _CASES], dtype=np.int64)
+_FIRST_CASE = np.arange(_OVER + 2) * (_STATES * _BLOCKS)  # of each phase
+_FIRST_LEASED, _FIRST_OVER = int(_FIRST_CASE[LeasePhase.RUNNING]), int(_FIRST_CASE[_OVER])
+
+Rows: TypeAlias = Ints | Bools
+Saying: TypeAlias = tuple[Rows, str]
+Column = TypeVar("Column", bound=Ints | Floats)
+
+
+# What a draft's plan says of itself unless its policy says otherwise.
+_AS_A_RULE = (("note", ""), ("again", math.inf))
 
 
 class Draft:
-    """Verdicts and reasons by row; every row has one from the beginning."""
+    """A verdict by row, from the beginning; why, and in what order, is worked out when somebody asks.
+
+    A plan that came of a draft reads its other columns from it: at most looks nobody asks for them.
+    """
 
     def __init__(self, view: View) -> None:
         """What no policy decides: blocked, ending and leased jobs."""
-        jobs = view.snapshot.jobs
-        lease = view.lease_phase
-        over = view.expired
-        if over.nonzero()[0].size:
-            lease = np.where(over, _OVER, lease)
-        case = ((lease + 1) * _STATES + jobs.state) * _BLOCKS + jobs.blocked
-        self._texts = _TEXTS.copy()
-        self._verdict, self._reason = _VERDICT[case], _REASON[case]
+        jobs, over = view.snapshot.jobs, view.over
+        case = _FIRST_CASE[view.lease_phase] + (jobs.state * _ONE_STATE + jobs.blocked)
+        if over.size:
+            case[over] += _FIRST_OVER - _FIRST_LEASED
+        self._case, self._verdict = case, _VERDICT[case]
+        self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
+        self._rank: Ints | Callable[[], Ints] | None = None
+        self._score: Floats | Callable[[], Floats] | None = None
 
-    def say(self, rows: Ints | Bools, verdict: Verdict, reason: str) -> None:
+    def say(self, rows: Rows, verdict: Verdict, reason: str) -> None:
         """This verdict for these rows, for this reason."""
         if len(rows):
             self._verdict[rows] = verdict
-            self._reason[rows] = self._texts.setdefault(reason, len(self._texts))
+            self._said.append((rows, reason))
+
+    def decide(self, rows: Rows, verdict: Verdict) -> None:
+        """This verdict for these rows; why is explained apart."""
+        self._verdict[rows] = verdict
+
+    def because(self, rows: Rows, reason: str) -> None:
+        """Why these rows have the verdict that they have anyway."""
+        self._said.append((rows, reason))
+
+    def explain(self, why: Callable[[], Iterable[Saying]]) -> None:
+        """The same of several rows, which need be found only when somebody asks why."""
+        self._said.append(why)
+
+    @once
+    def _told(self) -> tuple[Ints, tuple[str, ...]]:
+        """The reason of each row, and the reasons that are used."""
+        reason, texts = _REASON[self._case], _TEXTS.copy()
+        for rows, text in chain.from_iterable(said() if callable(said) else (said,) for said in self._said):
+            if len(rows):
+                reason[rows] = texts.setdefault(text, len(texts))
+        used = np.bincount(reason, minlength=len(texts)).nonzero()[0]
+        number, every = np.zeros(len(texts), dtype=np.int64), tuple(texts)
+        number[used] = np.arange(len(used))
+        return number[reason], tuple(every[i] for i in used.tolist())
+
+    @property
+    def reason(self) -> Ints:
+        """Index into `reasons`, by row."""
+        return self._told[0]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What is said of some row."""
+        return self._told[1]
+
+    @once
+    def rank(self) -> Ints:
+        """Places in the order of deservingness; -1 where there is none."""
+        return absent(len(self._verdict)) if self._rank is None else self._checked(self._rank)
+
+    @once
+    def score(self) -> Floats:
+        """What they were ranked by; nan where there is none."""
+        return np.full(len(self._verdict), np.nan) if self._score is None else self._checked(self._score)
+
+    def _checked(self, column: Column | Callable[[], Column]) -> Column:
+        made = column() if callable(column) else column
+        if len(made) != len(self._verdict):
+            raise ValueError(f"Plan: a column of {len(made)} rows for {len(self._verdict)} jobs")
+        return made
 
     def finish(
         self,
         places: Placement,
-        rank: Ints,
-        score: Floats | Callable[[], Floats],
+        rank: Ints | Callable[[], Ints] | None = None,
+        score: Floats | Callable[[], Floats] | None = None,
         memory: Mapping[str, Any] | None = None,
         *,
         rests: bool = False,
     ) -> Plan:
-        """The plan, with the reasons that it uses; a score may be left to whoever asks for it."""
-        texts = tuple(self._texts)
-        used = np.bincount(self._reason, minlength=len(texts)).nonzero()[0]
-        number = np.zeros(len(texts), dtype=np.int64)
-        number[used] = np.arange(len(used))
-        at_hand: list[tuple[str, Any]] = [
-            ("verdict", self._verdict),
-            ("reason", number[self._reason]),
-            ("rank", rank),
-            ("places", places),
-            ("reasons", tuple(texts[i] for i in used.tolist())),
-            ("memory", {} if memory is None else memory),
-            ("note", ""),
-            ("rests", rests),
-            ("again", math.inf),
-        ]
-        if callable(score):
-            return Plan.made_of(at_hand, _Scores(score))
-        return Plan.made_of([*at_hand, ("score", score)])
+        """The plan; `rank` and `score` may be left to be asked."""
+        if isinstance(rank, np.ndarray):
+            self._checked(rank)
+        if isinstance(score, np.ndarray):
+            self._checked(score)
+        self._rank, self._score = rank, score
+        kept = {} if memory is None else memory
+        at_hand = (("verdict", self._verdict), ("places", places), ("memory", kept), ("rests", rests))
+        return Plan.made_of((*at_hand, *_AS_A_RULE), self)
 
     def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
-        rows = len(self._verdict)
-        return self.finish(Placement.none(), absent(rows), np.full(rows, np.nan), rests=rests)
+        return self.finish(Placement.none(), rests=rests)
 
 
-class _Scores:
-    """What jobs were ranked by, worked out when somebody asks."""
-
-    def __init__(self, score: Callable[[], Floats]) -> None:
-        self._score = score
-
-    @property
-    def score(self) -> Floats:
-        """Of each row."""
-        return self._score()
+def ranks(rows: int, order: Ints) -> Ints:
+    """The place of each row in an order, -1 where it is not in it."""
+    rank = absent(rows)
+    rank[order] = np.arange(len(order))
+    return rank
 
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
@@ -144,7 +194,8 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
         return Placement.none()
     if len(rows) == 1:
         alone = np.array(sites[0], dtype=np.int64).reshape(-1, 2)
-        return Placement(rows.repeat(len(alone)), alone[:, 0], alone[:, 1])
+        at_hand = (("row", rows.repeat(len(alone))), ("node", alone[:, 0]), ("gpus", alone[:, 1]))
+        return Placement.made_of(at_hand)
     count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())
     row = rows.repeat(count)

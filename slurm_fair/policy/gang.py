@@ -76,6 +76,7 @@ class Pools:
     biggest: Ints  # of each pool: its biggest node, usable or not, so that a shape does not flicker
     types: int
     choices: Ints  # [partition * (types + 1) + type + 1, choice] -> pool, -1 = none
+    racks: Ints | None  # of each node; None where they are not known, or all nodes are in one
     met: dict[tuple[int, ...], tuple[Gang, ...]] = field(default_factory=dict)  # how gangs met so far may lie
 
     @classmethod
@@ -83,11 +84,12 @@ class Pools:
         """The pools of all partitions that are up; those of the same tables as the last time are at hand."""
         global _last
         if _last is not None:
-            nodes, partitions, types, pools = _last
-            if nodes is snapshot.nodes and partitions is snapshot.partitions and types == snapshot.gpu_types:
+            nodes, partitions, types, racks, pools = _last
+            same = nodes is snapshot.nodes and partitions is snapshot.partitions and racks is snapshot.racks
+            if same and types == snapshot.gpu_types:
                 return pools
         pools = cls._made(snapshot)
-        _last = snapshot.nodes, snapshot.partitions, snapshot.gpu_types, pools
+        _last = snapshot.nodes, snapshot.partitions, snapshot.gpu_types, snapshot.racks, pools
         return pools
 
     @classmethod
@@ -121,6 +123,7 @@ class Pools:
             biggest=(inside_all * nodes.gpus).max(axis=1, initial=0),
             types=types,
             choices=choices,
+            racks=_several(snapshot.racks),
         )
 
     @once
@@ -128,6 +131,11 @@ class Pools:
         """Nodes that lie in a region."""
         usable: Bools = self.region >= 0
         return usable
+
+    @once
+    def in_region(self) -> list[Bools]:
+        """The nodes of each region."""
+        return [self.region == region for region in range(int(self.region.max(initial=NOWHERE)) + 1)]
 
     @once
     def most(self) -> int:
@@ -164,7 +172,12 @@ class Pools:
 
 # Tables never change, so pools follow from which ones they are. Only the last ones: a look at the same machines
 # often shows the very tables of the look before.
-_last: tuple[NodeTable, PartitionTable, tuple[str, ...], Pools] | None = None
+_last: tuple[NodeTable, PartitionTable, tuple[str, ...], Ints | None, Pools] | None = None
+
+
+def _several(racks: Ints | None) -> Ints | None:
+    """Racks that differ: where all are one they say nothing."""
+    return racks if racks is not None and len(racks) and racks.min() != racks.max() else None
 
 
 def _regions(snapshot: Snapshot) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, placed
+from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
 from slurm_fair.policy.gang import Gang, Pools, Sites, enough
 from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals, Rivals
@@ -73,28 +74,32 @@ def ordered(
     the row whose gang `place` is asked to lay next. `rests` stands in the plan as it is: whether the policy may be
     left alone while nobody waits.
     """
-    if len(order):
-        order = order[(view.waiting | view.expired | view.revoking)[order]]
-    queue = _Queue(view, order, preempt, blocking, lanes, on_type, keep, move, spreads(place))
+    waits = order[view.waiting[order]] if len(order) else view.waits[:0]
+    order = waits if len(waits) == len(order) else order[(view.waiting | view.expired | view.revoking)[order]]
+    lay = placer(place) if isinstance(place, str) else place
+    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     sheet = Draft(view)
-    if words.waits and any_of(view.waiting):
-        sheet.say(view.waiting, Verdict.WAIT, words.waits)
-    queue.say_settled(sheet)
-    round_ = queue.round(place, sheet, words)
+    sheet.explain(lambda: _whatever_the_order(view, preempt, words))
+    round_ = queue.round(lay, sheet, words)
     if round_ is not None:
         round_.walk(turn)
-        round_.say(sheet, words)
-    rank = absent(len(view.waiting))
-    rank[order] = np.arange(len(order))
-    places = round_.places() if round_ is not None else Placement.none()
-    score = np.full(len(rank), np.nan) if score is None else score
-    return sheet.finish(places, rank, score, memory, rests=rests)
+    places = Placement.none() if round_ is None else round_.say(sheet, words)
+    return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory, rests=rests)
+
+
+def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
+    """Who waits, and expired leases that are renewed in any case."""
+    if words.waits:
+        yield view.waits, words.waits
+    if preempt:
+        yield view.stranded, UNUSABLE_NODES
+    yield view.pinned_down, LOSES_WORK
 
 
 def contenders(view: View) -> Ints:
     """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
-    if not any_of(view.waiting):
-        return np.zeros(0, dtype=np.int64)
+    if not view.waits.size or not view.over.size:
+        return view.waits
     rows: Ints = (view.waiting | view.expired).nonzero()[0]
     return rows
 
@@ -111,6 +116,7 @@ class _Queue:
         self,
         view: View,
         order: Ints,
+        waits: Ints,
         preempt: bool,
         blocking: bool,
         lanes: Ints | None,
@@ -119,21 +125,26 @@ class _Queue:
         move: Bools | None,
         spread: bool,
     ) -> None:
+        """`waits` are those of the order that wait."""
         self.view, self.order, self.on_type = view, order, on_type
-        self.blocking, self._spread = blocking, spread
-        self.lanes = np.zeros(len(view.waiting), dtype=np.int64) if blocking else lanes
-        self._waits: Ints = order[view.waiting[order]] if len(order) else order
-        self.stranded: Bools = np.zeros(len(view.waiting), dtype=bool)
-        self.contested = self.retyped = self.movers = self.stranded
-        self.contends = self.moves = False
-        if preempt and any_of(view.expired):
+        self.blocking, self._spread, self._waits = blocking, spread, waits
+        self._lanes = lanes
+        self.contested = waits[:0]  # rows, ascending
+        self.retyped = self.movers = np.zeros(len(view.waiting), dtype=bool)
+        self.moves, elsewhere = False, on_type is not None or move is not None
+        if preempt and view.over.size and (len(waits) or elsewhere or view.owes):
             self._contend(keep, move)
+
+    def lane_of(self, rows: Ints) -> Ints | None:
+        """In which a job that does not fit is in the way of those behind it."""
+        if self.blocking:
+            return np.zeros(len(rows), dtype=np.int64)
+        return None if self._lanes is None else self._lanes[rows]
 
     def _contend(self, keep: Bools | None, move: Bools | None) -> None:
         """Who runs and may be evicted, or is to go elsewhere."""
         view = self.view
-        self.stranded = _stranded(view)
-        contested = view.expired & ~view.pinned_down & ~self.stranded
+        contested = view.expired & ~view.pinned_down & ~view.stranded
         if keep is not None:
             contested &= ~keep
         if self.on_type is not None:
@@ -142,16 +153,14 @@ class _Queue:
             self.movers = self.retyped | (contested & move)
         self.moves = any_of(self.movers)
         if any_of(contested):
-            self.contested = contested & ~self._safe()
-            self.contends = any_of(self.contested)
+            self.contested = (contested & ~self._safe()).nonzero()[0]
 
     def _safe(self) -> Bools:
         """Those ahead of everybody who waits or moves: nothing can take their GPUs but an earlier promise."""
-        safe = np.zeros(len(self.view.waiting), dtype=bool)
-        if not any_of(self.view.spare_gpus < 0):
-            change = (self.view.waiting | self.movers)[self.order]
-            safe[self.order if not any_of(change) else self.order[: int(change.argmax())]] = True
-        return safe
+        if self.view.owes:
+            return self.view.flags(self.order[:0])
+        change = (self.view.waiting | self.movers)[self.order]
+        return self.view.flags(self.order if not any_of(change) else self.order[: int(change.argmax())])
 
     def _misplaced(self, on_type: Ints) -> Bools:
         """Jobs with a lease that lies on another type than was chosen for them."""
@@ -162,63 +171,63 @@ class _Queue:
         wrong: Bools = (has >= 0) & allowed & (on_type >= 0) & (has != on_type)
         return wrong
 
-    def say_settled(self, sheet: Draft) -> None:
-        """Expired leases that are renewed whatever the order is."""
-        if not any_of(self.view.expired):
-            return
-        if any_of(self.stranded):
-            sheet.say(self.stranded, Verdict.RENEW, UNUSABLE_NODES)
-        sheet.say(self.view.pinned_down, Verdict.RENEW, LOSES_WORK)
-
-    def round(self, place: str | Placer, sheet: Draft, words: Words) -> _Round | None:
+    def round(self, place: Placer, sheet: Draft, words: Words) -> _Round | None:
         """The walk that is to be made; None when it could change nothing."""
         if not self._could_change():
             return None
         pools = Pools.of(self.view.snapshot)
-        head, shapes, waits = self._waiters(pools, sheet, words)
-        if not self.contends and not self._fitting(pools, shapes, waits):
-            self._say_misfits(sheet, head[waits], words)
+        head, shapes, asking = self._waiters(pools, sheet, words)
+        order = head[asking]
+        if not self.contested.size and not self._fitting(pools, shapes, asking):
+            self._say_misfits(sheet, order, words)
             return None
-        order, asking = head[waits], head
-        rest = (self.contested | self.view.revoking)[self.order]
-        if any_of(rest):
-            others = self.order[rest]
-            listed = np.zeros(len(self.view.waiting), dtype=bool)
-            listed[order] = listed[others] = True
-            order = self.order[listed[self.order]]
+        others = self._others()
+        if others.size:
+            order, listed = self.order, self.view.flags(np.concatenate((order, others)))
+            order = order[listed[order]]
             others = others[(self.movers | self.view.revoking)[others]]
-            if len(others):
-                asking = np.concatenate([head, others])
-                shapes = self._shapes(pools, asking)
+            if others.size:
+                head = np.concatenate((head, others))
+                shapes = self._shapes(pools, head)
+            place_of = absent(len(listed))
+            place_of[head] = np.arange(len(head))
+            asking = place_of[order]
         return _Round(self, pools, place, order, asking, shapes)
+
+    def _others(self) -> Ints:
+        """Those of the order with a lease that the round is about."""
+        if len(self.order) == len(self._waits):
+            return self.order[:0]
+        return self.order[(self.view.flags(self.contested) | self.view.revoking)[self.order]]
 
     def _could_change(self) -> bool:
         """Whether anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
-        if self.moves or (self.contends and any_of(self.view.spare_gpus < 0)):
+        if self.moves or (self.contested.size and self.view.owes):
             return True
         gpus = self.view.snapshot.jobs.gpus[self._waits]
-        return len(gpus) > 0 and int(gpus.min()) <= self._offered()
+        return gpus.size > 0 and gpus.item(gpus.argmin()) <= self._offered()
 
     def _say_misfits(self, sheet: Draft, waits: Ints, words: Words) -> None:
         """None of these fits; in a lane, the first one is in the way of the others."""
-        if self.lanes is None:
-            sheet.say(waits, Verdict.WAIT, words.misfit)
-            return
-        sheet.say(waits, Verdict.WAIT, words.behind)
-        _, first = np.unique(self.lanes[waits], return_index=True)
-        sheet.say(waits[first], Verdict.WAIT, words.misfit)
+        lane = self.lane_of(waits)
+        if lane is not None:
+            sheet.because(waits, words.behind)
+            waits = waits[np.unique(lane, return_index=True)[1]]
+        sheet.because(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
-        """Whether any of these, or the first where it blocks the others, fits what is free."""
+        """Whether any of these, or the first where it blocks the others, may fit what is free."""
         free = self.view.spare_gpus
         if self.blocking or len(waits) < 2:
-            return any(enough(pools, free, gang) for ways in shapes.ways(waits[:1]) for gang in ways)
+            most = free.item(free.argmax()) if free.size else 0
+            ways = chain.from_iterable(shapes.ways(waits[:1]))
+            return any(gang.share <= most and (gang.nodes == 1 or enough(pools, free, gang)) for gang in ways)
         return any_of(shapes.fitting(pools, free)[waits])
 
     def _offered(self) -> int:
         """GPUs that the round is about, at most."""
         free = self.view.free_in_all
-        return free + int(self.view.snapshot.jobs.gpus[self.contested].sum()) if self.contends else free
+        return free + int(self.view.snapshot.jobs.gpus[self.contested].sum()) if self.contested.size else free
 
     def _waiters(self, pools: Pools, sheet: Draft, words: Words) -> tuple[Ints, Shapes, Ints]:
         """The head of the waiting rows, how each may lie, and the places in it of those that can run.
@@ -231,17 +240,16 @@ class _Queue:
             head = rows[:count]
             shapes = self._shapes(pools, head)
             possible = shapes.possible()
-            listed = able = possible.nonzero()[0]
+            able = possible.nonzero()[0]
             over = over_array_limit(self.view, head[able])
-            if any_of(over):
-                listed = able[~over]
+            listed = able[~over] if any_of(over) else able
             if count >= len(rows) or int(jobs.gpus[head[listed]].sum()) > self._offered():
                 break
             count *= 4
         if len(able) < len(head):
-            sheet.say(head[~possible], Verdict.WAIT, words.nowhere)
+            sheet.because(head[~possible], words.nowhere)
         if len(listed) < len(able):
-            sheet.say(head[able[over]], Verdict.WAIT, BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
+            sheet.because(head[able[over]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
         return head, shapes, listed
 
     def _shapes(self, pools: Pools, rows: Ints) -> Shapes:
@@ -253,53 +261,47 @@ class _Round:
     """One walk down the order and what came of it."""
 
     def __init__(
-        self, queue: _Queue, pools: Pools, place: str | Placer, order: Ints, asking: Ints, shapes: Shapes
+        self, queue: _Queue, pools: Pools, place: Placer, order: Ints, asking: Ints, shapes: Shapes
     ) -> None:
-        """`order` has the waiting rows that can run and those with a lease, `asking` the rows of `shapes`."""
+        """`order` has the waiting rows that can run and those with a lease, `asking` their places in `shapes`."""
         view = queue.view
-        taking_part, place_of = queue.contested.copy(), np.full(len(view.waiting), -1, dtype=np.int64)
-        taking_part[order] = True
-        place_of[asking] = np.arange(len(asking))
-        rows = taking_part.nonzero()[0]
-        contested = queue.contested[rows]
-        self._queue, self._pools, self._order = queue, pools, rows.searchsorted(order)
-        jobs = view.snapshot.jobs
-        count = contested.cumsum()
-        numbers, runs = count * contested - 1, count.item(-1) if len(rows) else 0
-        self.candidates = Candidates(
-            rows, jobs.tenant[rows], jobs.gpus[rows], numbers, place_of[rows], shapes, runs
-        )
+        self._queue, self._pools, self._listed = queue, pools, len(order)
+        rows, numbers = order, absent(len(order))
+        if queue.contested.size:
+            rows, numbers, asking = _with_unlisted(view, queue.contested, order, asking)
+        jobs, runs = view.snapshot.jobs, len(queue.contested)
+        self.candidates = Candidates(jobs, rows, numbers, asking, shapes, runs)
         self._granting = view.waiting[rows]
         self._moving = queue.movers[rows]
-        self._lane = np.arange(len(rows)) if queue.lanes is None else queue.lanes[rows]
+        self._lane = queue.lane_of(rows)
         self.granted: dict[int, Sites] = {}
         self.misfits: list[int] = []
         self.moved: list[int] = []
         self._shut: set[int] = set()
         self.expected: Bools | None = None  # whose lease is likely to be renewed, where some may not be
-        self.contest = self._contest(view, placer(place) if isinstance(place, str) else place)
+        self.contest = self._contest(view, place)
         self.promised = self.contest.clear_debts()
 
     def _contest(self, view: View, place: Placer) -> Rivals | NoRivals:
-        if not self._queue.contends:
+        if not self.candidates.runs:
             return NoRivals(view, self._pools, place)
         rows, contested = self.candidates.rows, self.candidates.contested >= 0
-        self.expected = expected = expected_winners(view, self._pools, self.candidates, self._order)
-        rank = np.full(len(rows), len(rows), dtype=np.int64)
-        rank[self._order] = np.arange(len(self._order))
+        rank = np.arange(len(rows))
+        self.expected = expected = expected_winners(view, self._pools, self.candidates, rank[: self._listed])
+        rank[self._listed :] = len(rows)
         return Rivals(view, self._pools, place, rows[contested], rank[contested], ~expected[contested])
 
     def walk(self, turn: Callable[[int], None] | None = None) -> None:
         """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
-        change = (self._granting | self._moving)[self._order].nonzero()[0]
-        for jobs in _stretches(self._order[: int(change[-1]) + 1 if len(change) else 0]):
+        change = (self._granting | self._moving)[: self._listed].nonzero()[0]
+        for jobs in _stretches(int(change[-1]) + 1 if len(change) else 0):
             if self.contest.left <= 0:
                 return
             self._stretch(self._worth_a_look(jobs), turn)
 
     def _worth_a_look(self, jobs: Ints) -> Ints:
         """Without those that will not fit: a look at one costs far more than this does for all."""
-        if self._queue.lanes is not None:  # a job that does not fit has to be met: it shuts its lane
+        if self._lane is not None:  # a job that does not fit has to be met: it shuts its lane
             if not self._shut:
                 return jobs
             return jobs[~self._granting[jobs] | ~np.isin(self._lane[jobs], list(self._shut))]
@@ -312,7 +314,8 @@ class _Round:
 
     def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
         candidates = self.candidates
-        numbers, lanes = candidates.contested[jobs].tolist(), self._lane[jobs].tolist()
+        numbers = candidates.contested[jobs].tolist()
+        lanes = [0] * len(numbers) if self._lane is None else self._lane[jobs].tolist()
         grants, moves = self._granting[jobs].tolist(), self._moving[jobs].tolist()
         asking = candidates.asking[jobs]
         ways_of_next = iter(candidates.shapes.ways(asking[asking >= 0]))
@@ -337,7 +340,7 @@ class _Round:
             self.granted[job] = sites
             return
         self.misfits.append(job)
-        if self._queue.lanes is not None:
+        if self._lane is not None:
             self._shut.add(lane)
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
@@ -354,44 +357,44 @@ class _Round:
         here = tuple(self._queue.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())
         return [gang._replace(barred=(*gang.barred, *here)) for gang in ways]
 
-    def places(self) -> Placement:
-        """Where the granted gangs lie."""
-        granted = np.array(list(self.granted), dtype=np.int64)
-        return placed(self.candidates.rows[granted], list(self.granted.values()))
-
-    def say(self, sheet: Draft, words: Words) -> None:
-        """What came of it, and why."""
+    def say(self, sheet: Draft, words: Words) -> Placement:
+        """What came of it, and why; where the granted gangs lie."""
         rows = self.candidates.rows
-        if self._shut:
-            behind = self._granting & np.isin(self._lane, list(self._shut))
-            sheet.say(rows[behind], Verdict.WAIT, words.behind)
         if self.misfits:
-            sheet.say(rows[self.misfits], Verdict.WAIT, words.misfit)
-        if self.granted:
-            sheet.say(rows[list(self.granted)], Verdict.GRANT, words.granted)
+            sheet.explain(lambda: self._in_the_way(words))
+        granted = rows[list(self.granted)] if self.granted else rows[:0]
+        sheet.say(granted, Verdict.GRANT, words.granted)
         if self.expected is not None:
             running = self.candidates.contested >= 0
             self._say_of_leases(sheet, rows[running], self.expected[running], words)
+        return placed(granted, list(self.granted.values()))
+
+    def _in_the_way(self, words: Words) -> Iterator[Saying]:
+        """Those that do not fit, and those behind them."""
+        rows = self.candidates.rows
+        if self._lane is not None:
+            yield rows[self._granting & np.isin(self._lane, list(self._shut))], words.behind
+        yield rows[self.misfits], words.misfit
 
     def _say_of_leases(self, sheet: Draft, contested: Ints, expected: Bools, words: Words) -> None:
-        sheet.say(contested[expected], Verdict.RENEW, words.renewed)
+        sheet.because(contested[expected], words.renewed)
         sheet.say(contested[self.contest.evicted], Verdict.REVOKE, words.revoked)
         sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
         moved = [number for number in self.moved if not self.contest.is_open(number)]
         sheet.say(contested[moved], Verdict.REVOKE, words.moved)
 
 
-def _stranded(view: View) -> Bools:
-    """Expired leases on nodes that take no new work: nobody could use what they would give back."""
-    places = view.lease_places
-    of_use = np.zeros(len(view.waiting), dtype=bool)
-    of_use[places.row[view.snapshot.nodes.usable[places.node]]] = True
-    stranded: Bools = view.expired & ~of_use
-    return stranded
+def _with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tuple[Ints, Ints, Ints]:
+    """The order, then the contested rows that are not in it; of each its number among these, and what it asks."""
+    unlisted = contested[~view.flags(order)[contested]]
+    rows = np.concatenate((order, unlisted))
+    of_contest = view.flags(contested)[rows]
+    numbers = of_contest.cumsum() * of_contest - 1
+    return rows, numbers, np.concatenate((asking, absent(len(unlisted))))
 
 
-def _stretches(order: Ints) -> Iterator[Ints]:
-    first, count = 0, _FIRST_STRETCH
-    while first < len(order):
-        yield order[first : first + count]
-        first, count = first + count, min(2 * count, _LAST_STRETCH)
+def _stretches(count: int) -> Iterator[Ints]:
+    first, size = 0, _FIRST_STRETCH
+    while first < count:
+        yield np.arange(first, min(first + size, count))
+        first, size = first + size, min(2 * size, _LAST_STRETCH)

@@ -1,7 +1,8 @@
 """Placers: how a gang is laid over free nodes; a site may name another one than ours.
 
-`consolidated` takes as few nodes as can be, else none. `relaxed` is asked for more ways: those that spread a gang
-over whatever is free come after all that do not, so it spreads only what would have to wait.
+`consolidated` takes as few nodes as can be, and of as few nodes those in the fewest racks, else none. `relaxed` is
+asked for more ways: those that spread a gang over whatever is free come after all that do not, so it spreads only
+what would have to wait.
 
 A placer is a pure function of a room and a gang that returns all of the gang's sites or None. One that finds
 nothing must find nothing in any room with less in it: the walk asks only once for the same shape.
@@ -19,8 +20,9 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Ints
-from slurm_fair.policy.gang import Gang, Sites
+from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.nearest import known_names
+from slurm_fair.policy.racks import gathered
 from slurm_fair.policy.room import Room
 
 GROUP = "slurm_fair.placements"
@@ -29,7 +31,7 @@ Placer: TypeAlias = Callable[[Room, Gang], Sites | None]
 
 
 def consolidated(room: Room, gang: Gang) -> Sites | None:
-    """As few nodes as possible, each the fullest that still fits (Astraea, section 5)."""
+    """As few nodes as possible, in few racks, each the fullest that still fits (Astraea, section 5)."""
     if gang.wanted or gang.barred or room.loss is not None:
         return _searched(room, gang)
     nodes = room.whole(gang) if gang.whole else room.fullest(gang)
@@ -39,7 +41,14 @@ def consolidated(room: Room, gang: Gang) -> Sites | None:
         return [(nodes[0], gang.gpus)]
     if not nodes or not all(room.carries(node, gang.share, gang.cpus, gang.memory_mb) for node in nodes):
         return _searched(room, gang)
+    if _apart(room.pools, nodes):
+        return _searched(room, gang)
     return _allowed(gang, gang.over(sorted(nodes), room.pools.size))
+
+
+def _apart(pools: Pools, nodes: list[int]) -> bool:
+    """Whether these lie in several racks."""
+    return pools.racks is not None and len({pools.racks.item(node) for node in nodes}) > 1
 
 
 def _allowed(gang: Gang, sites: Sites) -> Sites | None:
@@ -88,13 +97,40 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
     nodes = np.flatnonzero(fits)
     if len(nodes) == 0 or (len(nodes) < gang.nodes and not gang.whole):
         return None
-    chosen = _best(nodes, _costs(room, gang, nodes), gang.nodes, gang.whole)
+    costs = _costs(room, gang, nodes)
+    chosen = _best(nodes, costs, gang.nodes, gang.whole)
     if gang.whole:
         enough = int(np.searchsorted(np.cumsum(room.gpus[chosen]), gang.gpus)) + 1
         if enough > len(chosen):
             return None
         chosen = _needed(chosen[:enough], room.gpus[chosen[:enough]], gang.gpus)
+    if _apart(room.pools, chosen.tolist()):
+        chosen = _together(room, gang, nodes[np.argsort(costs, kind="stable")], chosen)
     return _allowed(gang, gang.over(np.sort(chosen).tolist(), room.pools.size))
+
+
+def _together(room: Room, gang: Gang, nodes: Ints, chosen: Ints) -> Ints:
+    """As many nodes in fewer racks, if others of these, best first, make that possible.
+
+    Nodes asked for by name stay, and nobody loses more for it.
+    """
+    racks = room.pools.racks
+    if racks is None:
+        return chosen
+    above = np.zeros(len(nodes), dtype=np.int64)
+    if room.loss is not None:
+        lost, rank = np.maximum(gang.share - room.loss.spared[nodes], 0), room.loss.rank[nodes]
+        last = int(rank.max())
+        above = np.where(lost > 0, lost * (last + 1) + last - rank, 0)
+    if gang.wanted:
+        above += (int(above.max()) + 1) * ~np.isin(nodes, gang.wanted)
+    taken = np.isin(nodes, chosen)
+    worst = int(above[taken].max())
+    must = nodes[taken & (above < worst)]
+    worth = room.gpus if gang.whole else np.ones(len(room.gpus), dtype=np.int64)
+    count = len(chosen) - len(must)
+    least = gang.gpus - int(worth[must].sum()) if gang.whole else count
+    return gathered(racks, must, nodes[above == worst], worth, count, least)
 
 
 def _needed(nodes: Ints, free: Ints, gpus: int) -> Ints:

@@ -57,8 +57,9 @@ class Room:
         self._cpus: memoryview[int] = self.cpus.data
         self._memory: memoryview[int] = self.memory_mb.data
         self._at_first = gpus
-        # How many nodes had so many GPUs at first: most numbers none.
-        self._levels: list[int] = np.bincount(np.maximum(gpus, 0), minlength=pools.most + 1).tolist()
+        # How many nodes had so many GPUs at first, and how often one came to have them: most numbers none.
+        had = np.maximum(gpus, 0) if gpus.size and gpus.item(gpus.argmin()) < 0 else gpus
+        self._levels: list[int] = np.bincount(had, minlength=pools.most + 1).tolist()
         self._stacks: dict[tuple[int, int], list[int]] = {}
         self._whole: set[tuple[int, int]] = set()  # stacks that have what stood there at first
 
@@ -66,7 +67,7 @@ class Room:
         stack = self._stacks.setdefault((region, free), [])
         if self._levels[free] and (region, free) not in self._whole:
             self._whole.add((region, free))
-            at_first = (self._at_first == free) & (self.pools.region == region)
+            at_first = (self._at_first == free) & self.pools.in_region[region]
             stack[:0] = at_first.nonzero()[0][::-1].tolist()
         return stack
 
@@ -77,6 +78,7 @@ class Room:
         self._cpus[node] += cpus
         self._memory[node] += memory_mb
         if free > 0:
+            self._levels[free] += 1
             self._stacks.setdefault((self.pools.region_of[node], free), []).append(node)
 
     def amounts(self, node: int) -> Amounts:
@@ -95,6 +97,8 @@ class Room:
         regions, count = self.pools.regions[gang.pool], gang.nodes
         found: list[int] = []
         for free in range(gang.share, self.pools.most + 1):
+            if not self._levels[free]:
+                continue
             for region in regions:
                 stack = self._stack(region, free)
                 if not stack:

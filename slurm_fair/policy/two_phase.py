@@ -15,7 +15,7 @@ from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
-from slurm_fair.model.once import once
+from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
 from slurm_fair.policy.walk import Candidates
@@ -44,38 +44,35 @@ class Balances:
         return Balances(self.had + more, self.owed, self.weight)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Accounts:
-    """What the ledger has on some rows of the snapshot's jobs, found out when somebody asks: no slots."""
+    """What the ledger has on some rows of the snapshot's jobs."""
 
     view: View
     rows: Ints
+    row: Ints  # of the ledger's jobs, -1 where it has not met the job
 
-    @once
-    def row(self) -> Ints:
-        """Of the ledger's jobs, -1 where it has not met the job; of these rows alone, which mostly are few."""
-        return find(self.view.ledger.jobs.key, self.view.snapshot.jobs.key[self.rows])
+    @classmethod
+    def of(cls, view: View, rows: Ints) -> Accounts:
+        """Of these rows alone: mostly they are few."""
+        return cls(view, rows, find(view.ledger.jobs.key, view.snapshot.jobs.key[rows]))
 
-    @once
     def rho(self) -> Floats:
         """rho_i for choosing: 0 for a job without a claim yet (eq. 15)."""
         jobs = self.view.ledger.jobs
-        return rho_for_choosing(at(jobs.had, self.row, 0.0), at(jobs.owed, self.row, 0.0))
+        rho: Floats = rho_for_choosing(at(jobs.had, self.row, 0.0), at(jobs.owed, self.row, 0.0))
+        return rho
 
-    @once
     def never_ran(self) -> Bools:
         """Waiting jobs that have not had a GPU yet."""
         ran = at(self.view.ledger.jobs.ran, self.row, 0.0)
         new: Bools = (ran == 0) & self.view.waiting[self.rows]
         return new
 
-    @once
     def first_submit(self) -> Floats:
         """When each job was first submitted."""
-        view, jobs = self.view, self.view.snapshot.jobs
-        if not np.count_nonzero(jobs.restarts[self.rows]):
-            return jobs.submit[self.rows]
-        return first_submitted(view.ledger.jobs, self.row, jobs.submit[self.rows])
+        view = self.view
+        return first_submitted(view.ledger.jobs, self.row, view.snapshot.jobs.submit[self.rows])
 
 
 def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> Ints:
@@ -93,12 +90,13 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     """
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    before = np.cumsum(gpus) - gpus
-    first = np.searchsorted(tenant, tenant, side="left")
+    before = gpus.cumsum() - gpus
+    first = tenant.searchsorted(tenant)
     had = balances.had[tenant] + lease_seconds * (before - before[first])
     rho = rho_for_choosing(had, balances.owed[tenant])
     weight = balances.weight[tenant]
-    per_weight = np.full(len(tenant), np.inf)
+    per_weight = np.empty(len(tenant))
+    per_weight.fill(np.inf)
     np.divide(had, weight, out=per_weight, where=weight > 0)
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
     order: Ints = np.lexsort((-weight, per_weight, rho))
@@ -107,8 +105,7 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:
     """Candidates that would win if only their numbers of GPUs counted: a guess that tells whom to evict first."""
-    contested = np.zeros(len(view.waiting), dtype=bool)
-    contested[candidates.rows[candidates.contested >= 0]] = True
+    contested = view.flags(candidates.rows[candidates.contested >= 0])
     places, numbers = view.lease_places, pools.neighbourhood
     wins = np.zeros(len(candidates.rows), dtype=bool)
     if not any_of(numbers > 0):
@@ -118,7 +115,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
         return wins
     held = places.take(contested[places.row])
     offers = np.where(pools.usable, view.free_gpus + held.per_node(len(pools.region)), 0)
-    group = _neighbourhood(pools, candidates, held)
+    group = _neighbourhood(view, pools, candidates, held)
     capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offers, minlength=1)
     for number in np.unique(group):
         picks = order[group[order] == number]
@@ -126,7 +123,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
     return wins
 
 
-def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement) -> Ints:
+def _neighbourhood(view: View, pools: Pools, candidates: Candidates, held: Placement) -> Ints:
     """Where each candidate competes: a running one where it runs, a waiting one where it would lie first."""
     first_region = np.array(
         [regions[0] if regions else 0 for regions in (*pools.regions, ())], dtype=np.int64
@@ -135,6 +132,7 @@ def _neighbourhood(pools: Pools, candidates: Candidates, held: Placement) -> Int
     asks = candidates.asking >= 0
     region[asks] = first_region[candidates.shapes.first_pool()[candidates.asking[asks]]]
     on_usable = held.take(pools.usable[held.node])
-    region[np.searchsorted(candidates.rows, on_usable.row)] = pools.region[on_usable.node]
+    candidate = ranks(len(view.waiting), candidates.rows)
+    region[candidate[on_usable.row]] = pools.region[on_usable.node]
     competes: Ints = np.append(pools.neighbourhood, 0)[region]
     return competes

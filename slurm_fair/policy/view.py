@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,15 +21,18 @@ from slurm_fair.model import (
     Snapshot,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, all_of, any_of, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, code, find
 from slurm_fair.model.once import once
 
 NO_LEASE = -1
+Number = TypeVar("Number", Ints, Codes)
 
-# Plain numbers: a look at an enum's member costs as much as the comparison that it is for.
-_WAITING, _RUNNING = int(JobState.WAITING), int(JobState.RUNNING)
-_NOT_BLOCKED = int(Blocked.NOT_BLOCKED)
-_GRANTED, _LEASED, _REVOKING = int(LeasePhase.GRANTED), int(LeasePhase.RUNNING), int(LeasePhase.REVOKING)
+# A look at an enum's member costs as much as the comparison that it is for.
+_WAITING, _RUNNING, _NOT_BLOCKED = code(JobState.WAITING), code(JobState.RUNNING), code(Blocked.NOT_BLOCKED)
+_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
+_NO_PHASE = code(NO_LEASE)
+_NOBODY: Ints = np.zeros(0, dtype=np.int64)
+_NOBODY.setflags(write=False)
 
 
 # No slots: every join below is made at most once per view and kept in the instance's __dict__.
@@ -55,7 +58,7 @@ class View:
     @once
     def lease_row(self) -> Ints:
         """Row of each job's lease, -1 without one."""
-        return self._of_lease(np.arange(len(self.leases.key)), NO_LEASE)
+        return self._of_lease(np.arange(len(self.leases.key)), absent(len(self.snapshot.jobs.key) + 1))
 
     @once
     def account_row(self) -> Ints:
@@ -83,7 +86,7 @@ class View:
     @once
     def leased(self) -> Bools:
         """Jobs that have a lease."""
-        leased: Bools = self.lease_phase >= 0
+        leased: Bools = self.lease_phase != _NO_PHASE
         return leased
 
     @once
@@ -122,39 +125,69 @@ class View:
         return first_submitted(self.ledger.jobs, self.account_row, jobs.submit)
 
     @once
+    def waits(self) -> Ints:
+        """Rows of the jobs that could be granted a lease now: mostly they are few."""
+        jobs = self.snapshot.jobs
+        rows: Ints = (jobs.state == _WAITING).nonzero()[0]
+        if rows.size:
+            free = (jobs.blocked[rows] == _NOT_BLOCKED) & (self.lease_phase[rows] == _NO_PHASE)
+            if not all_of(free):
+                rows = rows[free]
+        return rows
+
+    @once
     def waiting(self) -> Bools:
         """Jobs that could be granted a lease now."""
-        jobs = self.snapshot.jobs
-        waiting: Bools = (jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED) & (self.lease_phase < 0)
-        return waiting
+        return self.flags(self.waits)
+
+    @once
+    def over(self) -> Ints:
+        """Rows of the running jobs whose lease is over and who may have to give way."""
+        leases, end = self.leases, self.leases.end
+        if not end.size or end.item(end.argmin()) > self.now:
+            return _NOBODY
+        over = ((leases.phase == _LEASED) & (end <= self.now)).nonzero()[0]
+        rows: Ints = self.job_of_lease[over]
+        if rows.size:
+            runs = (rows >= 0) & (self.snapshot.jobs.state[rows] == _RUNNING)
+            if not all_of(runs):
+                rows = rows[runs]
+        return rows
 
     @once
     def expired(self) -> Bools:
         """Running jobs whose lease is over and who may have to give way."""
-        leases, jobs = self.leases, self.snapshot.jobs
-        expired, end = np.zeros(len(jobs.key), dtype=bool), leases.end
-        if not len(end) or end[end.argmin()] > self.now:
-            return expired
-        over = ((leases.phase == _LEASED) & (end <= self.now)).nonzero()[0]
-        if over.size:
-            job = self.job_of_lease[over]
-            expired[job[job >= 0]] = True
-            expired &= jobs.state == _RUNNING
-        return expired
+        return self.flags(self.over)
 
     @once
     def pinned_down(self) -> Bools:
         """Expired jobs that can only be renewed: they would lose work, or Slurm would not requeue them."""
-        if not self.expired.nonzero()[0].size:
+        if not self.over.size:
             return self.expired
-        jobs = self.snapshot.jobs
-        pinned: Bools = self.expired & ~(jobs.checkpoints & jobs.requeueable)
-        return pinned
+        jobs, over = self.snapshot.jobs, self.over
+        return self.flags(over[~(jobs.checkpoints[over] & jobs.requeueable[over])])
+
+    @once
+    def stranded(self) -> Bools:
+        """Expired leases on nodes that take no new work: nobody could use what they would give back."""
+        if not self.over.size:
+            return self.expired
+        places, usable = self.lease_places, self.snapshot.nodes.usable
+        of_use = self.flags(places.row if all_of(usable) else places.row[usable[places.node]])
+        stranded: Bools = self.expired & ~of_use
+        return stranded
+
+    def flags(self, rows: Ints) -> Bools:
+        """These of the snapshot's jobs."""
+        flags = np.zeros(len(self.snapshot.jobs.key), dtype=bool)
+        flags[rows] = True
+        return flags
 
     @once
     def free_gpus(self) -> Ints:
         """GPUs of each node that no lease holds and nobody uses; expired leases still count as held."""
-        return np.maximum(self.spare_gpus, 0)
+        spare = self.spare_gpus
+        return np.maximum(spare, 0) if spare.size and spare.item(spare.argmin()) < 0 else spare
 
     @once
     def free_in_all(self) -> int:
@@ -168,16 +201,19 @@ class View:
         return spare
 
     @once
+    def owes(self) -> bool:
+        """Whether on some node more was promised than has come free yet."""
+        return self.free_gpus is not self.spare_gpus
+
+    @once
     def spare_cpus(self) -> Ints:
         """CPUs of each node that nobody has or was promised; may be below zero."""
-        nodes = self.snapshot.nodes
-        return self._spare(nodes.cpus - nodes.cpus_others, self.snapshot.jobs.cpus)
+        return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus)
 
     @once
     def spare_memory_mb(self) -> Ints:
         """Memory of each node that nobody has or was promised; may be below zero."""
-        nodes = self.snapshot.nodes
-        return self._spare(nodes.memory_mb - nodes.memory_others_mb, self.snapshot.jobs.memory_mb)
+        return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb)
 
     @once
     def holdings(self) -> Placement:
@@ -196,7 +232,7 @@ class View:
     @once
     def renewals(self) -> Ints:
         """How often each job's lease was renewed, 0 without one."""
-        return self._of_lease(self.leases.renewals, 0)
+        return self._of_lease(self.leases.renewals, np.zeros(len(self.snapshot.jobs.key) + 1, dtype=np.int64))
 
     @once
     def promised(self) -> Bools:
@@ -211,9 +247,11 @@ class View:
         return revoking
 
     @once
-    def lease_phase(self) -> Ints:
+    def lease_phase(self) -> Codes:
         """Phase of each job's lease, -1 without one."""
-        return self._of_lease(self.leases.phase, NO_LEASE)
+        phases = np.empty(len(self.snapshot.jobs.key) + 1, dtype=np.int8)
+        phases.fill(NO_LEASE)
+        return self._of_lease(self.leases.phase, phases)
 
     def _promised_places(self, promised: Bools) -> Placement:
         placed, names = self.leases.places, self.leases.node_names
@@ -230,8 +268,8 @@ class View:
         theirs = jobs[held.row]
         return held if all_of(theirs) else held.take(theirs)
 
-    def _of_lease(self, column: Ints | Codes, default: int) -> Ints:
-        values = np.zeros(len(self.snapshot.jobs.key) + 1, dtype=np.int64) + default
+    def _of_lease(self, column: Number, values: Number) -> Number:
+        """A column of the leases by job; `values` are those of jobs without one, and one more."""
         values[self.job_of_lease] = column  # a lease whose job is not listed goes behind the last row
         return values[:-1]
 

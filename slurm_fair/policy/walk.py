@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints, all_of
+from slurm_fair.model import JobTable
+from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.once import once
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.gang import Pools, Sites
 from slurm_fair.policy.rivals import NoRivals
@@ -17,17 +17,30 @@ STRETCH = 2048
 _FIRST_PART = 32
 
 
-@dataclass(frozen=True, slots=True)
 class Candidates:
     """The jobs that a round is about: waiting ones, and running ones whose lease is over."""
 
-    rows: Ints  # of the snapshot's jobs, ascending; "job" below counts along these
-    tenant: Ints
-    gpus: Ints
-    contested: Ints  # place among the contested jobs, -1 = it waits
-    asking: Ints  # place among those that `shapes` speaks of, -1 = it asks for no place
-    shapes: Shapes
-    runs: int  # how many of them are contested
+    def __init__(
+        self, jobs: JobTable, rows: Ints, contested: Ints, asking: Ints, shapes: Shapes, runs: int
+    ) -> None:
+        self._jobs = jobs
+        self.rows = rows  # of the snapshot's jobs; "job" below counts along these
+        self.contested = contested  # place among the contested jobs, -1 = it waits
+        self.asking = asking  # place among those that `shapes` speaks of, -1 = it asks for no place
+        self.shapes = shapes
+        self.runs = runs  # how many of them are contested
+
+    @once
+    def tenant(self) -> Ints:
+        """Of each."""
+        tenant: Ints = self._jobs.tenant[self.rows]
+        return tenant
+
+    @once
+    def gpus(self) -> Ints:
+        """Of each gang."""
+        gpus: Ints = self._jobs.gpus[self.rows]
+        return gpus
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         """Those whose GPUs would be found among these free ones."""
@@ -53,9 +66,8 @@ class Walk:
         gang that cannot start would otherwise cost its tenant the GPUs that it has. After the last job that waits
         nobody could take theirs any more.
         """
-        waits = self.candidates.contested[order] < 0
-        if not all_of(waits):
-            last = waits.nonzero()[0][-1:]
+        if self.candidates.runs:
+            last = (self.candidates.contested[order] < 0).nonzero()[0][-1:]
             order = order[: int(last[0]) + 1] if len(last) else order[:0]
         for first in range(0, len(order), STRETCH):
             if self.contest.left <= 0:

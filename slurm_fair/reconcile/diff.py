@@ -123,7 +123,7 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     actions = []
     for row in sorted(waits, key=since.__getitem__):
         where = sites.get(row, ())
-        if not where or any(free.item(node) < gpus for node, gpus in where):
+        if not where or any([free.item(node) < gpus for node, gpus in where]):
             continue
         if closing and jobs.record.item(row) in closing:
             continue

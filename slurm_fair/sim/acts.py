@@ -10,7 +10,8 @@ from slurm_fair.sim.life import RUNNING, WAITING, Life
 from slurm_fair.sim.roster import Roster
 from slurm_fair.sim.scenario import Hitch
 
-_OPEN, _OF_RUNS, _DONE = Verb.OPEN, (Verb.ASK, Verb.REQUEUE), Result.DONE  # looked up at every act
+_OPEN, _ASK, _OF_RUNS = Verb.OPEN, Verb.ASK, (Verb.ASK, Verb.REQUEUE)  # looked up at every act
+_DONE = Result.DONE
 _MAY_OPEN = (int(Blocked.NOT_BLOCKED), int(Blocked.REQUEUED))  # numpy compares plain numbers faster
 
 
@@ -35,8 +36,8 @@ class Acts:
         if hitch:
             return self._hampered(action, job, now, hitch)
         result, detail = self._done_to(action, job, now)
-        answered = action.verb is Verb.ASK and self._life.answered.get(job, -math.inf) == now
-        return Outcome(action, result, detail, answered=answered)
+        answered = action.verb is _ASK and self._life.answered.get(job, -math.inf) == now
+        return Outcome(action, result, detail, 0.0, False, answered)
 
     def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
         """Refused though nothing speaks against it, or done or not without an answer."""
@@ -71,7 +72,7 @@ class Acts:
             return self._open(job, action.nodes, now)
         if verb is Verb.REQUEUE:
             return self._requeue(job, now)
-        if verb is Verb.ASK:
+        if verb is _ASK:
             self._life.ask(job, now)
         elif verb is Verb.CLOSE:
             self._close(job, action.until, now)

@@ -160,7 +160,8 @@ class Simulation:
     def _someone_should_have_started(self, now: float) -> bool:
         """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
         leases = self.standing.leases
-        return any_of((leases.phase == _GRANTED) & (leases.opened < now))
+        granted = leases.phase == _GRANTED
+        return any_of(granted) and any_of(granted & (leases.opened < now))
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""

@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
+from slurm_fair.model import Verdict
 from tests.slurm.harness import Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
@@ -38,6 +40,17 @@ def seen_deadline(site: Site, job: Job) -> float:
     if job.key not in keys:
         return math.nan
     return math.inf if told is None else float(told.deadline[keys.index(job.key)])
+
+
+def reasons_of_renewals(site: Site, job: Job) -> set[str]:
+    """Why its lease was renewed, as the ticks of that moment have it."""
+    found = set()
+    with site.reader() as journal:
+        for tick in journal.ticks():
+            for row in np.flatnonzero(tick.snapshot.jobs.key == job.key).tolist():
+                if tick.plan.verdict[row] == Verdict.RENEW:
+                    found.add(tick.plan.reasons[tick.plan.reason[row]])
+    return found
 
 
 def test_a_job_that_has_to_run_now_goes_before_an_older_one_of_its_tenant(site: Site) -> None:
@@ -73,7 +86,7 @@ def test_a_job_that_slurm_would_not_start_again_is_renewed_though_others_are_owe
     kept.runs()
     rival = site.submit(ALL_GPUS, tenant="nlp").waits()
     wait_until(lambda: site.events("renewed", job=kept), 40, "its lease was renewed")
-    assert "it would lose work if it were stopped now" in site.cli("explain", kept.label).stdout
+    assert {"it would lose work if it were stopped now"} == reasons_of_renewals(site, kept)
     assert (kept.now().restarts, rival.state) == (0, "PENDING")
     kept.cancel()
     rival.runs()

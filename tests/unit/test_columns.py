@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from slurm_fair import model
+from slurm_fair.model import Placement
 from slurm_fair.model.columns import Columns, Floats, Ints, all_of, any_of, check_lengths, find
 from slurm_fair.model.once import once
 from slurm_fair.trace import Machines, Trace
@@ -127,3 +128,13 @@ def test_a_value_is_worked_out_once_for_each_object_and_its_failure_is_not_kept(
         _ = first.value
     assert [first.value, first.value, second.value, worked] == [1, 1, 0, ["a", "a", "b"]]
     assert Sum.value.__doc__ == "The sum."
+
+
+def test_what_is_taken_on_each_node_is_kept_and_nobody_can_change_it() -> None:
+    places = Placement.of([(0, 1, 4), (2, 1, 2), (2, 0, 1)])
+    taken = places.per_node(3)
+    assert (taken.tolist(), places.per_node(3) is taken) == ([1, 6, 0], True)
+    assert places.per_node(4).tolist() == [1, 6, 0, 0]
+    assert places.sites == {0: [(1, 4)], 2: [(0, 1), (1, 2)]}
+    with pytest.raises(ValueError, match="read-only"):
+        taken[0] = 5

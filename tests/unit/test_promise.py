@@ -24,7 +24,7 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from slurm_fair.reconcile import promise, renewed_until, settle
+from slurm_fair.reconcile import follow, promise, renewed_until, settle
 from tests.builders import job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
@@ -58,7 +58,7 @@ def plan(
     )
 
 
-def columns(table: Leases, *names: str) -> list[Any]:
+def columns(table: Leases | Placement, *names: str) -> list[Any]:
     """Columns as lists."""
     return [getattr(table, name).tolist() for name in names]
 
@@ -221,3 +221,22 @@ def test_an_act_on_a_whole_array_is_not_one_on_its_first_task() -> None:
 
 def test_an_outcome_for_a_job_without_a_lease_is_nobodys() -> None:
     assert len(settle(HELD, [outcome(Verb.OPEN, Result.REFUSED, base=99)], TERMS, NOW)) == 1
+
+
+def test_leases_lie_where_the_look_and_the_promises_say_whenever_somebody_asks() -> None:
+    """One ran on, one was granted before it in the queue, one was refused its start, one waits on."""
+    promised = {"phase": LeasePhase.GRANTED, "granted": 4400.0}
+    held = leases(
+        lease(1, {"n1": 4}, start=3600), lease(3, {"n2": 2}, **promised), lease(4, {"n2": 2}, **promised)
+    )
+    shown = snapshot(
+        time=NOW,
+        nodes={"n0": 8, "n1": 8, "n2": 8},
+        jobs=[job(1, gpus=4, state=RUNNING, start=3600, on={"n1": 4}), *[job(n, gpus=2) for n in (2, 3, 4)]],
+    )
+    followed, _, _ = follow(held, shown, TERMS)
+    after, _ = promise(followed, plan(shown, {2: Verdict.GRANT}, {2: {"n0": 2}}), shown, TERMS, NOW)
+    after = settle(after, [outcome(Verb.OPEN, Result.REFUSED, base=3)], TERMS, NOW)
+    assert [key >> 23 for key in after.key.tolist()] == [1, 2, 4]
+    assert columns(after.places, "row", "node", "gpus") == [[0, 1, 2], [1, 0, 2], [4, 2, 2]]
+    assert columns(followed.places, "row", "node", "gpus") == [[0, 1, 2], [1, 2, 2], [4, 2, 2]]

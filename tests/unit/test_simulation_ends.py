@@ -111,3 +111,11 @@ def test_who_waits_for_the_time_when_a_policy_decides_anew_is_served_then(
     ]
     result = simulated(jobs, policy, how=Rounds(lease=120.0, aligned=aligned), settings=settings)
     assert (result.outcomes.start - result.epoch).tolist() == starts
+
+
+def test_the_placement_score_counts_every_start_by_how_much_its_place_slows_it() -> None:
+    """Three GPUs of each node are taken, so a gang of two lies apart and is half as fast."""
+    jobs = [*[arrival(0, gpus=3, seconds=500)] * 2, arrival(10, gpus=2, seconds=50, sensitivity=2.0)]
+    result = simulated(jobs, gpus=8, gpus_per_node=4, settings={"placement": "relaxed"})
+    assert result.placement_score == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert (result.outcomes.end - result.epoch).tolist() == [500.0, 500.0, 110.0]

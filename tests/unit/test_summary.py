@@ -133,6 +133,14 @@ def test_a_tenant_that_was_owed_nothing_is_left_out_of_jains_index() -> None:
     assert summarise(two(), told).jain_tenants == 1.0
 
 
+def test_the_recent_latency_ratio_is_of_the_jobs_that_ended_on_the_last_day() -> None:
+    jobs = table(
+        row(0, 100, ran=50.0, expected_seconds=50.0), row(1e5, 100_050, ran=50.0, expected_seconds=50.0)
+    )
+    summary = summarise(jobs, Facts(1.0))
+    assert (summary.latency_ratio_mean, summary.latency_ratio_recent) == (0.5, 0.0)
+
+
 def test_losing_jobs_are_counted_among_those_that_have_ended() -> None:
     jobs = table(row(0, 9, ran=9.0, owed=10.0), row(0, 9, ran=9.0, owed=9.0), row(0, NAN, ran=1.0, owed=9.0))
     assert summarise(jobs, Facts(1.0)).ltgf_job_loss_fraction == 0.5
@@ -145,6 +153,8 @@ def test_each_jobs_own_figures() -> None:
     assert set(rho) == {"themis", "shockwave", "static", "sia"}
     assert all(finish_rho(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
     assert math.isnan(job_latency_ratio(table(row(0), until=9))[0])
+    lives = table(row(0, ran=5.0, expected_seconds=5.0), until=9)
+    assert math.isnan(job_latency_ratio(lives)[0]), "it may wait longer yet"
 
 
 def test_jobs_of_one_tenant_are_measured_against_all_of_them() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,28 +10,23 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import (
-    CAPACITY,
-    Action,
     Blind,
     Blocked,
     Event,
     LeasePhase,
-    Outcome,
     Placement,
     Plan,
     Result,
-    Standing,
     Verb,
     Verdict,
 )
 from slurm_fair.model.ids import pack
 from slurm_fair.policy import Policy, View
 from slurm_fair.reconcile import Limits
-from slurm_fair.tick import Done, owed_answers
 from slurm_fair_plugins.astraea import Astraea
-from tests.builders import job, lease, leases
+from tests.builders import job
 from tests.fake_slurm import VirtualClock
-from tests.turns import BEGAN, DONE, TERMS, Judge, StubCluster, Turn, gated, running
+from tests.turns import BEGAN, DONE, TERMS, Judge, Turn, gated, kinds, running
 
 # -- blind --------------------------------------------------------------------------------------------------------
 
@@ -276,41 +271,6 @@ def test_that_slurm_will_not_stop_a_job_is_told_and_what_was_promised_of_its_gpu
     assert turn.standing.leases.key.tolist() == [pack(1)]
 
 
-def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:
-    asked = leases(
-        lease(1, {"n1": 1}, phase=LeasePhase.REVOKING, asked=8000.0),
-        lease(2, {"n1": 1}, phase=LeasePhase.REVOKING),
-        lease(3, {"n1": 1}),
-    )
-    assert owed_answers(replace(Standing.new(BEGAN), leases=asked)) == {pack(1): 8000.0}
-
-
-class Prompt(StubCluster):
-    """A cluster whose jobs have nothing to save."""
-
-    def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Whoever is asked answers."""
-        outcomes = StubCluster.actuate(self, actions)
-        return tuple(outcome._replace(answered=outcome.action.verb is Verb.ASK) for outcome in outcomes)
-
-
-def test_a_job_that_answers_when_it_is_asked_is_requeued_in_the_same_tick() -> None:
-    turn = Turn()
-    turn.cluster = Prompt()
-    turn.see(gated(1, gpus=8))
-    turn.see(running(1, BEGAN + 15, gpus=8), after=10)
-    over = turn.standing.leases.end.tolist()[0] - turn.clock.now()
-    done = turn.see(running(1, BEGAN + 15, gpus=8), gated(2, gpus=8), after=over)
-    assert turn.acts() == ["ask 1", "requeue 1"]
-    assert kinds(done)[-2:] == [("asked", 1), ("requeued", 1)]
-    asked, requeued = turn.cluster.done
-    assert (requeued.submit, requeued.restarts, requeued.record) == (
-        asked.submit,
-        asked.restarts,
-        asked.record,
-    )
-
-
 def test_no_more_is_done_than_the_guard_allows_and_the_rest_comes_next() -> None:
     turn = Turn(limits=Limits(closes=2))
     jobs = [running(9, BEGAN, gpus=8), *(job(base, submit=BEGAN) for base in range(1, 6))]
@@ -348,12 +308,6 @@ def test_a_dry_run_promises_nothing_and_stops_nobody() -> None:
 
 
 # -- what is told -------------------------------------------------------------------------------------------------
-
-
-def kinds(done: Done) -> list[tuple[str, int]]:
-    """Events of jobs in one tick."""
-    assert done.record is not None
-    return [(event.kind, event.key >> 23) for event in done.record.events if event.kind != CAPACITY]
 
 
 def test_the_life_of_a_lease_is_told_event_by_event() -> None:

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurm_fair.model import JobState, Snapshot, Verb
+from slurm_fair.model import JobState, Result, Snapshot, Verb
 from slurm_fair.model.ids import label
 from slurm_fair.sim import Books, Costs, Manners, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
 from slurm_fair.sim.life import Tally
 from slurm_fair.trace import uniform
+from tests.any_scenario import machines
 from tests.simulated import Arrival, arrivals, trace
 from tests.virtual_scene import Scene
 
@@ -136,3 +137,12 @@ def test_a_simulation_with_an_outage_loses_time_and_no_work_and_is_the_same_twic
     work = sum(job.gpus * job.seconds for job in jobs)
     assert tally.held_gpu_seconds == pytest.approx(work + tally.lost_gpu_seconds, rel=1e-6, abs=0.1)
     assert once() == (tally, ends)
+
+
+def test_what_is_lost_of_a_run_is_the_time_that_it_took_however_fast_the_gpus() -> None:
+    scene = Scene(machines=machines((8,), "f"))
+    key = scene.runs(seconds=200, checkpoints=False)
+    assert scene.at(40).act(Verb.REQUEUE, key).result is Result.DONE
+    assert scene.lost == pytest.approx(8 * 40)
+    assert scene.act(Verb.OPEN, key, "n1").result is Result.DONE
+    assert scene.at(400).ended(key) == pytest.approx(40 + 200 / 2)

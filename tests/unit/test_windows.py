@@ -108,6 +108,22 @@ def test_samples_give_windows_between_the_first_ones_after_each_edge() -> None:
     assert windows.unfair == 1.0
 
 
+@pytest.mark.parametrize(
+    ("edge", "counts"), [(30.0, True), (29.9, False), (35.0, True), (40.0, False)],
+    ids=["just near enough", "too late", "at the edge", "none after it"],
+)  # fmt: skip
+def test_a_window_counts_if_there_is_a_sample_soon_after_its_end(edge: float, counts: bool) -> None:
+    had, demand = np.array([[0.0], [7.0]]), np.ones((2, 1))
+    windows = sampled_windows(floats(0, 35), had, had, demand, floats(0, edge), late_seconds=5)
+    assert windows.demanded.tolist() == [[counts]]
+
+
+def test_two_edges_that_share_a_sample_enclose_no_window() -> None:
+    had, demand = np.array([[0.0], [7.0]]), np.ones((2, 1))
+    windows = sampled_windows(floats(3, 35), had, had, demand, floats(0, 2, 34), late_seconds=5)
+    assert windows.demanded.tolist() == [[False, True]]
+
+
 def test_without_samples_no_window_counts() -> None:
     nothing = np.zeros((0, 2))
     windows = sampled_windows(floats(), nothing, nothing, nothing, floats(0, 10, 20))
