@@ -6,9 +6,8 @@ a tick can be computed again from what the journal keeps.
 
 from __future__ import annotations
 
-import math
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,7 +19,6 @@ from slurm_fair.model import (
     Blind,
     Event,
     Events,
-    JobState,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -41,13 +39,12 @@ from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import backoff_after, overlaid, rest_after, shunned_after, still_resting
 
-_DONE, _REVOKING = int(JobState.DONE), code(LeasePhase.REVOKING)
+_REVOKING = code(LeasePhase.REVOKING)
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
 _WAS_DONE, _UNKNOWN, _WAS_REFUSED = Result.DONE, Result.UNKNOWN, Result.REFUSED
-_WITH_USER = ("submitted", "finished")  # events that name the user
 _OF_ACTS = ("opened", "asked", "requeued")
 
 
@@ -172,34 +169,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
         standing.memory,
         job_of_lease,
     )
-    return Prepared(standing, snapshot, view, Events(_with_users(happened, snapshot)) + followed)
-
-
-def _with_users(events: Sequence[Event], snapshot: Snapshot) -> list[Event]:
-    """Beginnings and ends with user, expected run time and final state: reports want what the ledger does not."""
-    named, jobs = list(events), snapshot.jobs
-    edges = [number for number, event in enumerate(named) if event.kind in _WITH_USER]
-    if not edges:
-        return named
-    rows = find(jobs.key, np.array([named[number].key for number in edges], dtype=np.int64))
-    for number, row in zip(edges, rows.tolist(), strict=True):
-        if row < 0:
-            continue
-        event = named[number]
-        more = {"state": snapshot.reasons[row]} if jobs.state[row] == _DONE else {}
-        detail = {**event.detail, "user": snapshot.users[jobs.user[row]], **_expected(snapshot, row), **more}
-        named[number] = Event(event.time, event.kind, event.key, event.tenant, event.gpus, detail)
-    return named
-
-
-def _expected(snapshot: Snapshot, row: int) -> dict[str, float]:
-    """How long a job was expected to run, as far as anybody says."""
-    limit = float(snapshot.jobs.time_limit_seconds[row])
-    declared = math.nan if snapshot.told is None else float(snapshot.told.declared_seconds[row])
-    said = {"declared_seconds": declared} if math.isfinite(declared) else {}
-    if math.isfinite(limit):
-        said["limit_seconds"] = limit
-    return said
+    return Prepared(standing, snapshot, view, happened + followed)
 
 
 def decide(view: View, rules: Rules, clock: Clock) -> Plan:

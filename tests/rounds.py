@@ -57,7 +57,8 @@ class Play:
     def _spec(self, spec: JobSpec) -> JobSpec:
         label = str(spec.base)
         if label not in self.on:
-            return replace(spec, submit=self.since.get(label, spec.submit))
+            requeued = label in self.since
+            return replace(spec, submit=self.since.get(label, spec.submit), restarts=int(requeued))
         start = self.since[label]
         return replace(spec, on=self.on[label], state=JobState.RUNNING, start=start)
 

@@ -218,11 +218,17 @@ def _closed_after(
     """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
     if window.over.size or window.ended.size:
         closed = closed.joined(_closed_now(window, used, closed.since))
-    forget_before = until - memory_seconds
-    if forget_before - closed.since < _FORGET_PART * memory_seconds:
+    forget = forgets_before(closed, until, memory_seconds)
+    if forget is None:
         return closed
-    kept = (closed.end >= forget_before).nonzero()[0]
-    return closed.take(kept).with_columns(since=forget_before)
+    kept = (closed.end >= forget).nonzero()[0]
+    return closed.take(kept).with_columns(since=forget)
+
+
+def forgets_before(closed: ClosedRuns, until: float, memory_seconds: float) -> float | None:
+    """Which closed runs are forgotten by a look at this instant: those that ended before; None = not any."""
+    forget = until - memory_seconds
+    return None if forget - closed.since < _FORGET_PART * memory_seconds else forget
 
 
 def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:

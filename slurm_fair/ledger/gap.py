@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.ledger.charge import charge
-from slurm_fair.ledger.fold import DEFAULTS, with_tenants
+from slurm_fair.ledger.fold import DEFAULTS
 from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, rows_of, seconds_charged
 from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.ledger.tenants import with_tenants
 from slurm_fair.model import Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 

@@ -2,117 +2,146 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
+import math
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
-from slurm_fair.ledger.lives import JobLives, Window
-from slurm_fair.ledger.settings import DAY
-from slurm_fair.model import CAPACITY, Event, Ledger, Snapshot
-from slurm_fair.model.columns import Ints, all_of
+from slurm_fair.ledger.lives import Window
+from slurm_fair.ledger.looks import HOLDS, Look
+from slurm_fair.model import Event, JobState, Ledger, Snapshot
+from slurm_fair.model.columns import find
 
-_WHEN = attrgetter("time", "key")
-_ENDS = np.array([0, 1])
+_DONE = int(JobState.DONE)
+_SUBMITTED, _STOPPED, _STARTED, _FINISHED = range(4)
+_OF_EDGES = (_SUBMITTED, _STARTED, _FINISHED)  # in the order of what edges tell
+_KINDS = ("submitted", "stopped", "started", "finished")
 _OF_FINISHED = ("had", "owed", "waited", "ran", "rho", "restarts", "submit", "end")
+_WHEN = itemgetter(0, 1)  # time and key
+
+# Time, key, kind, row of the lives, and what the ledger has to say of it.
+_Said = tuple[float, int, int, int, dict[str, Any]]
 
 
-def happened(
-    ledger: Ledger, snapshot: Snapshot, window: Window, seen: Ints | None, result: Charged
-) -> tuple[Event, ...]:
-    """Events of one window, in the order of time; `seen` as `window_seen` tells it."""
-    names, lives, events = ledger.tenants.names, window.lives, list[Event]()
-    met, count = ledger.jobs.key.size, lives.key.size
+def happened(ledger: Ledger, looks: Sequence[Look], window: Window, result: Charged) -> list[list[Event]]:
+    """Events of one window, in the order of time, of each look those that it is the first to show.
+
+    Beginnings and ends name the user, the expected run time and the final state: reports want what the ledger does
+    not. A start names the nodes, where the look shows the run.
+    """
+    said = (
+        _submitted(ledger, window) + _stopped(window, result) + _started(window) + _finished(window, result)
+    )
+    told: list[list[Event]] = [[] for _ in looks]
+    if not said:
+        return told
     # Of two events at the same instant, the one that must have come first stands first.
-    if met < count:
-        submit = lives.submit[met:].tolist()
-        events += _events("submitted", submit, lives, slice(met, count), names, [{} for _ in submit])
-    if window.over.size:
-        events += _stopped(window, result, names)
-    if window.fresh.size:
-        events += _started(window, snapshot, seen, names)
-    if window.ended.size:
-        events += _finished(window, result, names)
-    if len(events) > 1:
-        events.sort(key=_WHEN)
-    return tuple(events)
+    said.sort(key=_WHEN)
+    lives, names = window.lives, ledger.tenants.names
+    for (time, key, kind, life, detail), (number, row) in zip(said, _sights(looks, said), strict=True):
+        if row >= 0 and kind != _STOPPED:
+            more = _nodes if kind == _STARTED else _people
+            detail = {**detail, **more(looks[number].snapshot, row, time)}
+        tenant, gpus = names[lives.tenant.item(life)], lives.gpus.item(life)
+        told[number].append(Event(time, _KINDS[kind], key, tenant, gpus, detail))
+    return told
 
 
-def resized(ledger: Ledger, snapshot: Snapshot) -> tuple[Event, ...]:
-    """M at first, when it changes, and once a day: reports of a period need to know it at its beginning."""
-    total, now, level = snapshot.total_gpus, snapshot.time, ledger.total_gpus
-    new_day = now // DAY != ledger.time // DAY
-    if total == level and not snapshot.resized and not new_day:
-        return ()
-    events: list[Event] = []
-    for instant, gpus in snapshot.resized or ((now, total),):
-        if gpus != level:
-            events.append(Event(max(instant, ledger.time), CAPACITY, 0, "", gpus))
-            level = gpus
-    if new_day and not events:
-        events.append(Event(now, CAPACITY, 0, "", total))
-    return tuple(events)
+def _sights(looks: Sequence[Look], said: Sequence[_Said]) -> list[tuple[int, int]]:
+    """Which look first shows what is said, and at which row of its jobs; row -1 where no look does."""
+    if len(looks) == 1:
+        keys = np.array([key for _, key, *_ in said], dtype=np.int64)
+        return [(0, row) for row in find(looks[0].snapshot.jobs.key, keys).tolist()]
+    first: dict[tuple[int, int], tuple[int, int]] = {}
+    for number, look in enumerate(looks):
+        keys = look.snapshot.jobs.key
+        for kind, rows in zip(_OF_EDGES, look.edges or (), strict=False):
+            first |= {(kind, keys.item(row)): (number, row) for row in rows}
+    return [first[kind, key] for _, key, kind, *_ in said]
 
 
-def _started(window: Window, snapshot: Snapshot, seen: Ints | None, names: tuple[str, ...]) -> list[Event]:
+def _people(snapshot: Snapshot, row: int, time: float) -> dict[str, Any]:
+    """Whose job it is, how long it was expected to run, as far as anybody says, and how it ended if it did."""
+    del time
+    jobs, told = snapshot.jobs, snapshot.told
+    limit = jobs.time_limit_seconds.item(row)
+    declared = math.nan if told is None else told.declared_seconds.item(row)
+    said: dict[str, Any] = {"user": snapshot.users[jobs.user.item(row)]}
+    if math.isfinite(declared):
+        said["declared_seconds"] = declared
+    if math.isfinite(limit):
+        said["limit_seconds"] = limit
+    if jobs.state.item(row) == _DONE:
+        said["state"] = snapshot.reasons[row]
+    return said
+
+
+def _nodes(snapshot: Snapshot, row: int, time: float) -> dict[str, Any]:
+    """Names of the nodes that a run holds which began then; none where it is over."""
+    jobs, held, names = snapshot.jobs, snapshot.held, snapshot.nodes.names
+    if not HOLDS.item(jobs.state.item(row)) or jobs.start.item(row) != time:
+        return {}
+    first, end = held.row.searchsorted((row, row + 1)).tolist()
+    return {"nodes": [names[node] for node in held.node[first:end].tolist()]}
+
+
+def _submitted(ledger: Ledger, window: Window) -> list[_Said]:
+    lives, met = window.lives, ledger.jobs.key.size
+    keys, submits = lives.key[met:].tolist(), lives.submit[met:].tolist()
+    return [(at, key, _SUBMITTED, met + n, {}) for n, (at, key) in enumerate(zip(submits, keys, strict=True))]
+
+
+def _started(window: Window) -> list[_Said]:
     runs, fresh = window.runs, window.fresh
-    life, is_open = runs.life[fresh], runs.open[fresh]
-    rows = life if seen is None else seen[life]
-    nodes = _nodes(snapshot, rows if all_of(is_open) else np.where(is_open, rows, -1))
-    details: list[dict[str, Any]] = [
-        {"nodes": held, "restarts": restarts}
-        for held, restarts in zip(nodes, runs.restarts[fresh].tolist(), strict=True)
+    if not fresh.size:
+        return []
+    life = runs.life[fresh]
+    columns = (runs.start[fresh], window.lives.key[life], life, runs.restarts[fresh])
+    return [
+        (start, key, _STARTED, row, {"nodes": [], "restarts": restarts})
+        for start, key, row, restarts in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    return _events("started", runs.start[fresh].tolist(), window.lives, life, names, details)
 
 
-def _nodes(snapshot: Snapshot, rows: Ints) -> list[list[str]]:
-    """Names of the nodes that each of these rows of the snapshot holds; none for row -1."""
-    held, names = snapshot.held, snapshot.nodes.names
-    spans = held.row.searchsorted(rows[:, None] + _ENDS).tolist()
-    return [[names[node] for node in held.node[first:end].tolist()] for first, end in spans]
-
-
-def _stopped(window: Window, result: Charged, names: tuple[str, ...]) -> list[Event]:
+def _stopped(window: Window, result: Charged) -> list[_Said]:
     """Runs that are over while their job lives, or that were not its last one."""
     lives, runs, over = window.lives, window.runs, window.over
+    if not over.size:
+        return []
     life = runs.life[over]
     last = runs.incarnation[over] == lives.incarnation[life]
     rows = over[~(lives.ended[life] & last)]
     if not rows.size:
         return []
-    columns = (column[rows].tolist() for column in (runs.start, result.used, runs.restarts))
-    details: list[dict[str, Any]] = [
-        {"start": start, "had": had, "restarts": restarts}
-        for start, had, restarts in zip(*columns, strict=True)
+    life = runs.life[rows]
+    columns = (
+        runs.end[rows],
+        lives.key[life],
+        life,
+        runs.start[rows],
+        result.used[rows],
+        runs.restarts[rows],
+    )
+    return [
+        (end, key, _STOPPED, row, {"start": start, "had": had, "restarts": restarts})
+        for end, key, row, start, had, restarts in zip(*(column.tolist() for column in columns), strict=True)
     ]
-    return _events("stopped", runs.end[rows].tolist(), window.lives, runs.life[rows], names, details)
 
 
-def _finished(window: Window, result: Charged, names: tuple[str, ...]) -> list[Event]:
+def _finished(window: Window, result: Charged) -> list[_Said]:
     rows, lives = window.ended, window.lives
+    if not rows.size:
+        return []
     had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows].tolist()
     columns = (
         had.tolist(), owed.tolist(), result.waited[rows].tolist(), result.ran[rows].tolist(),
         metrics.rho_for_reports(had, owed).tolist(), lives.restarts[rows].tolist(),
         lives.submit[rows].tolist(), end,
     )  # fmt: skip
-    details = [dict(zip(_OF_FINISHED, row, strict=True)) for row in zip(*columns, strict=True)]
-    return _events("finished", end, lives, rows, names, details)
-
-
-def _events(
-    kind: str,
-    times: list[float],
-    lives: JobLives,
-    rows: Ints | slice,
-    names: tuple[str, ...],
-    details: list[dict[str, Any]],
-) -> list[Event]:
-    keys, tenants, gpus = lives.key[rows].tolist(), lives.tenant[rows].tolist(), lives.gpus[rows].tolist()
-    return [
-        Event(time, kind, key, names[tenant], gang, detail)
-        for time, key, tenant, gang, detail in zip(times, keys, tenants, gpus, details, strict=True)
-    ]
+    details = (dict(zip(_OF_FINISHED, row, strict=True)) for row in zip(*columns, strict=True))
+    ends = zip(end, lives.key[rows].tolist(), rows.tolist(), details, strict=True)
+    return [(time, key, _FINISHED, life, detail) for time, key, life, detail in ends]

@@ -1,4 +1,4 @@
-"""Lives and runs of one window as two looks at the cluster show them: the ledger's jobs and a snapshot.
+"""Lives and runs of one window as looks at the cluster show them: the ledger's jobs, and those seen since.
 
 Most looks show that little changed: what did not happen is not worked out.
 """
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.ledger.lives import Column, JobLives, JobRuns, Window, at, join, known_ends
+from slurm_fair.ledger.looks import HOLDS
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.timeline import constant
-from slurm_fair.model import JobState, JobTable, Ledger, Snapshot
+from slurm_fair.model import JobState, JobTable, Ledger
 from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, code, find
 
 _DONE, _WAITING = code(JobState.DONE), int(JobState.WAITING)
 _NOBODY = np.zeros(0, dtype=np.int64)
-_HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 
 
 class _Match(NamedTuple):
@@ -65,27 +65,23 @@ class _Sight(NamedTuple):
 
 
 def window_seen(
-    ledger: Ledger, snapshot: Snapshot, tenant_row: Ints, settings: LedgerSettings
-) -> tuple[Window, Ints | None]:
-    """Everyone who lived between the ledger's time and the snapshot; `tenant_row` maps its tenants to ours.
-
-    Also the row of the snapshot that shows each life, -1 for one that is gone; None if life i is row i.
-    """
-    jobs = snapshot.jobs
+    ledger: Ledger, jobs: JobTable, now: float, tenant_row: Ints, settings: LedgerSettings
+) -> Window:
+    """Everyone who lived between the ledger's time and a look; `tenant_row` maps its tenants to ours."""
     match = _match(ledger, jobs, settings)
     state, start = match.shown(jobs.state, _WAITING), match.shown(jobs.start, 0.0)
     sight = _Sight(
-        now=snapshot.time,
+        now=now,
         state=state,
         start=start,
         end=match.shown(jobs.end, 0.0),
         submit=match.shown(jobs.submit, 0.0),
         restarts=match.shown(jobs.restarts, 0),
-        holds=_HOLDS.take(state) & (start > ZERO),
+        holds=HOLDS.take(state) & (start > ZERO),
         done=(state == _DONE).nonzero()[0],
     )
     lives = _lives(ledger, jobs, tenant_row, match, sight)
-    return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None), match.row
+    return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None)
 
 
 def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings) -> _Match:

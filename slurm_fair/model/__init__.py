@@ -8,7 +8,7 @@ from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, Lease
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Plan, Verdict
-from slurm_fair.model.record import CAPACITY, Event, Events, Standing, TickRecord
+from slurm_fair.model.record import CAPACITY, Event, Events, Standing, TickRecord, Untold
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, Snapshot
 from slurm_fair.model.tenant import TenantTable
@@ -44,6 +44,7 @@ __all__ = [
     "TenantTable",
     "TickRecord",
     "Told",
+    "Untold",
     "Verb",
     "Verdict",
     "label",

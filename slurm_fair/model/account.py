@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.deferred import Deferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class JobAccounts(Columns):
 
 @dataclass(frozen=True, slots=True)
 class ClosedRuns(Columns):
-    """Runs that are over and what they were charged, in the order of closing, until accounting settles them."""
+    """Runs that are over and what they were charged, until accounting settles them."""
 
     key: Ints
     submit: Floats  # SubmitTime of the incarnation
@@ -87,8 +88,8 @@ class ClosedRuns(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """Everything owed and had, up to one instant."""
+class Ledger(Deferred):
+    """Everything owed and had, up to one instant; the tables may be left to whoever first asks for them."""
 
     time: float
     began: float

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from inspect import get_annotations
+from collections.abc import Mapping
 from operator import attrgetter
-from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from slurm_fair.model.deferred import Deferred, Put, setter
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -19,55 +19,40 @@ Texts: TypeAlias = NDArray[np.object_]
 
 # How a field is annotated that is a column; every other field is one value for the whole table.
 _KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
-_new, _set = object.__new__, object.__setattr__
-Put = Callable[[object, Any], None]
+_new = object.__new__
 
 # To compare and bound columns with; a plain 0 would be converted each time.
 ZERO: Floats = np.zeros(())
 
 
-class Columns:
+class Columns(Deferred):
     """A frozen dataclass whose array fields all have one entry per row.
 
     Copies are made at every look, and so without the constructor, whose checks are about what comes from outside;
     which fields are columns is known of each kind of table.
     """
 
-    __slots__ = ("_source",)
+    __slots__ = ()
 
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
         _columns: ClassVar[tuple[str, ...]]
         _others: ClassVar[tuple[str, ...]]
-        _names: ClassVar[tuple[str, ...]]  # both
         _rest: ClassVar[tuple[str, ...]]  # what a copy takes over beside the columns
         _both: ClassVar[tuple[str, ...]]
-        _put: ClassVar[dict[str, Put]]  # what sets each field
         _puts: ClassVar[tuple[Put, ...]]  # of the columns and what is taken over
         _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of both
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
-        _source: Any
-    else:
-
-        def __getattr__(self, name: str) -> Any:
-            """A column that was left to be read later."""
-            if name not in self._names:
-                raise AttributeError(f"{type(self).__name__} has no {name}")
-            value = getattr(self._source, name)
-            self._put[name](self, value)
-            return value
 
     def __init_subclass__(cls) -> None:
-        kinds = {
-            name: str(kind) for base in reversed(cls.__mro__) for name, kind in get_annotations(base).items()
-        }
+        kinds = cls._kinds()
         cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
         cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
         cls._names = cls._columns + cls._others
         cls._rest = cls._taken_over(cls._others)
         # The first once more at the end: of a single name it would be no tuple.
         cls._both = cls._columns + cls._rest
-        cls._put = {name: _setter(cls, name) for name in (*cls._names, *cls._rest)}
+        cls._put = {name: setter(cls, name) for name in (*cls._names, *cls._rest)}
         cls._puts = tuple(cls._put[name] for name in cls._both)
         cls._values = attrgetter(*cls._both, cls._names[0])
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
@@ -77,19 +62,6 @@ class Columns:
     def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
         """What a copy of a table takes over beside its columns: as a rule its other fields."""
         return others
-
-    @classmethod
-    def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
-        """A table of fields that belong together, so that nothing need be checked.
-
-        Nobody asks for most columns of some tables: a field that is not at hand is read from the source when it is
-        asked for, and the source must answer at any time as it would have now.
-        """
-        table, put = _new(cls), cls._put
-        for name, value in at_hand:
-            put[name](table, value)
-        _set(table, "_source", source)
-        return table
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return dict(zip(self._columns, self._arrays_of(self), strict=False))
@@ -159,15 +131,6 @@ class Columns:
         for name, value in zip(self._rest, values[columns:], strict=False):
             self._put[name](table, fields.get(name, value))
         return table
-
-
-def _setter(cls: type[Columns], name: str) -> Put:
-    """What sets a field of a frozen table: its own descriptor, where it has one, which then need not be found."""
-    member = getattr(cls, name, None)
-    if isinstance(member, MemberDescriptorType):
-        put: Put = member.__set__
-        return put
-    return lambda table, value: _set(table, name, value)
 
 
 def check_lengths(table: Columns) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
@@ -40,16 +40,46 @@ class Later(NamedTuple):
         return not set(kinds).isdisjoint(self.kinds)
 
 
+class Untold:
+    """Events that are told when somebody first asks: what became of jobs, which the ledger finds out then."""
+
+    __slots__ = ("_events", "_tell")
+
+    def __init__(self, tell: Callable[[], Sequence[Event]]) -> None:
+        self._tell: Callable[[], Sequence[Event]] | None = tell
+        self._events: Sequence[Event] = ()
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All of them."""
+        if self._tell is not None:
+            self.told(self._tell())
+        return self._events
+
+    def told(self, events: Sequence[Event]) -> None:
+        """What they are; how they would have been found out is forgotten, and all that is kept for it."""
+        if self._tell is not None:
+            self._events, self._tell = events, None
+
+
+_Part: TypeAlias = Sequence[Event] | Later | Untold
+_OF_JOBS = frozenset({"submitted", "started", "stopped", "finished"})  # kinds of what is untold
+
+
 class Events(Sequence[Event]):
     """Events of one tick, some of them written out only when they are read: a lease's end may renew thousands."""
 
-    def __init__(self, *parts: Sequence[Event] | Later) -> None:
+    def __init__(self, *parts: _Part) -> None:
         self._parts = [part for part in parts if part]
 
+    @classmethod
+    def _of(cls, parts: list[_Part]) -> Self:
+        events = object.__new__(cls)  # no parts to look at
+        events._parts = parts
+        return events
+
     def __add__(self, more: Events) -> Events:
-        both = object.__new__(Events)  # no parts to look at
-        both._parts = self._parts + more._parts
-        return both
+        return self._of(self._parts + more._parts)
 
     @once
     def _all(self) -> tuple[Event, ...]:
@@ -61,6 +91,9 @@ class Events(Sequence[Event]):
     def __getitem__(self, index: slice) -> tuple[Event, ...]: ...
     def __getitem__(self, index: int | slice) -> Event | tuple[Event, ...]:
         return self._all[index]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._all)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -75,24 +108,36 @@ class Events(Sequence[Event]):
         return f"Events{self._all!r}"
 
     def changed(self, change: Callable[[Event], Event]) -> Events:
-        """Those that are written out already, each changed; the others as they are."""
-        return Events(
-            *(part if isinstance(part, Later) else [change(event) for event in part] for part in self._parts)
-        )
+        """Those of `at_hand`, each changed; the others as they are."""
+        return self._of([_changed(part, change) for part in self._parts])
 
     def of(self, *kinds: str) -> list[Event]:
         """Those of some kinds; what is known to be of others is not written out for it."""
-        parts = [part for part in self._parts if not isinstance(part, Later) or part.tells(kinds)]
+        parts = [part for part in self._parts if _tells(part, kinds)]
         return [event for part in parts for event in _written(part) if event.kind in kinds]
 
     @property
-    def at_hand(self) -> Sequence[Event]:
-        """Those that are written out already: what happened to jobs, not what became of their leases."""
-        return tuple(chain.from_iterable(part for part in self._parts if not isinstance(part, Later)))
+    def at_hand(self) -> Events:
+        """What happened to jobs, and what is written out already: not what became of their leases."""
+        return self._of([part for part in self._parts if not isinstance(part, Later)])
 
 
-def _written(part: Sequence[Event] | Later) -> Sequence[Event]:
+def _written(part: _Part) -> Sequence[Event]:
+    if isinstance(part, Untold):
+        return part.events
     return part.write() if isinstance(part, Later) else part
+
+
+def _tells(part: _Part, kinds: Sequence[str]) -> bool:
+    if isinstance(part, Untold):
+        return not _OF_JOBS.isdisjoint(kinds)
+    return part.tells(kinds) if isinstance(part, Later) else True
+
+
+def _changed(part: _Part, change: Callable[[Event], Event]) -> _Part:
+    if isinstance(part, Untold):
+        return Untold(lambda: [change(event) for event in part.events])
+    return part if isinstance(part, Later) else [change(event) for event in part]
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,10 @@ class View:
     @once
     def first_submit(self) -> Floats:
         """When each job was first submitted."""
-        return first_submitted(self.ledger.jobs, self.account_row, self.snapshot.jobs.submit)
+        jobs = self.snapshot.jobs
+        if not np.count_nonzero(jobs.restarts):  # each is as it came, and nobody need ask the ledger
+            return jobs.submit
+        return first_submitted(self.ledger.jobs, self.account_row, jobs.submit)
 
     @once
     def waits(self) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
@@ -22,6 +23,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import any_of, code
 
 Listener = Callable[[TickRecord, Standing], None]
+_AT_ONCE = 256  # looks whose events are asked for together
 _WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
@@ -30,7 +32,8 @@ class Log:
 
     def __init__(self, epoch: float, listen: Listener | None = None) -> None:
         self._epoch = epoch
-        self.heard = Heard()
+        self._heard = Heard()
+        self._untold: list[Sequence[Event]] = []  # of the last looks: what the ledger has not been asked for
         # Looks at which somebody waited, by the GPUs that the plan left idle.
         self._idle: Counter[int] = Counter()
         self._listen = listen
@@ -41,14 +44,25 @@ class Log:
             gist = tick.plan.note.strip().splitlines()[-1].strip()  # of a traceback: what was wrong
             second = tick.time - self._epoch
             raise SlurmFairError(f"policy {tick.policy} failed at second {second:g} of the trace: {gist}")
-        events: Sequence[Event] = tick.events
-        if isinstance(events, Events):
-            events = events.at_hand
-        for event in events:
-            self.heard.take(event)
+        self._untold.append(tick.events.at_hand if isinstance(tick.events, Events) else tick.events)
+        if len(self._untold) >= _AT_ONCE:
+            self._ask()
         self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
+
+    @property
+    def heard(self) -> Heard:
+        """What outcomes are made of."""
+        self._ask()
+        return self._heard
+
+    def _ask(self) -> None:
+        if self._untold:
+            len(self._untold[-1])  # the ledger finds out about all looks before the last one with it
+        for event in chain.from_iterable(self._untold):
+            self._heard.take(event)
+        self._untold.clear()
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""

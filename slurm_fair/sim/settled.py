@@ -54,6 +54,9 @@ class Settled:
 
     def _shown(self, snapshot: Snapshot) -> list[Run]:
         """Ended runs that this look shows to be over; the others were stopped after it."""
+        if not any(run.lived_on for run in self._ended):
+            shown, self._ended = self._ended, []
+            return shown
         jobs = snapshot.jobs
         rows = find(jobs.key, np.array([run.key for run in self._ended], dtype=np.int64)).tolist()
         later = [
@@ -79,10 +82,13 @@ class Settled:
 def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
     """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
     parts = _parts(events)
+    changed = parts.changed(lambda event: _with_books(event, runs))
+    lived_on = [(at, run) for at, run in runs.items() if run.lived_on]
+    if not lived_on:
+        return changed, []
     stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == "stopped"}
-    unseen = [run for at, run in runs.items() if run.lived_on and at not in stopped]
-    more = [event for run in unseen for event in _events_of(run)]
-    return Events(more) + parts.changed(lambda event: _with_books(event, runs)), unseen
+    unseen = [run for at, run in lived_on if at not in stopped]
+    return Events([event for run in unseen for event in _events_of(run)]) + changed, unseen
 
 
 def _parts(events: Sequence[Event]) -> Events:

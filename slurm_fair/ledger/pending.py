@@ -1,0 +1,127 @@
+"""A ledger that is brought up to the looks since when somebody reads it: plain ones in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from slurm_fair.ledger.charge import charge, forgets_before
+from slurm_fair.ledger.happened import happened
+from slurm_fair.ledger.looks import Look, edges_between, shown_by
+from slurm_fair.ledger.observed import window_seen
+from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.ledger.tenants import with_tenants
+from slurm_fair.model import (
+    ClosedRuns,
+    Event,
+    JobAccounts,
+    Ledger,
+    Snapshot,
+    TenantAccounts,
+    Untold,
+)
+from slurm_fair.model.columns import Floats, Ints, all_of
+
+# So much is kept until it is folded, read or not: looks, and rows of their jobs in all.
+_MOST_LOOKS, _MOST_ROWS = 64, 65_536
+
+
+class Pending:
+    """What the tables of a ledger are read from: a ledger that is at hand, and the looks that it lacks."""
+
+    def __init__(
+        self, base: Ledger, before: Snapshot | None, looks: tuple[Look, ...], settings: LedgerSettings
+    ) -> None:
+        self._base, self._before, self._looks = base, before, looks
+        self._last, self._highest, self._settings = looks[-1].snapshot, looks[-1].highest, settings
+
+    @classmethod
+    def after(cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings) -> tuple[Pending, Untold]:
+        """The ledger and one look more; and what became of jobs since the look before."""
+        source = getattr(ledger, "_source", None)
+        told = Untold(lambda: later._tell(look))
+        look = Look(snapshot, told, source._highest if isinstance(source, Pending) else -1)
+        if not isinstance(source, Pending):
+            later = cls(ledger, None, (look,), settings)
+        elif source._goes_on(look, settings):
+            later = cls(source._base, source._before, (*source._looks, look), settings)
+        else:
+            later = cls(source.folded(), source._last, (look,), settings)
+        return later, told
+
+    def folded(self) -> Ledger:
+        """The ledger with nothing left to read later."""
+        if self._looks:
+            self._base, events = _folded(self._base, self._looks, self._settings)
+            for look, told in zip(self._looks, events, strict=True):
+                look.told.told(told)
+            self._before, self._looks = self._last, ()
+        return self._base
+
+    @property
+    def tenants(self) -> TenantAccounts:
+        """Of the ledger."""
+        return self.folded().tenants
+
+    @property
+    def jobs(self) -> JobAccounts:
+        """Of the ledger."""
+        return self.folded().jobs
+
+    @property
+    def closed(self) -> ClosedRuns:
+        """Of the ledger."""
+        return self.folded().closed
+
+    def _tell(self, look: Look) -> Sequence[Event]:
+        """Of the last look; whoever folds the looks tells of all of them."""
+        self.folded()
+        return look.told.events
+
+    def _goes_on(self, look: Look, settings: LedgerSettings) -> bool:
+        """Whether the look can be folded together with those that are pending; it then knows its edges."""
+        if not self._looks or settings != self._settings or self._full():
+            return False
+        first = self._looks[0]
+        if first.edges is None:
+            if self._before is None:
+                return False
+            first.edges = edges_between(self._base, self._before, first)
+        if first.edges is not None:
+            look.edges = edges_between(self._base, self._last, look)
+        return look.edges is not None
+
+    def _full(self) -> bool:
+        looks, rows = len(self._looks), len(self._last.jobs)
+        if looks >= _MOST_LOOKS or (looks + 1) * rows > _MOST_ROWS:
+            return True
+        # Closed runs are forgotten at the looks at which they would be if each look were folded.
+        forget = forgets_before(self._base.closed, self._last.time, self._settings.closed_memory_seconds)
+        return forget is not None
+
+
+def _folded(
+    ledger: Ledger, looks: Sequence[Look], settings: LedgerSettings
+) -> tuple[Ledger, list[list[Event]]]:
+    """The ledger at the last of the looks, and what each look is the first to tell."""
+    last = looks[-1].snapshot
+    if ledger.total_gpus < 0:
+        ledger = replace(ledger, total_gpus=float(last.total_gpus))
+    known, tenant_row = with_tenants(ledger, last.tenants.names, last.tenants.weight)
+    jobs = shown_by(looks) if len(looks) > 1 else last.jobs
+    window = window_seen(known, jobs, last.time, tenant_row, settings)
+    charged, result = charge(known, window, last.time, settings, last.resized)
+    events = happened(known, looks, window, result)
+    tenants = _with_weights(charged.tenants, tenant_row, last.tenants.weight)
+    total_gpus = float(last.total_gpus)
+    after = Ledger(charged.time, charged.began, total_gpus, tenants, charged.jobs, charged.closed)
+    return after, events
+
+
+def _with_weights(tenants: TenantAccounts, row: Ints, weight: Floats) -> TenantAccounts:
+    """From here on tenants count with the weights that the snapshot shows."""
+    if all_of(tenants.weight[row] == weight):
+        return tenants
+    weights = tenants.weight.copy()
+    weights[row] = weight
+    return replace(tenants, weight=weights)

@@ -1,0 +1,275 @@
+"""A ledger that is read now and then is the one that is read at every look, whatever the looks show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurm_fair.ledger import LedgerSettings, advance, settle
+from slurm_fair.model import Blocked, Event, Events, JobState, Ledger, Snapshot
+from tests.builders import HOLDING, JobSpec, job, run, runs, snapshot
+
+BEGAN = 1000.0
+GAPS = st.sampled_from((0.25, 1.0, 1.0, 10.0, 10.0, 10.0, 0.0, 40.0, 2000.0))
+PLAIN = ("arrive", "arrive", "start", "start", "end", "end", "flash")
+ODD = (
+    "requeue", "requeue", "restart", "resize", "move", "weigh", "hold", "hold", "held", "vanish", "reuse", "late",
+    "correct", "freeze", "nodes", "tenants", "account", "linger", "shrink", "ahead", "unseen",
+)  # fmt: skip
+HOW = st.builds(
+    LedgerSettings,
+    tenant_memory_seconds=st.sampled_from((0.0, 7.5, 1e6)),
+    everyone_counts=st.booleans(),
+    closed_memory_seconds=st.sampled_from((20.0, 21_600.0)),
+    water_filled=st.booleans(),
+)
+
+
+@dataclass
+class Site:
+    """A cluster to which things happen between looks."""
+
+    draw: Any
+    now: float = BEGAN
+    before: float = BEGAN
+    gpus: int = 7
+    weights: dict[str, float] = field(default_factory=lambda: dict.fromkeys("abc", 1.0))
+    jobs: dict[int, JobSpec] = field(default_factory=dict)
+    gone: list[int] = field(default_factory=list)
+    lingers: set[int] = field(default_factory=set)
+    last: int = 0
+    behind: float = 0.0  # how late news come
+
+    def look(self, gap: float, what: Sequence[str]) -> Snapshot:
+        """The cluster a little later, after all this; jobs that are over are shown once, or linger."""
+        gone = [
+            base for base, one in self.jobs.items() if one.state == JobState.DONE and base not in self.lingers
+        ]
+        self.gone += gone
+        self.jobs = {base: one for base, one in self.jobs.items() if base not in gone}
+        self.before, self.now, self.behind = self.now, self.now + gap, 0.0
+        for each in what:
+            getattr(self, each)()
+        return snapshot(
+            time=self.now, nodes={"n1": self.gpus, "n2": 4}, jobs=self.jobs.values(), weights=self.weights
+        )
+
+    def instant(self, since: float = 0.0) -> float:
+        """One between the two looks, or before both where news come late."""
+        part: float = self.draw(st.sampled_from((0.0, 0.0, 0.5, 0.75, 1.0)))
+        return max(self.before + part * (self.now - self.before) - self.behind, since, 1.0)
+
+    def one(self, *states: JobState) -> JobSpec | None:
+        """A job in one of these states."""
+        some = [base for base, each in self.jobs.items() if each.state in states]
+        return self.jobs[self.draw(st.sampled_from(some))] if some else None
+
+    def change(self, base: int, **columns: Any) -> None:
+        self.jobs[base] = replace(self.jobs[base], **columns)
+
+    # -- what counts from its instant -----------------------------------------------------------------------------
+
+    def arrive(self) -> None:
+        self.last += 1
+        gpus, weight = self.draw(st.integers(1, 4)), self.draw(st.sampled_from((1.0, 1.0, 0.5)))
+        tenant, blocked = self.draw(st.sampled_from("abc")), self.draw(st.sampled_from((0, 0, 0, 1)))
+        self.jobs[self.last] = job(
+            self.last,
+            gpus=gpus,
+            weight=weight,
+            tenant=tenant,
+            submit=self.instant(),
+            blocked=Blocked(blocked),
+        )
+
+    def start(self) -> None:
+        if one := self.one(JobState.WAITING):
+            node = self.draw(st.sampled_from(("n1", "n2")))
+            start = self.instant(one.submit)
+            self.change(
+                one.base, state=JobState.RUNNING, start=start, on={node: one.gpus}, blocked=Blocked(0)
+            )
+
+    def end(self) -> None:
+        if one := self.one(JobState.WAITING, *HOLDING):
+            since = max(one.submit, one.start, self.before - self.behind)
+            self.change(one.base, state=JobState.DONE, end=self.instant(since), on={}, reason="COMPLETED")
+
+    def flash(self) -> None:
+        """Somebody starts and ends, and no look shows it run."""
+        if one := self.one(JobState.WAITING):
+            start = self.instant(one.submit)
+            self.change(
+                one.base, state=JobState.DONE, start=start, end=self.instant(start), reason="COMPLETED"
+            )
+
+    # -- what counts from the look that shows it ------------------------------------------------------------------
+
+    def requeue(self) -> None:
+        if one := self.one(*HOLDING):
+            submit = self.instant(one.start)
+            self.change(
+                one.base, state=JobState.WAITING, start=0.0, submit=submit, restarts=one.restarts + 1, on={}
+            )
+
+    def restart(self) -> None:
+        """Requeued and started again between two looks."""
+        if one := self.one(*HOLDING):
+            submit = self.instant(one.start)
+            start = self.instant(submit)
+            self.change(one.base, start=start, submit=submit, restarts=one.restarts + 1)
+
+    def resize(self) -> None:
+        if one := self.one(JobState.WAITING):
+            self.change(one.base, gpus=one.gpus % 4 + 1)
+
+    def shrink(self) -> None:
+        if one := self.one(*HOLDING):
+            self.change(one.base, gpus=max(one.gpus - 1, 1), on={"n1": max(one.gpus - 1, 1)})
+
+    def move(self) -> None:
+        if one := self.one(JobState.WAITING, *HOLDING):
+            self.change(one.base, tenant="abc"["abc".index(one.tenant) - 1])
+
+    def weigh(self) -> None:
+        if one := self.one(JobState.WAITING, *HOLDING):
+            self.change(one.base, weight=one.weight + 1.0)
+
+    def hold(self) -> None:
+        if one := self.one(JobState.WAITING):
+            self.change(one.base, blocked=Blocked.NOT_BLOCKED if one.blocked else Blocked.USER_HOLD)
+
+    def held(self) -> None:
+        """One that never counted is over."""
+        if (one := self.one(JobState.WAITING)) and one.blocked:
+            self.change(one.base, state=JobState.DONE, end=self.instant(one.submit))
+
+    def vanish(self) -> None:
+        if one := self.one(*JobState):
+            del self.jobs[one.base]
+
+    def reuse(self) -> None:
+        """Another job under the id of one that is gone."""
+        if bases := [*self.gone, *self.jobs]:
+            base = self.draw(st.sampled_from(bases[-3:]))
+            self.jobs[base] = job(base, submit=self.instant())
+
+    def correct(self) -> None:
+        """Slurm thinks better of when a job began."""
+        if one := self.one(*HOLDING):
+            self.change(one.base, start=max(one.start - 0.5, one.submit))
+
+    def freeze(self) -> None:
+        if one := self.one(*HOLDING):
+            states = (JobState.SUSPENDED, JobState.ENDING, JobState.RUNNING, JobState.WAITING)
+            self.change(one.base, state=self.draw(st.sampled_from(states)))
+
+    def late(self) -> None:
+        """What else happens did so some time ago."""
+        self.behind = self.draw(st.sampled_from((0.5, 3.0, 30.0)))
+
+    def ahead(self) -> None:
+        """The clock of whoever tells of it goes before ours."""
+        self.behind = -0.5
+
+    def unseen(self) -> None:
+        """Somebody comes and is over before any look."""
+        self.arrive()
+        self.change(
+            self.last,
+            state=JobState.DONE,
+            end=self.now,
+            start=self.draw(st.sampled_from((0.0, self.now - 0.25))),
+        )
+
+    def linger(self) -> None:
+        """Jobs that are over stay listed from now on."""
+        self.lingers |= self.jobs.keys()
+
+    def nodes(self) -> None:
+        self.gpus = self.draw(st.integers(0, 8))
+
+    def tenants(self) -> None:
+        self.weights["b"] += 1.0
+
+    def account(self) -> None:
+        self.weights["d"] = 2.0
+
+
+@st.composite
+def histories(draw: Any) -> list[Snapshot]:
+    """Looks at a cluster to which mostly plain things happen, or mostly odd ones."""
+    one_oddity = st.sampled_from(ODD).map(lambda odd: (*PLAIN, odd, odd))
+    kinds = draw(one_oddity | one_oddity | st.sampled_from((PLAIN, PLAIN * 6 + ODD)))
+    steps = st.lists(st.tuples(GAPS, st.lists(st.sampled_from(kinds), max_size=4)), min_size=3, max_size=25)
+    site = Site(draw)
+    return [site.look(gap, what) for gap, what in draw(steps)]
+
+
+@settings(max_examples=400, deadline=None)
+@given(looks=histories(), how=HOW, data=st.data())
+def test_a_ledger_read_now_and_then_is_the_one_read_at_every_look(
+    looks: list[Snapshot], how: LedgerSettings, data: st.DataObject
+) -> None:
+    often = seldom = Ledger.new(BEGAN)
+    told: list[tuple[tuple[Event, ...], Events]] = []
+    for look in looks:
+        often, at_once = advance(often, look, how)
+        seldom, later = advance(seldom, look, how)
+        told.append((tuple(at_once), later))
+        if data.draw(st.integers(0, 5)) == 0:
+            same_ledgers(seldom, often)
+            if data.draw(st.booleans()):
+                often, seldom = (mended(ledger, look) for ledger in (often, seldom))
+    same_ledgers(seldom, often)
+    for then, now in reversed(told) if data.draw(st.booleans()) else told:
+        same_events(now, then)
+
+
+def mended(ledger: Ledger, look: Snapshot) -> Ledger:
+    """Settled with accounting, which says of some who are over that they ended a little earlier."""
+    jobs = look.jobs
+    over = np.flatnonzero((jobs.state == JobState.DONE) & (jobs.start > 0) & (jobs.end > jobs.start)).tolist()
+    said = [
+        run(
+            int(jobs.key[row]) >> 23, jobs.start[row], jobs.end[row] - 0.125, gpus=int(jobs.gpus[row]),
+            tenant=look.tenants.names[jobs.tenant[row]], submit=jobs.submit[row],
+        )
+        for row in over
+    ]  # fmt: skip
+    return settle(ledger, runs(*said), look.time)[0]
+
+
+def same_ledgers(one: Ledger, other: Ledger) -> None:
+    """But for rounding; closed runs are in the order in which they were folded."""
+    assert (one.time, one.began, one.total_gpus) == (other.time, other.began, other.total_gpus)
+    assert one.tenants.names == other.tenants.names
+    assert one.closed.since == other.closed.since
+    for kind in ("tenants", "jobs", "closed"):
+        tables = (getattr(one, kind), getattr(other, kind))
+        if kind == "closed":
+            tables = tuple(table.take(np.lexsort((table.start, table.submit, table.key))) for table in tables)
+        for name in tables[0]._columns:
+            found, expected = (getattr(table, name) for table in tables)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6, err_msg=f"{kind}.{name}")
+
+
+def same_events(some: Sequence[Event], others: Sequence[Event]) -> None:
+    """In the same order, and all alike but for rounding of what was had and owed."""
+    assert [_exact(event) for event in some] == [_exact(event) for event in others]
+    for one, other in zip(some, others, strict=True):
+        found, expected = (np.array([each.detail.get(name, 0.0) for name in _SUMS]) for each in (one, other))
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
+
+
+_SUMS = ("had", "owed", "waited", "ran")
+
+
+def _exact(event: Event) -> Event:
+    detail = {name: value for name, value in event.detail.items() if name not in (*_SUMS, "rho")}
+    return event._replace(detail=detail)

@@ -1,0 +1,142 @@
+"""A ledger is brought up to the looks when somebody reads it, and to plain ones in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from slurm_fair.ledger import LedgerSettings, advance, pending
+from slurm_fair.ledger.looks import Look
+from slurm_fair.model import Event, JobState, Ledger, Snapshot
+from tests.builders import JobSpec, job, snapshot
+
+BEGAN = 1000.0
+WAITS, RUNS = job(1, tenant="a", gpus=2, submit=BEGAN), job(2, tenant="b", gpus=4, submit=BEGAN)
+
+
+def look(after: float, *jobs: JobSpec) -> Snapshot:
+    return snapshot(time=BEGAN + after, nodes={"n1": 4, "n2": 4}, jobs=jobs, weights={"a": 1.0, "b": 1.0})
+
+
+def running(spec: JobSpec, start: float, node: str = "n1") -> JobSpec:
+    return replace(spec, state=JobState.RUNNING, start=BEGAN + start, on={node: spec.gpus})
+
+
+def over(spec: JobSpec, start: float, end: float) -> JobSpec:
+    return replace(spec, state=JobState.DONE, start=BEGAN + start, end=BEGAN + end, on={})
+
+
+PLAIN = (
+    look(0, WAITS),
+    look(10, WAITS, RUNS),
+    look(20, running(WAITS, 12), RUNS),
+    look(30, running(WAITS, 12), running(RUNS, 20, "n2")),
+    look(40, over(WAITS, 12, 33), running(RUNS, 20, "n2")),
+    look(50, over(RUNS, 20, 44)),
+    look(60),
+)
+
+
+@pytest.fixture
+def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many looks each pass over the ledger took in."""
+    passes: list[int] = []
+    fold = pending._folded
+
+    def counted(
+        ledger: Ledger, looks: Sequence[Look], how: LedgerSettings
+    ) -> tuple[Ledger, list[list[Event]]]:
+        passes.append(len(looks))
+        return fold(ledger, looks, how)
+
+    monkeypatch.setattr(pending, "_folded", counted)
+    return passes
+
+
+def told(
+    looks: Sequence[Snapshot], read: bool, ledger: Ledger | None = None
+) -> tuple[Ledger, list[Sequence[Event]]]:
+    """The ledger after some looks, read at each of them or not at all."""
+    ledger, events = ledger or Ledger.new(BEGAN), list[Sequence[Event]]()
+    for each in looks:
+        ledger, news = advance(ledger, each)
+        events.append(tuple(news) if read else news)
+    return ledger, events
+
+
+def test_nothing_is_folded_until_somebody_reads_and_then_all_in_one_pass(folds: list[int]) -> None:
+    ledger, _ = told(PLAIN, read=False)
+    assert (ledger.time, ledger.total_gpus) == (BEGAN + 60, 8)
+    assert folds == [1], "the first look, which shows what was there before it"
+    assert len(ledger.jobs) == 0
+    assert ledger.tenants.had.tolist() == [2 * 21, 4 * 24]
+    assert folds == [1, 6]
+
+
+def test_each_look_tells_of_what_it_was_the_first_to_show(folds: list[int]) -> None:
+    _, events = told(PLAIN, read=False)
+    kinds = [[(event.kind, event.time - BEGAN) for event in of_look] for of_look in reversed(events)]
+    assert kinds[:-1] == [
+        [],
+        [("finished", 44)],
+        [("finished", 33)],
+        [("started", 20)],
+        [("started", 12)],
+        [("submitted", 0)],
+    ]
+    assert [event.detail["nodes"] for of_look in events for event in of_look if event.kind == "started"] == [
+        ["n1"],
+        ["n2"],
+    ]
+    assert folds == [1, 6]
+
+
+def test_a_ledger_of_before_is_as_it_was_when_a_later_one_has_been_read() -> None:
+    first, _ = told(PLAIN[:4], read=False)
+    second, _ = told(PLAIN[4:], read=False, ledger=first)
+    assert second.tenants.had.tolist() == [42, 96]
+    assert first.tenants.had.tolist() == [2 * 18, 4 * 10]
+    assert first.jobs.ran.tolist() == [18, 10]
+
+
+def test_many_looks_are_folded_before_anybody_asks_so_that_memory_stays_flat(folds: list[int]) -> None:
+    told([look(float(after), WAITS) for after in range(200)], read=False)
+    assert folds == [1, 64, 64, 64]
+
+
+def test_looks_at_many_jobs_are_not_kept(folds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "_MOST_ROWS", 6)
+    told([look(float(after), WAITS, RUNS) for after in range(9)], read=False)
+    assert folds == [1, 3, 3]
+
+
+RESIZED = replace(look(10, WAITS), resized=((BEGAN + 4, 1), (BEGAN + 7, 8)))
+AGAIN, AHEAD = job(2, tenant="a", gpus=1, submit=BEGAN + 45), replace(WAITS, submit=BEGAN + 25)
+ODD = {
+    "nodes that went and came back": (look(0, WAITS), look(5, WAITS), RESIZED, look(20, WAITS)),
+    "an id that is used again": (
+        look(0, WAITS), look(10, WAITS, RUNS), look(20, WAITS, running(RUNS, 15)),
+        look(30, WAITS, over(RUNS, 15, 25)),
+        look(40, WAITS), look(50, WAITS, AGAIN), look(60, WAITS, over(AGAIN, 50, 55)), look(70, WAITS),
+    ),
+    "an end that lies ahead": (
+        look(0, WAITS), look(10, WAITS), look(20, running(WAITS, 15)), look(30, over(WAITS, 15, 35)), look(40),
+    ),
+    "an arrival that lies ahead": (look(0), look(10), look(20, AHEAD), look(40, AHEAD)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("looks", ODD.values(), ids=ODD)
+def test_what_is_not_plain_counts_from_the_look_that_shows_it(looks: Sequence[Snapshot]) -> None:
+    often, told_often = told(looks, read=True)
+    seldom, told_seldom = told(looks, read=False)
+    assert seldom.tenants.had.tolist() == pytest.approx(often.tenants.had.tolist())
+    assert seldom.tenants.owed_quota.tolist() == pytest.approx(often.tenants.owed_quota.tolist())
+    assert seldom.tenants.owed_demand.tolist() == pytest.approx(often.tenants.owed_demand.tolist())
+    assert [kind_of(each) for each in told_seldom] == [kind_of(each) for each in told_often]
+
+
+def kind_of(events: Sequence[Event]) -> list[tuple[str, float, int]]:
+    return [(event.kind, event.time, event.key) for event in events]
