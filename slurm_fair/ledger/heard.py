@@ -94,7 +94,7 @@ class Heard:
             return
         detail, words = event.detail, self._words
         start = restarts = math.nan
-        if code in (SUBMITTED, FINISHED):
+        if code == FINISHED or code == SUBMITTED:
             self._take_edge(code, detail)
         elif code != REVOKED:
             restarts = _number(detail.get("restarts"))
