@@ -20,6 +20,7 @@ _CODES = {
     "submitted": SUBMITTED, "revoked": REVOKED, "stays": STAYS, "stopped": STOPPED, "started": STARTED,
     "finished": FINISHED,
 }  # fmt: skip
+_AT_EDGES = (SUBMITTED, FINISHED)
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
 FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
@@ -94,7 +95,7 @@ class Heard:
             return
         detail, words = event.detail, self._words
         start = restarts = math.nan
-        if code == FINISHED or code == SUBMITTED:
+        if code in _AT_EDGES:
             self._take_edge(code, detail)
         elif code != REVOKED:
             restarts = _number(detail.get("restarts"))
