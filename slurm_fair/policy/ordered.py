@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
 from slurm_fair.policy.gang import Gang, Pools, Sites, enough
@@ -47,7 +47,7 @@ WORDS = Words()
 
 def ordered(
     view: View,
-    order: Ints,
+    order: Ints | Callable[[], Ints],
     *,
     preempt: bool = True,
     blocking: bool = False,
@@ -57,7 +57,7 @@ def ordered(
     place: str | Placer = "consolidated",
     turn: Callable[[int], None] | None = None,
     move: Bools | None = None,
-    score: Floats | None = None,
+    score: Floats | Callable[[], Floats] | None = None,
     memory: Mapping[str, Any] | None = None,
     rests: bool = False,
     words: Words = WORDS,
@@ -72,19 +72,39 @@ def ordered(
     any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
     jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
     the row whose gang `place` is asked to lay next. `rests` stands in the plan as it is: whether the policy may be
-    left alone while nobody waits.
+    left alone while nobody waits. An order that costs something may be left to be asked: where nothing can change
+    hands it is wanted only by who asks for the plan's ranks.
     """
-    waits = order[view.waiting[order]] if len(order) else view.waits[:0]
-    order = waits if len(waits) == len(order) else order[(view.waiting | view.expired | view.revoking)[order]]
-    lay = placer(place) if isinstance(place, str) else place
-    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     sheet = Draft(view)
     sheet.explain(lambda: _whatever_the_order(view, preempt, words))
+    if callable(order) and not _anything_to_have(view):
+        made = order
+        return sheet.finish(Placement.none(), lambda: _ranks(view, made()), score, memory, rests=rests)
+    order = _listed(view, order() if callable(order) else order)
+    waits = order[view.waiting[order]] if len(order) else view.waits[:0]
+    lay = placer(place) if isinstance(place, str) else place
+    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     round_ = queue.round(lay, sheet, words)
     if round_ is not None:
         round_.walk(turn)
     places = Placement.none() if round_ is None else round_.say(sheet, words)
     return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory, rests=rests)
+
+
+def _listed(view: View, order: Ints) -> Ints:
+    """Without those who neither wait nor could lose what they have."""
+    if not len(order) or all_of(view.waiting[order]):
+        return order
+    return order[(view.waiting | view.expired | view.revoking)[order]]
+
+
+def _ranks(view: View, order: Ints) -> Ints:
+    return ranks(len(view.waiting), _listed(view, order))
+
+
+def _anything_to_have(view: View) -> bool:
+    """Whether a lease is over, or a job waits that asks for no more than is free."""
+    return view.over.size > 0 or any_of(view.snapshot.jobs.gpus[view.waits] <= view.free_in_all)
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
