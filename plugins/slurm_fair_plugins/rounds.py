@@ -117,7 +117,9 @@ class _Books:
             return Clock(self.view.ran_seconds[rows])
         done = said.done_seconds[rows]
         reports = ~np.isnan(done)
-        return Clock(done if all_of(reports) else np.where(reports, done, self.view.ran_seconds[rows]), reports)
+        return Clock(
+            done if all_of(reports) else np.where(reports, done, self.view.ran_seconds[rows]), reports
+        )
 
     def _due(self, kept: Mapping[str, Any]) -> bool:
         """Whether the shares are to be computed: at a round's end, or when no lease is there to end.

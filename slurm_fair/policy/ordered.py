@@ -19,7 +19,7 @@ from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import expected_winners
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates
+from slurm_fair.policy.walk import Candidates, with_unlisted
 
 ANY_TYPE = -1
 _FIRST_STRETCH, _LAST_STRETCH = 64, 2048
@@ -77,9 +77,9 @@ def ordered(
     """
     sheet = Draft(view)
     sheet.explain(lambda: _whatever_the_order(view, preempt, words))
-    if callable(order) and not _anything_to_have(view):
-        made = order
-        return sheet.finish(Placement.none(), lambda: _ranks(view, made()), score, memory, rests=rests)
+    if callable(order) and not view.anything_to_have:
+        rank, made = lambda: ranks(len(view.waiting), _listed(view, made())), order
+        return sheet.finish(Placement.none(), rank, score, memory, rests=rests)
     order = _listed(view, order() if callable(order) else order)
     waits = order[view.waiting[order]] if len(order) else view.waits[:0]
     lay = placer(place) if isinstance(place, str) else place
@@ -96,15 +96,6 @@ def _listed(view: View, order: Ints) -> Ints:
     if not len(order) or all_of(view.waiting[order]):
         return order
     return order[(view.waiting | view.expired | view.revoking)[order]]
-
-
-def _ranks(view: View, order: Ints) -> Ints:
-    return ranks(len(view.waiting), _listed(view, order))
-
-
-def _anything_to_have(view: View) -> bool:
-    """Whether a lease is over, or a job waits that asks for no more than is free."""
-    return view.over.size > 0 or any_of(view.snapshot.jobs.gpus[view.waits] <= view.free_in_all)
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
@@ -288,7 +279,7 @@ class _Round:
         self._queue, self._pools, self._listed = queue, pools, len(order)
         rows, numbers = order, absent(len(order))
         if queue.contested.size:
-            rows, numbers, asking = _with_unlisted(view, queue.contested, order, asking)
+            rows, numbers, asking = with_unlisted(view, queue.contested, order, asking)
         jobs, runs = view.snapshot.jobs, len(queue.contested)
         self.candidates = Candidates(jobs, rows, numbers, asking, shapes, runs)
         self._granting = view.waiting[rows]
@@ -398,15 +389,6 @@ class _Round:
         sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
         moved = [number for number in self.moved if not self.contest.is_open(number)]
         sheet.say(contested[moved], Verdict.REVOKE, words.moved)
-
-
-def _with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tuple[Ints, Ints, Ints]:
-    """The order, then the contested rows that are not in it; of each its number among these, and what it asks."""
-    unlisted = contested[~view.flags(order)[contested]]
-    rows = np.concatenate((order, unlisted))
-    of_contest = view.flags(contested)[rows]
-    numbers = of_contest.cumsum() * of_contest - 1
-    return rows, numbers, np.concatenate((asking, absent(len(unlisted))))
 
 
 def _stretches(count: int) -> Iterator[Ints]:
