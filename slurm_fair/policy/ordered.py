@@ -19,10 +19,9 @@ from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import expected_winners
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates, with_unlisted
+from slurm_fair.policy.walk import Candidates, stretches, with_unlisted
 
 ANY_TYPE = -1
-_FIRST_STRETCH, _LAST_STRETCH = 64, 2048
 _FEW = 8  # jobs that are sooner looked at than sorted out
 _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk
 
@@ -78,24 +77,30 @@ def ordered(
     sheet = Draft(view)
     sheet.explain(lambda: _whatever_the_order(view, preempt, words))
     if callable(order) and not view.anything_to_have:
-        rank, made = lambda: ranks(len(view.waiting), _listed(view, made())), order
-        return sheet.finish(Placement.none(), rank, score, memory, rests=rests)
-    order = _listed(view, order() if callable(order) else order)
-    waits = order[view.waiting[order]] if len(order) else view.waits[:0]
+        return sheet.finish(
+            Placement.none(),
+            lambda: ranks(len(view.waiting), _listed(view, order)),
+            score,
+            memory,
+            rests=rests,
+        )
+    listed = _listed(view, order)
+    waits = listed[view.waiting[listed]] if len(listed) else view.waits[:0]
     lay = placer(place) if isinstance(place, str) else place
-    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
+    queue = _Queue(view, listed, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     round_ = queue.round(lay, sheet, words)
     if round_ is not None:
         round_.walk(turn)
     places = Placement.none() if round_ is None else round_.say(sheet, words)
-    return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory, rests=rests)
+    return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory, rests=rests)
 
 
-def _listed(view: View, order: Ints) -> Ints:
+def _listed(view: View, order: Ints | Callable[[], Ints]) -> Ints:
     """Without those who neither wait nor could lose what they have."""
-    if not len(order) or all_of(view.waiting[order]):
-        return order
-    return order[(view.waiting | view.expired | view.revoking)[order]]
+    rows = order() if callable(order) else order
+    if len(rows) and not all_of(view.waiting[rows]):
+        rows = rows[(view.waiting | view.expired | view.revoking)[rows]]
+    return rows
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
@@ -305,7 +310,7 @@ class _Round:
     def walk(self, turn: Callable[[int], None] | None = None) -> None:
         """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
         change = (self._granting | self._moving)[: self._listed].nonzero()[0]
-        for jobs in _stretches(int(change[-1]) + 1 if len(change) else 0):
+        for jobs in stretches(int(change[-1]) + 1 if len(change) else 0):
             if self.contest.left <= 0:
                 return
             self._stretch(self._worth_a_look(jobs), turn)
@@ -389,10 +394,3 @@ class _Round:
         sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
         moved = [number for number in self.moved if not self.contest.is_open(number)]
         sheet.say(contested[moved], Verdict.REVOKE, words.moved)
-
-
-def _stretches(count: int) -> Iterator[Ints]:
-    first, size = 0, _FIRST_STRETCH
-    while first < count:
-        yield np.arange(first, min(first + size, count))
-        first, size = first + size, min(2 * size, _LAST_STRETCH)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from slurm_fair.model import JobTable
@@ -16,6 +18,7 @@ from slurm_fair.policy.view import View
 # Jobs looked at together: small enough that what cannot be granted any more costs next to nothing.
 STRETCH = 2048
 _FIRST_PART = 32
+_SHORT = 64
 
 
 class Candidates:
@@ -58,6 +61,14 @@ def with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tup
     of_contest = view.flags(contested)[rows]
     numbers = of_contest.cumsum() * of_contest - 1
     return rows, numbers, np.concatenate((asking, absent(len(unlisted))))
+
+
+def stretches(count: int) -> Iterator[Ints]:
+    """So many jobs in growing parts: what is behind the last GPUs is not looked at."""
+    first, size = 0, _SHORT
+    while first < count:
+        yield np.arange(first, min(first + size, count))
+        first, size = first + size, min(2 * size, STRETCH)
 
 
 class Walk:
