@@ -25,6 +25,8 @@ _WHEN = itemgetter(0, 1)  # time and key
 
 # Time, key, kind, row of the lives, and what the ledger has to say of it.
 _Said = tuple[float, int, int, int, dict[str, Any]]
+# Of a start: the look that shows it, the row of its jobs there (-1 = it shows none), and when.
+_Start = tuple[int, int, float]
 
 
 def happened(ledger: Ledger, looks: Sequence[Look], window: Window, result: Charged) -> list[list[Event]]:
@@ -42,10 +44,14 @@ def happened(ledger: Ledger, looks: Sequence[Look], window: Window, result: Char
     # Of two events at the same instant, the one that must have come first stands first.
     said.sort(key=_WHEN)
     lives, names = window.lives, ledger.tenants.names
-    for (time, key, kind, life, detail), (number, row) in zip(said, _sights(looks, said), strict=True):
-        if row >= 0 and kind != _STOPPED:
-            more = _nodes if kind == _STARTED else _people
-            detail = {**detail, **more(looks[number].snapshot, row, time)}
+    sights = _sights(looks, said)
+    starts = [(*sight, start[0]) for start, sight in zip(said, sights, strict=True) if start[2] == _STARTED]
+    nodes = _nodes(looks, starts) if starts else {}
+    for (time, key, kind, life, detail), (number, row) in zip(said, sights, strict=True):
+        if kind == _STARTED:
+            detail["nodes"] = nodes.get((number, row, time), [])
+        elif row >= 0 and kind != _STOPPED:
+            detail |= _people(looks[number].snapshot, row)
         tenant, gpus = names[lives.tenant.item(life)], lives.gpus.item(life)
         told[number].append(Event(time, _KINDS[kind], key, tenant, gpus, detail))
     return told
@@ -64,9 +70,8 @@ def _sights(looks: Sequence[Look], said: Sequence[_Said]) -> list[tuple[int, int
     return [first[kind, key] for _, key, kind, *_ in said]
 
 
-def _people(snapshot: Snapshot, row: int, time: float) -> dict[str, Any]:
+def _people(snapshot: Snapshot, row: int) -> dict[str, Any]:
     """Whose job it is, how long it was expected to run, as far as anybody says, and how it ended if it did."""
-    del time
     jobs, told = snapshot.jobs, snapshot.told
     limit = jobs.time_limit_seconds.item(row)
     declared = math.nan if told is None else told.declared_seconds.item(row)
@@ -80,13 +85,20 @@ def _people(snapshot: Snapshot, row: int, time: float) -> dict[str, Any]:
     return said
 
 
-def _nodes(snapshot: Snapshot, row: int, time: float) -> dict[str, Any]:
-    """Names of the nodes that a run holds which began then; none where it is over."""
-    jobs, held, names = snapshot.jobs, snapshot.held, snapshot.nodes.names
-    if not HOLDS.item(jobs.state.item(row)) or jobs.start.item(row) != time:
-        return {}
-    first, end = held.row.searchsorted((row, row + 1)).tolist()
-    return {"nodes": [names[node] for node in held.node[first:end].tolist()]}
+def _nodes(looks: Sequence[Look], starts: Sequence[_Start]) -> dict[_Start, list[str]]:
+    """Names of the nodes that runs hold which began then, where their looks show them; not of one that is over."""
+    found: dict[_Start, list[str]] = {}
+    starts = [start for start in starts if start[1] >= 0]
+    for number in {number for number, _, _ in starts}:
+        snapshot, here = looks[number].snapshot, [start for start in starts if start[0] == number]
+        jobs, held, names = snapshot.jobs, snapshot.held, snapshot.nodes.names
+        rows = np.array([row for _, row, _ in here], dtype=np.int64)
+        holds = HOLDS.take(jobs.state[rows]) & (jobs.start[rows] == [time for _, _, time in here])
+        first, end = held.row.searchsorted(rows).tolist(), held.row.searchsorted(rows, side="right").tolist()
+        for start, runs, begin, behind in zip(here, holds.tolist(), first, end, strict=True):
+            if runs:
+                found[start] = [names[node] for node in held.node[begin:behind].tolist()]
+    return found
 
 
 def _submitted(ledger: Ledger, window: Window) -> list[_Said]:
