@@ -16,7 +16,7 @@ from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of
 
 # Closed runs are forgotten many at a time: when their memory has become so much (a part) too long.
-_FORGET_PART = 1 / 8
+_FORGET_PART = 1 / 2
 
 
 class Charged(NamedTuple):

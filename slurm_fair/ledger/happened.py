@@ -25,8 +25,6 @@ _WHEN = itemgetter(0, 1)  # time and key
 
 # Time, key, kind, row of the lives, and what the ledger has to say of it.
 _Said = tuple[float, int, int, int, dict[str, Any]]
-# Of a start: the look that shows it, the row of its jobs there (-1 = it shows none), and when.
-_Start = tuple[int, int, float]
 
 
 def happened(ledger: Ledger, looks: Sequence[Look], window: Window, result: Charged) -> list[list[Event]]:
@@ -43,17 +41,12 @@ def happened(ledger: Ledger, looks: Sequence[Look], window: Window, result: Char
         return told
     # Of two events at the same instant, the one that must have come first stands first.
     said.sort(key=_WHEN)
-    lives, names = window.lives, ledger.tenants.names
-    sights = _sights(looks, said)
-    starts = [(*sight, start[0]) for start, sight in zip(said, sights, strict=True) if start[2] == _STARTED]
-    nodes = _nodes(looks, starts) if starts else {}
-    for (time, key, kind, life, detail), (number, row) in zip(said, sights, strict=True):
-        if kind == _STARTED:
-            detail["nodes"] = nodes.get((number, row, time), [])
-        elif row >= 0 and kind != _STOPPED:
-            detail |= _people(looks[number].snapshot, row)
-        tenant, gpus = names[lives.tenant.item(life)], lives.gpus.item(life)
-        told[number].append(Event(time, _KINDS[kind], key, tenant, gpus, detail))
+    names, tenant, gpus = ledger.tenants.names, window.lives.tenant.item, window.lives.gpus.item
+    for (time, key, kind, life, detail), (number, row) in zip(said, _sights(looks, said), strict=True):
+        if row >= 0 and kind != _STOPPED:
+            more = _name_nodes if kind == _STARTED else _name_people
+            more(detail, looks[number].snapshot, row, time)
+        told[number].append(Event(time, _KINDS[kind], key, names[tenant(life)], gpus(life), detail))
     return told
 
 
@@ -66,39 +59,36 @@ def _sights(looks: Sequence[Look], said: Sequence[_Said]) -> list[tuple[int, int
     for number, look in enumerate(looks):
         keys = look.snapshot.jobs.key
         for kind, rows in zip(_OF_EDGES, look.edges or (), strict=False):
-            first |= {(kind, keys.item(row)): (number, row) for row in rows}
+            for row in rows:
+                first[kind, keys.item(row)] = number, row
     return [first[kind, key] for _, key, kind, *_ in said]
 
 
-def _people(snapshot: Snapshot, row: int) -> dict[str, Any]:
+def _name_people(detail: dict[str, Any], snapshot: Snapshot, row: int, time: float) -> None:
     """Whose job it is, how long it was expected to run, as far as anybody says, and how it ended if it did."""
+    del time
     jobs, told = snapshot.jobs, snapshot.told
-    limit = jobs.time_limit_seconds.item(row)
+    detail["user"] = snapshot.users[jobs.user.item(row)]
     declared = math.nan if told is None else told.declared_seconds.item(row)
-    said: dict[str, Any] = {"user": snapshot.users[jobs.user.item(row)]}
     if math.isfinite(declared):
-        said["declared_seconds"] = declared
+        detail["declared_seconds"] = declared
+    limit = jobs.time_limit_seconds.item(row)
     if math.isfinite(limit):
-        said["limit_seconds"] = limit
+        detail["limit_seconds"] = limit
     if jobs.state.item(row) == _DONE:
-        said["state"] = snapshot.reasons[row]
-    return said
+        detail["state"] = snapshot.reasons[row]
 
 
-def _nodes(looks: Sequence[Look], starts: Sequence[_Start]) -> dict[_Start, list[str]]:
-    """Names of the nodes that runs hold which began then, where their looks show them; not of one that is over."""
-    found: dict[_Start, list[str]] = {}
-    starts = [start for start in starts if start[1] >= 0]
-    for number in {number for number, _, _ in starts}:
-        snapshot, here = looks[number].snapshot, [start for start in starts if start[0] == number]
-        jobs, held, names = snapshot.jobs, snapshot.held, snapshot.nodes.names
-        rows = np.array([row for _, row, _ in here], dtype=np.int64)
-        holds = HOLDS.take(jobs.state[rows]) & (jobs.start[rows] == [time for _, _, time in here])
-        first, end = held.row.searchsorted(rows).tolist(), held.row.searchsorted(rows, side="right").tolist()
-        for start, runs, begin, behind in zip(here, holds.tolist(), first, end, strict=True):
-            if runs:
-                found[start] = [names[node] for node in held.node[begin:behind].tolist()]
-    return found
+def _name_nodes(detail: dict[str, Any], snapshot: Snapshot, row: int, time: float) -> None:
+    """The nodes that a run holds which began then; none where it is over."""
+    jobs, held = snapshot.jobs, snapshot.held
+    if not HOLDS.item(jobs.state.item(row)) or jobs.start.item(row) != time:
+        return
+    at, names, nodes = held.row.searchsorted(row).item(), snapshot.nodes.names, []
+    while at < held.row.size and held.row.item(at) == row:
+        nodes.append(names[held.node.item(at)])
+        at += 1
+    detail["nodes"] = nodes
 
 
 def _submitted(ledger: Ledger, window: Window) -> list[_Said]:
