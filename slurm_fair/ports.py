@@ -50,6 +50,11 @@ class IntentLog(Protocol):
 class Journal(Protocol):
     """The memory of the controller."""
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether it keeps whole ticks: all of one is then worked out before anything is done."""
+        ...
+
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep one tick, and the standing after it, in one transaction."""
         ...

@@ -37,7 +37,14 @@ from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.guard import living, oddity
-from slurm_fair.reconcile.rests import backoff_after, overlaid, rest_after, shunned_after, still_resting
+from slurm_fair.reconcile.rests import (
+    backoff_after,
+    overlaid,
+    rest_after,
+    shunned_after,
+    still_resting,
+    unmoved_after,
+)
 
 _REVOKING = code(LeasePhase.REVOKING)
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
@@ -113,8 +120,10 @@ def tick(
     if odd:  # the next look confirms it, or shows that this one was wrong
         return Done(replace(standing, last_jobs=alive), blind=odd)
     ready = prepare(standing, snapshot, rules, alive)
+    if journal.keeps_all:
+        ready.standing.ledger.read()
     watch.lap("advance")
-    plan = decide(ready.view, rules, clock)
+    plan = decide(ready.view, rules, clock, in_full=journal.keeps_all)
     watch.lap("plan")
     leases, actions, granted = reconcile(ready, plan, rules)
     allowed, held_back = hold_back(actions, rules.limits)
@@ -156,6 +165,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
         unsettled=standing.unsettled,
         backoff=backoff_after(standing.backoff, failed, now) if failed else standing.backoff,
         shunned=shunned_after(standing.shunned, failed, snapshot),
+        unmoved=standing.unmoved,
         last_jobs=living(snapshot) if alive is None else alive,
     )
     view = View(
@@ -172,11 +182,16 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     return Prepared(standing, snapshot, view, happened + followed)
 
 
-def decide(view: View, rules: Rules, clock: Clock) -> Plan:
-    """The policy's plan; one that raises, is late or cannot be means that the current leases stay."""
+def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> Plan:
+    """The policy's plan; one that raises, is late or cannot be means that the current leases stay.
+
+    `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
+    """
     began = clock.now()
     try:
         plan = rules.policy.plan(view)
+        if in_full:
+            plan.read()
         wrong = objections(plan, view)
     except Exception:
         return standstill(view, f"the policy raised: {traceback.format_exc(limit=-3)}")
@@ -200,7 +215,7 @@ def conclude(
 ) -> Standing:
     """The standing after the acts on these leases; a plan that is not the policy's own leaves it its memory."""
     now, before = ready.snapshot.time, ready.standing
-    unsettled, backoff = before.unsettled, before.backoff
+    unsettled, backoff, unmoved = before.unsettled, before.backoff, before.unmoved
     if rules.dry_run:
         leases = _without_promises(leases)
     if outcomes:
@@ -210,6 +225,8 @@ def conclude(
         for outcome in outcomes:
             rest = rest_after(outcome, ready.snapshot, rules.terms.interval, backoff)
             backoff = {**backoff, **rest} if rest else backoff
+            stays = unmoved_after(outcome, now, rules.terms.term, unmoved)
+            unmoved = {**unmoved, **stays} if stays else unmoved
     return Standing(
         ledger=before.ledger,
         leases=leases,
@@ -218,6 +235,7 @@ def conclude(
         unsettled=unsettled,
         backoff=backoff,
         shunned=before.shunned,
+        unmoved=unmoved,
         last_jobs=before.last_jobs,
     )
 
@@ -226,7 +244,8 @@ def _without_promises(leases: Leases) -> Leases:
     """A shadow run promises nothing, since nothing will start."""
     revoking = leases.phase == LeasePhase.REVOKING
     phase = np.where(revoking, np.int8(LeasePhase.RUNNING), leases.phase).astype(np.int8)
-    return leases.with_columns(phase=phase).take(leases.phase != LeasePhase.GRANTED)
+    asked = np.where(revoking, 0.0, leases.asked)  # whoever is revoked later is asked anew
+    return leases.with_columns(phase=phase, asked=asked).take(leases.phase != LeasePhase.GRANTED)
 
 
 def _record(

@@ -34,6 +34,11 @@ class MemoryJournal:
         self.intents: dict[int, tuple[Action, Outcome | None]] = {}
         self._marks: dict[tuple[int, bool], Mark] = {}
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whole ticks."""
+        return True
+
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep both."""
         self.at("before_append", ())

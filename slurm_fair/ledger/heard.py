@@ -16,11 +16,11 @@ from slurm_fair.model import Event
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
 SUBMITTED, REVOKED, STAYS, STOPPED, STARTED, _STOPPED_AT_ONCE, FINISHED = range(7)
-_OF_EDGES = (SUBMITTED, FINISHED)
 _CODES = {
     "submitted": SUBMITTED, "revoked": REVOKED, "stays": STAYS, "stopped": STOPPED, "started": STARTED,
     "finished": FINISHED,
 }  # fmt: skip
+_AT_EDGES = (SUBMITTED, FINISHED)
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")
 FURTHER = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
@@ -96,7 +96,7 @@ class Heard:
         if code is None:
             return
         words, start, restarts = self._words, _NAN, _NAN
-        if code in _OF_EDGES:
+        if code in _AT_EDGES:
             self._take_edge(code, detail)
         elif code != REVOKED:
             restarts = _number(detail.get("restarts"))

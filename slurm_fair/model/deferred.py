@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from inspect import get_annotations
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -53,6 +54,10 @@ class Deferred:
             put[name](value, field)
         _set(value, "_source", source)
         return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is made by the constructor, of all fields."""
+        return partial(type(self), **{name: getattr(self, name) for name in self._names}), ()
 
     def read(self) -> Self:
         """The same value, with nothing left to be read later."""

@@ -151,6 +151,9 @@ class Standing:
     unsettled: Mapping[int, float] = field(default_factory=dict)  # key -> instant of an unknown outcome
     backoff: Mapping[int, tuple[float, int]] = field(default_factory=dict)  # key -> (until, times)
     shunned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # key -> nodes it did not start on
+    unmoved: Mapping[int, tuple[float, int]] = field(
+        default_factory=dict
+    )  # the same of jobs not to be stopped
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
 

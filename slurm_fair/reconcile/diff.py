@@ -17,6 +17,7 @@ from slurm_fair.model import (
     LeaseTerms,
     Outcome,
     Placement,
+    Result,
     Snapshot,
     Verb,
 )
@@ -28,7 +29,7 @@ _NOBODY = np.zeros(0, dtype=np.int64)
 _GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
 _RUNNING = int(JobState.RUNNING)
-_OPEN = Verb.OPEN
+_OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
 # A gate is not ours to set on a job that somebody holds under the hold gate; its begin time may be moved.
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 
@@ -56,7 +57,7 @@ def actions_for(
 
 def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
     """Those that answered as soon as they were asked are requeued at once: no look need show it first."""
-    asked = [outcome.action for outcome in outcomes if outcome.answered]
+    asked = [o.action for o in outcomes if o.answered and o.result is _WAS_DONE]
     return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
 
 

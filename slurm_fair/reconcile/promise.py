@@ -111,9 +111,9 @@ def _renewals(
 
 
 def _revoked(leases: Leases, rows: Ints) -> Leases:
-    phase = leases.phase.copy()
-    phase[rows] = _REVOKING
-    return leases.with_columns(phase=phase)
+    phase, asked = leases.phase.copy(), leases.asked.copy()
+    phase[rows], asked[rows] = _REVOKING, 0.0  # an earlier request says nothing of this one
+    return leases.with_columns(phase=phase, asked=asked)
 
 
 def _revocations(

@@ -14,22 +14,26 @@ from slurm_fair.model.ids import TASK_BITS
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
 _OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
+_STOPS = (Verb.ASK, Verb.REQUEUE)
 _WAS_DONE, _REFUSED = Result.DONE, Result.REFUSED
 
 
 def still_resting(standing: Standing, now: float) -> Standing:
     """Without what has been waited for long enough."""
-    if not standing.unsettled and not standing.backoff:
+    if not standing.unsettled and not standing.backoff and not standing.unmoved:
         return standing
     return replace(
         standing,
         unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
         backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
+        unmoved={k: rest for k, rest in standing.unmoved.items() if now < rest[0] + _BACKOFF_MOST},
     )
 
 
 def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
-    """Jobs with an unknown outcome or a recent failed start are not planned yet."""
+    """Jobs with an unknown outcome or a recent failed start are not planned yet; refused stops are not repeated."""
+    if standing.unmoved:
+        snapshot = _with_unmoved(snapshot, standing.unmoved)
     if not standing.backoff and not standing.unsettled and not standing.shunned:
         return snapshot
     jobs, now = snapshot.jobs, snapshot.time
@@ -45,6 +49,15 @@ def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
     return replace(
         snapshot, jobs=jobs.with_columns(blocked=blocked), barred=_barred(snapshot, standing.shunned)
     )
+
+
+def _with_unmoved(snapshot: Snapshot, unmoved: Mapping[int, tuple[float, int]]) -> Snapshot:
+    """Whom Slurm would not take off its GPUs is not asked again for a while: others may be who can be stopped."""
+    resting = [key for key, (until, _) in unmoved.items() if snapshot.time < until]
+    rows = find(snapshot.jobs.key, np.array(resting, dtype=np.int64))
+    requeueable = snapshot.jobs.requeueable.copy()
+    requeueable[rows[rows >= 0]] = False
+    return replace(snapshot, jobs=snapshot.jobs.with_columns(requeueable=requeueable))
 
 
 def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Placement:
@@ -117,3 +130,15 @@ def rest_after(
         rows = np.flatnonzero(same & moved)
         return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
     return {}
+
+
+def unmoved_after(
+    outcome: Outcome, now: float, term_seconds: float, unmoved: Mapping[int, tuple[float, int]]
+) -> dict[int, tuple[float, int]]:
+    """A job whose stop was refused keeps its GPUs beyond the next end of its lease too, and longer each time."""
+    action = outcome.action
+    if action.verb not in _STOPS or outcome.result is not _REFUSED or outcome.later:
+        return {}
+    times = unmoved.get(action.key, (0.0, 0))[1] + 1
+    rest = min(term_seconds * 2**times, max(_BACKOFF_MOST, 2 * term_seconds))
+    return {action.key: (now + rest, times)}

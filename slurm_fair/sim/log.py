@@ -38,6 +38,11 @@ class Log:
         self._idle: Counter[int] = Counter()
         self._listen = listen
 
+    @property
+    def keeps_all(self) -> bool:
+        """It asks for some events, later."""
+        return False
+
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
         if tick.plan.note:

@@ -35,6 +35,11 @@ class Settled:
         # What became of leases between the last look and the next one, which tells of it.
         self.meanwhile: Events | None = None
 
+    @property
+    def keeps_all(self) -> bool:
+        """As the journal behind."""
+        return self._journal.keeps_all
+
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Mend the look's events and the ledger, and pass both on."""
         # One that ran at the look before, and did not end with its node, was seen as it was.

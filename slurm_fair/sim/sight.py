@@ -88,9 +88,9 @@ class Sight:
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
-        if asked:  # an answer to an earlier request is none
-            late = [self._roster.row(key) for key, when in asked.items() if not self._answered(key, when)]
-            seen.acknowledged[np.isin(shown, late)] = NO_ANSWER
+        if np.count_nonzero(seen.acknowledged != NO_ANSWER):  # only those are told of that somebody waits for
+            answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
+            seen.acknowledged[~np.isin(shown, answers)] = NO_ANSWER
         if self._life.odd.dated:
             return seen.with_columns(requeueable=seen.requeueable & ~self._out_of_time(shown, now))
         return seen

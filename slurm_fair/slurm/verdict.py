@@ -10,14 +10,15 @@ from slurm_fair.slurm.command import Answer
 from slurm_fair.slurm.refusals import Class, classify
 
 NOT_TRIED = "not tried"
+_PASSING = (Class.LATER, Class.BROKEN)
 
 # `... for job 7`, `... on job id 7`, `7_2: ...`, `7_1,3-4: ...`: the line is about that job and no other.
 _NAMED = re.compile(r"\bjob(?: id)? ([0-9]\S*)|^(?:scontrol: error: )?([0-9]+(?:_\S+)?):")
 
 
 def is_for_later(result: Result, detail: str) -> bool:
-    """Whether a refusal may pass: we did not see enough to act, or Slurm asked to wait."""
-    return result is Result.REFUSED and (detail.startswith(NOT_TRIED) or classify(detail) is Class.LATER)
+    """Whether a refusal may pass: we did not see enough to act, or Slurm asked to wait, or took us for nobody."""
+    return result is Result.REFUSED and (detail.startswith(NOT_TRIED) or classify(detail) in _PASSING)
 
 
 def refused_or_unknown(answer: Answer, ids: Sequence[str], otherwise: str) -> tuple[Result, str]:

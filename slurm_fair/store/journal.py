@@ -89,6 +89,11 @@ class SqliteJournal(Reader):
 
     # ports.Journal
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whole ticks, so that each can be planned again and explained."""
+        return True
+
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep one tick, and the standing after it, in one transaction."""
         tick = tick._replace(events=tuple(tick.events))
