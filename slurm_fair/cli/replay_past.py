@@ -15,7 +15,7 @@ from slurm_fair.cli.replay_past_case import KnownPast, Origin, Source, Wish, cas
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
 from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate_options import (
     COSTS,
     FILE,
@@ -163,8 +163,8 @@ def _claim(
         raise InputError(f"{events}: events are written plain: take .gz off its name")
     everyone = (RECORDED, *names)
     return _Files(
-        {name: outputs.claim(of_policy(jobs, name, True)) for name in everyone} if jobs else {},
-        {name: outputs.claim(of_policy(events, name, True)) for name in everyone} if events else {},
+        outputs.claim_each(jobs, everyone, many=True) if jobs else {},
+        outputs.claim_each(events, everyone, many=True) if events else {},
         outputs.claim(html) if html else None,
     )
 
