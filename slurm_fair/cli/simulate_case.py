@@ -16,7 +16,7 @@ from slurm_fair.ledger.settings import JobShare, ReportShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
 from slurm_fair.policy import registry
-from slurm_fair.sim.load import impossible, refuse_impossible
+from slurm_fair.sim.load import impossible, missing_types, refuse_impossible
 from slurm_fair.sim.run import rules_for
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
 from slurm_fair.tick import Rules
@@ -240,7 +240,8 @@ def without_too_large(
     rows = impossible(trace, machines, throughputs)
     fits = np.ones(len(trace), dtype=bool)
     fits[rows] = False
-    kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: give more")
+    why = missing_types(trace, machines) or "give more"
+    kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: {why}")
     return kept, tuple(map(str, trace.job_id[rows].tolist()))
 
 

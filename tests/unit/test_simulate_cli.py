@@ -144,6 +144,20 @@ def test_jobs_larger_than_the_cluster_are_refused_or_left_out_by_name(tmp_path: 
     assert (nothing.code, "no job of it fits 16 GPUs" in nothing.complaint) == (2, True)
 
 
+def test_a_gpu_type_that_the_cluster_does_not_have_is_named_with_those_that_it_has(tmp_path: Path) -> None:
+    header = "job_id,tenant,submit_s,gpus,duration_s,gpu_type"
+    trace = written(tmp_path, "1,a,0,1,10,a100", "2,a,0,1,10,", "3,a,0,99,10,h100", header=header)
+    said = simulated(trace)
+    assert said.code == 2
+    assert "2 of 3 jobs want the GPU type 'a100' or 1 more, which the cluster does not have" in said.complaint
+    assert "; it has 'gpu': name a cluster" in said.complaint
+    assert document(trace, "--too-large", "drop")["trace"]["too_large_left_out"] == ["1", "3"]
+    nothing = simulated(
+        written(tmp_path, "1,a,0,1,10,a100", header=header, name="g.csv"), "--too-large", "drop"
+    )
+    assert (nothing.code, "want the GPU type 'a100'" in nothing.complaint) == (2, True)
+
+
 def test_a_part_of_a_gpu_takes_a_whole_one_and_that_is_said(tmp_path: Path) -> None:
     trace = written(tmp_path, "a,x,0,0.5,100", "b,x,0,1.5,100", "c,x,0,1,100")
     assert document(trace)["trace"]["jobs_with_fractional_gpus"] == 2
