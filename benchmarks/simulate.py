@@ -20,10 +20,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from slurm_fair.cli.base import ended_in_one_line
+from slurm_fair.cli.simulate_case import policies_of
+from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.trace import WORKLOADS, Trace, Wish, generate, read_trace, write_trace
 
 # What is measured: the command as a person runs it, with its own use of the machine on standard error.
@@ -45,12 +48,13 @@ _RESULT_KEYS = (
     "looks",
 )
 HEADS = ("policy", "jobs", "gpus", "events", "repeats", "cpu s", "of it sim", "wall s", "MiB", "us/event")
+_LONGEST_SECONDS = 3600
 _ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """One row per repeat."""
-    options = options_of(sys.argv[1:])
+    options = options_of(words)
     rows = rows_of(options)
     if options.json:
         print(json.dumps({"name": "simulate", "machine": machine(), "rows": rows}))
@@ -67,35 +71,54 @@ def rows_of(options: argparse.Namespace) -> list[dict[str, Any]]:
             row
             for seed in range(options.seeds)
             for scale, path, trace in _traces(options, seed, Path(folder))
-            for policy in options.policy.split(",")
+            for policy in options.policy
             for row in measure(options, policy, seed, scale, path, trace)
         ]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as the commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}: --help lists the options")
+
+
 def options_of(words: Sequence[str]) -> argparse.Namespace:
     """What is to be measured."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trace", type=Path, help="without one, a trace is made up for each seed")
-    parser.add_argument("--policy", default="astraea", help="A or A,B")
-    parser.add_argument("--gpus", type=int, default=64)
-    parser.add_argument("--gpus-per-node", type=int, default=8)
-    parser.add_argument("--jobs", type=int, help="only the first so many of the trace; 500 of a made-up one")
+    parser.add_argument("--policy", type=policies_of, default="astraea", help="A or A,B")
+    parser.add_argument("--gpus", type=_count, default=64)
+    parser.add_argument("--gpus-per-node", type=_count, default=8)
     parser.add_argument(
-        "--scale", default="1", help="parts of the trace that double: 1,2,4 is 1/4, 1/2, whole"
+        "--jobs", type=_count, help="only the first so many of the trace; 500 of a made-up one"
+    )
+    parser.add_argument(
+        "--scale", type=_scales, default="1", help="parts of the trace that double: 1,2,4 is 1/4, 1/2, whole"
     )
     parser.add_argument("--lease", type=float)
     parser.add_argument("--interval", type=float, help="the command's own unless given")
     parser.add_argument("--arguments", default="", help="further options of slurm-fair simulate, in one text")
     parser.add_argument(
-        "--seeds", type=int, default=1, help="how many made-up traces, and seeds of the policies"
+        "--seeds", type=_count, default=1, help="how many made-up traces, and seeds of the policies"
     )
-    parser.add_argument("--repeat", type=int, default=5, help="processes measured for each")
+    parser.add_argument("--repeat", type=_count, default=5, help="processes measured for each")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true")
     form.add_argument("--markdown", action="store_true", help="the medians as a table for a page")
     return parser.parse_args(words)
+
+
+def _count(text: str) -> int:
+    """A whole number above 0."""
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
+def _scales(text: str) -> list[int]:
+    """Ascending numbers, each once."""
+    return sorted({_count(part) for part in text.split(",")})
 
 
 def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[int, Path, Trace]]:
@@ -103,10 +126,9 @@ def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[
     whole = _whole(options, seed)
     if options.jobs:
         whole = whole.take(np.arange(min(options.jobs, len(whole))))
-    scales = sorted(int(text) for text in options.scale.split(","))
     found = []
-    for scale in scales:
-        part = whole.take(np.arange(max(len(whole) * scale // scales[-1], 1)))
+    for scale in options.scale:
+        part = whole.take(np.arange(max(len(whole) * scale // options.scale[-1], 1)))
         path = folder / f"trace-{seed}-{scale}.csv.gz"
         write_trace(part, path)
         found.append((scale, path, part))
@@ -127,8 +149,9 @@ def measure(
     arguments = [
         "simulate", str(path), "--policy", policy, "--gpus", str(options.gpus), "--gpus-per-node",
         str(options.gpus_per_node), "--seed", str(seed), "--json",
-        *(["--lease", str(options.lease)] if options.lease else []),
-        *(["--interval", str(options.interval)] if options.interval else []), *options.arguments.split(),
+        *(["--lease", str(options.lease)] if options.lease is not None else []),
+        *(["--interval", str(options.interval)] if options.interval is not None else []),
+        *options.arguments.split(),
     ]  # fmt: skip
     return [_measured(arguments, policy, seed, scale, trace, options.gpus) for _ in range(options.repeat)]
 
@@ -137,15 +160,20 @@ def _measured(
     arguments: list[str], policy: str, seed: int, scale: int, trace: Trace, gpus: int
 ) -> dict[str, Any]:
     began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD, *arguments],
-        capture_output=True, text=True, timeout=3600, check=False, env={**os.environ, **_ONE_CORE},
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _CHILD, *arguments], capture_output=True, text=True, timeout=_LONGEST_SECONDS,
+            check=False, env={**os.environ, **_ONE_CORE},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise SlurmFairError(
+            f"{policy} took more than {_LONGEST_SECONDS} s: measure a part, --jobs N"
+        ) from None
     wall = time.perf_counter() - began
     if done.returncode:
-        sys.exit(done.stderr.strip().splitlines()[0])
+        raise _refused(done)
     cpu, peak = map(float, done.stderr.split()[-2:])
-    (result,) = json.loads(done.stdout)["results"]
+    result = _only_result(done.stdout)
     # Submissions, starts, stops and ends.
     events = 3 * result["jobs_total"] + 2 * result["preemptions"]
     return {
@@ -158,6 +186,24 @@ def _measured(
         "simulation_cpu_s": result["cpu_s"],
         **{key: result[key] for key in _RESULT_KEYS},
     }
+
+
+def _refused(done: subprocess.CompletedProcess[str]) -> SlurmFairError:
+    """What the command said, without its name."""
+    said = [line for line in done.stderr.splitlines() if line.startswith("slurm-fair: ")] or ["no word why"]
+    kind = InputError if done.returncode == InputError.exit_code else SlurmFairError
+    return kind(said[-1].removeprefix("slurm-fair: "))
+
+
+def _only_result(text: str) -> dict[str, Any]:
+    """The one result that --json prints; --arguments may ask for something else."""
+    try:
+        (result,) = json.loads(text)["results"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            "--arguments: they change what simulate prints: give no --help and no --policy"
+        ) from None
+    return dict(result)
 
 
 def machine() -> str:
@@ -192,7 +238,8 @@ def medians(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
             for name in ("cpu_s", "simulation_cpu_s", "wall_s", "peak_rss_mb")
         )
         events = statistics.median(row["size"]["events"] for row in some)
-        cells = [key[0], str(size["jobs"]), str(size["gpus"]), f"{events:.0f}", str(len(some))]
+        repeats = len(some) // len({row["seed"] for row in some})
+        cells = [key[0], str(size["jobs"]), str(size["gpus"]), f"{events:.0f}", str(repeats)]
         lines.append(
             [
                 *cells,
@@ -207,4 +254,4 @@ def medians(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended_in_one_line(lambda: main(sys.argv[1:])))

@@ -15,7 +15,7 @@ from slurm_fair.cli.replay_past_case import KnownPast, Origin, Source, Wish, cas
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
 from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate_options import (
     COSTS,
     FILE,
@@ -38,7 +38,8 @@ from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.tune_costs import Given
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
-from slurm_fair.sim.past import RECORDED, nodes_of_runs, recorded_result
+from slurm_fair.ledger.windows import Steps
+from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.trace.files import write_whole
 
@@ -93,10 +94,11 @@ def replay(
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
         really = _recorded(past.source, case, share)
+        _warn_of_size(case, really)
         rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
         below = [*about_nodes, *past.source.notes(), *notes_of(case, dones)]
         words = [lead_of(case)[0], past.known.words, "", *below]
-        _write(files, case, [really, *dones], rows, [line for line in words if line])
+        _write(files, case, past.source.jobs, [really, *dones], rows, [line for line in words if line])
         outputs.commit()
     if as_json:
         click.echo(json.dumps(_document(past, case, seed, rows), allow_nan=False))
@@ -141,6 +143,21 @@ def _recorded(source: Source, case: Case, job_share: JobShare) -> Done:
     return Done(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))
 
 
+def _warn_of_size(case: Case, really: Done) -> None:
+    """On standard error: what was recorded cannot have been on a cluster so small."""
+    runs = really.result.runs
+    most, here = (
+        int(Steps.of(runs.start, runs.end, runs.gpus).level.max(initial=0.0)),
+        case.scenario.machines.total_gpus,
+    )
+    if most > here:
+        click.echo(
+            f"warning: up to {most} GPUs were held at once, the cluster has {here}: what was recorded was on a "
+            "larger one, and is no measure for what is simulated",
+            err=True,
+        )
+
+
 def _row(source: Source, case: Case, turn: Turn, really: Done) -> dict[str, Any]:
     """The recorded metrics by their JSON keys; None for what accounting cannot know."""
     jobs = set(map(str, case.scenario.trace.job_id.tolist()))
@@ -163,15 +180,16 @@ def _claim(
         raise InputError(f"{events}: events are written plain: take .gz off its name")
     everyone = (RECORDED, *names)
     return _Files(
-        {name: outputs.claim(of_policy(jobs, name, True)) for name in everyone} if jobs else {},
-        {name: outputs.claim(of_policy(events, name, True)) for name in everyone} if events else {},
+        outputs.claim_each(jobs, everyone, many=True) if jobs else {},
+        outputs.claim_each(events, everyone, many=True) if events else {},
         outputs.claim(html) if html else None,
     )
 
 
 def _write(
-    files: _Files, case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]], words: Sequence[str]
-) -> None:
+    files: _Files, case: Case, jobs: Jobs, dones: Sequence[Done], rows: Sequence[dict[str, Any]],
+    words: Sequence[str],
+) -> None:  # fmt: skip
     columns = columns_to_write(case.scenario.trace) if files.jobs else {}
     for done in dones:
         path = files.jobs.get(done.result.policy)
@@ -180,7 +198,7 @@ def _write(
     if RECORDED in files.events:
         from slurm_fair.cli.replay_past_events import write_recorded  # only who wants events pays for it
 
-        write_recorded(files.events[RECORDED], case, dones[0])
+        write_recorded(files.events[RECORDED], case, jobs, dones[0])
     if files.html is not None:
         from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
 

@@ -15,13 +15,13 @@ from slurm_fair.ledger.outcomes import Outcomes
 from slurm_fair.ledger.windows import Steps
 from slurm_fair.model import CAPACITY, Event
 from slurm_fair.model.moment import TenantMoment
+from slurm_fair.sim.past import Jobs
 from slurm_fair.sim.result import Result
 from slurm_fair.trace.files import write_whole
 from slurm_fair_accounting.export import account_line, event_line
 
 _HOUR = 3600.0
 _WHY = "requeued, by whom accounting does not say"
-_NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
 _TRUTH = ("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds")
 
 
@@ -34,11 +34,11 @@ class _Run(NamedTuple):
     nodes: list[str]
 
 
-def write_recorded(path: Path, case: Case, really: Done) -> None:
+def write_recorded(path: Path, case: Case, jobs: Jobs, really: Done) -> None:
     """Events and tenants' accounts, in the order of time."""
     first = Event(really.result.epoch, CAPACITY, 0, "", case.scenario.machines.total_gpus)
     lines = [(moment.time, account_line(moment)) for moment in _moments(really)]
-    lines += [(event.time, event_line(event)) for event in (first, *_events(case, really))]
+    lines += [(event.time, event_line(event)) for event in (first, *_events(case, jobs, really))]
     lines.sort(key=lambda line: line[0])  # what happened to one job at one instant stays in its order
     write_whole(path, lambda text: text.writelines(line for _, line in lines))
 
@@ -46,13 +46,14 @@ def write_recorded(path: Path, case: Case, really: Done) -> None:
 # -- jobs -----------------------------------------------------------------------------------------------------
 
 
-def _events(case: Case, really: Done) -> Iterator[Event]:
+def _events(case: Case, jobs: Jobs, really: Done) -> Iterator[Event]:
     """Job after job, each in the order in which it lived."""
     result = really.result
     nodes = {(grant.key, grant.time): list(grant.nodes) for grant in really.grants}
     first = np.searchsorted(result.runs.job, np.arange(len(result.outcomes) + 1)).tolist()
     for job, name in enumerate(case.scenario.trace.job_id[result.trace_row].tolist()):
-        yield from _life(result.outcomes, job, name, _runs(result, job, slice(*first[job : job + 2]), nodes))
+        runs = _runs(result, job, slice(*first[job : job + 2]), nodes)
+        yield from _life(result.outcomes, job, name, jobs.state[jobs.row_of[name]], runs)
 
 
 def _runs(result: Result, job: int, rows: slice, nodes: Mapping[tuple[int, float], list[str]]) -> list[_Run]:
@@ -63,7 +64,7 @@ def _runs(result: Result, job: int, rows: slice, nodes: Mapping[tuple[int, float
     ]
 
 
-def _life(outcomes: Outcomes, job: int, name: str, runs: Sequence[_Run]) -> Iterator[Event]:
+def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_Run]) -> Iterator[Event]:
     """From its submission to its end; which requeues were pre-emptions accounting does not tell."""
     whose = int(outcomes.key[job]), outcomes.tenants[int(outcomes.tenant[job])]
     user = {"user": outcomes.users[outcomes.user[job]]} if outcomes.user[job] >= 0 else {}
@@ -78,7 +79,8 @@ def _life(outcomes: Outcomes, job: int, name: str, runs: Sequence[_Run]) -> Iter
         if at < requeued or at + 1 < len(runs) or run.end != end:
             had = {"start": run.start, "had": (run.end - run.start) * run.gpus, "restarts": at}
             yield Event(run.end, "stopped", *whose, run.gpus, had)
-    yield Event(end, "finished", *whose, gang, _account(outcomes, job) | who)
+    told = _account(outcomes, job) | ({"state": state} if state else {}) | who
+    yield Event(end, "finished", *whose, gang, told)
 
 
 def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:
@@ -91,7 +93,6 @@ def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:
         "restarts": int(outcomes.restarts[job]),
         "submit": float(outcomes.submit[job]),
         "end": float(outcomes.end[job]),
-        **({} if outcomes.completed[job] else {"state": _NOT_OVER}),
         **{name: seconds for name, seconds in truth.items() if math.isfinite(seconds)},
     }
 

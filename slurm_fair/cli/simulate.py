@@ -14,7 +14,7 @@ from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
 from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, read_case, settings_of
-from slurm_fair.cli.simulate_files import Outputs, columns_to_write, of_policy, write_jobs
+from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate_options import (
     COSTS,
     FILE,
@@ -143,12 +143,12 @@ Beside = dict[tuple[str, str], Path]
 def _claim(outputs: Outputs, targets: _Targets, names: Sequence[str]) -> Beside:
     """Where each file is written until it gets its name; refused now rather than after the work."""
     beside: Beside = {}
-    many = len(names) > 1
     if targets.events is not None and targets.events.suffix == ".gz":
         raise InputError(f"{targets.events}: events are written plain: take .gz off its name")
     for kind, path in (("jobs", targets.jobs), ("events", targets.events)):
         if path is not None:
-            beside |= {(kind, name): outputs.claim(of_policy(path, name, many)) for name in names}
+            each = outputs.claim_each(path, names, many=len(names) > 1)
+            beside |= {(kind, name): file for name, file in each.items()}
     if targets.html is not None:
         beside["html", ""] = outputs.claim(targets.html)
     return beside

@@ -16,12 +16,11 @@ from slurm_fair.ledger.settings import JobShare, ReportShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
 from slurm_fair.policy import registry
-from slurm_fair.sim.load import impossible, refuse_impossible
+from slurm_fair.sim.load import impossible, missing_types, refuse_impossible
 from slurm_fair.sim.run import rules_for
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
 from slurm_fair.tick import Rules
 from slurm_fair.trace import (
-    End,
     Fault,
     JobRegimes,
     Machines,
@@ -38,9 +37,9 @@ from slurm_fair.trace import (
 )
 from slurm_fair.trace.cells import instant
 from slurm_fair.trace.faults import BadCell, nearest, refuse, shown
+from slurm_fair.trace.status import BAD_ENDS
 from slurm_fair.trace.tabular import table
 
-_BAD_ENDS = (End.CANCELLED, End.FAILED, End.TIMEOUT)
 _OUTAGE_COLUMNS = ("time_s", "node", "event")
 
 
@@ -219,7 +218,7 @@ def _regimes_of(path: Path, trace: Trace, reading: Reading) -> dict[str, JobRegi
 
 def without_failed(trace: Trace) -> tuple[Trace, int]:
     """The jobs that ended well, or had not ended; and how many others there were."""
-    bad = np.isin(trace.status, _BAD_ENDS)
+    bad = np.isin(trace.status, BAD_ENDS)
     return _kept(trace, ~bad, "every job of it was cancelled, failed or ran out of time: use --failed keep")
 
 
@@ -240,7 +239,8 @@ def without_too_large(
     rows = impossible(trace, machines, throughputs)
     fits = np.ones(len(trace), dtype=bool)
     fits[rows] = False
-    kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: give more")
+    why = missing_types(trace, machines) or "give more"
+    kept, _ = _kept(trace, fits, f"no job of it fits {machines.total_gpus} GPUs: {why}")
     return kept, tuple(map(str, trace.job_id[rows].tolist()))
 
 

@@ -16,9 +16,11 @@ from slurm_fair.sim.load import population
 from slurm_fair.sim.result import truth_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.store.moments import moments_of
+from slurm_fair.trace.status import BAD_ENDS, End
 from slurm_fair_accounting.export import account_line, event_line
 
 _HOUR = 3600.0
+_COMPLETED = End.COMPLETED.name
 _NAMED = ("submitted", "finished")
 
 
@@ -87,6 +89,8 @@ class EventsOut:
         row = (event.key >> TASK_BITS) - 1
         more: dict[str, Any] = {"name": str(self._trace.job_id[row])}
         if event.kind == "finished":
+            if self._trace.status[row] in BAD_ENDS and event.detail.get("state", _COMPLETED) == _COMPLETED:
+                more["state"] = End(int(self._trace.status[row])).name
             known = ((name, column[row]) for name, column in self._truth.items())
             more |= {name: seconds for name, seconds in known if math.isfinite(seconds)}
             if self._trace.app[row] >= 0:

@@ -156,8 +156,8 @@ def _rho(had: Floats, owed: Floats) -> Floats:
 def recorded(runs: RunTable, until: float) -> tuple[Outcomes, Runs]:
     """Jobs and runs as accounting has them: what really happened, beside what a simulation says.
 
-    Accounting knows neither what was owed nor who requeued a job (each requeue of a run counts as a pre-emption)
-    nor how a job ended (each end counts as completed).
+    Accounting knows neither what was owed nor who requeued a job (each requeue of a run counts as a pre-emption).
+    The runs do not say how a job ended: each end counts as completed, until whoever has Slurm's words says more.
     """
     runs = runs.take(np.lexsort((runs.start, runs.submit, runs.key)))
     goes_on = (runs.key[1:] == runs.key[:-1]) & (runs.requeued[:-1] == 1)

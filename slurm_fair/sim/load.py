@@ -19,7 +19,10 @@ from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spre
 from slurm_fair.sim.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.faults import shown
 from slurm_fair.trace.table import REQUIRED
+
+_FEW_TYPES = 5  # that a message names
 
 
 @dataclass(slots=True)
@@ -149,6 +152,11 @@ def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs
     rows = impossible(trace, machines, throughputs)
     if not len(rows):
         return
+    missing = missing_types(trace, machines)
+    if missing:
+        raise InputError(
+            f"{missing}: name a cluster that has it with --cluster, or leave the jobs out with --too-large drop"
+        )
     names = ", ".join(f"{trace.job_id[row]} ({trace.whole_gpus[row]} GPUs)" for row in rows[:3].tolist())
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
     measured = ", or run on none of its GPU types as they were measured" if throughputs else ""
@@ -156,6 +164,23 @@ def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs
         f"{len(rows)} of {len(trace)} jobs want more GPUs of one type, or more nodes, than the cluster's "
         f"{machines.total_gpus} GPUs on {len(machines)} nodes can give{measured}: {names}{more}: give more, or "
         "leave them out with --too-large drop"
+    )
+
+
+def missing_types(trace: Trace, machines: Machines) -> str:
+    """Which GPU types jobs ask for that the cluster does not have, and which it has; "" = none is missing."""
+    asked = np.bincount(trace.gpu_type[trace.gpu_type >= 0], minlength=len(trace.gpu_types)).tolist()
+    wanted = {name: jobs for name, jobs in zip(trace.gpu_types, asked, strict=True) if jobs}
+    missing = {name: jobs for name, jobs in wanted.items() if name not in machines.gpu_types}
+    if not missing:
+        return ""
+    here = ", ".join(map(shown, machines.gpu_types[:_FEW_TYPES]))
+    more = ", ..." if len(machines.gpu_types) > _FEW_TYPES else ""
+    first = next(iter(missing))
+    others = f" or {len(missing) - 1} more" if len(missing) > 1 else ""
+    return (
+        f"{sum(missing.values())} of {len(trace)} jobs want the GPU type {shown(first)}{others}, which the "
+        f"cluster does not have; it has {here}{more}"
     )
 
 

@@ -28,6 +28,8 @@ from slurm_fair.trace.write import number
 
 RECORDED = "recorded"
 NO_TENANT = "(none)"  # of a site whose jobs have no account
+_WELL = ("COMPLETED", "COMPLETING", "")  # as in a trace, no word is a good one
+_NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
 _MAY_BE_LAST = ("NODE_FAIL", "PREEMPTED")  # after these a job may have been requeued, or not
 _COLUMNS = (
     "job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "gpu_type", "status", "node_count", "declared_s",
@@ -42,6 +44,7 @@ class Jobs:
     outcomes: Outcomes  # row `row_of[job_id]` is what became of a job
     runs: Runs
     nodes: tuple[tuple[str, ...], ...]  # of each run
+    state: tuple[str, ...]  # Slurm's word for each row of the outcomes
     row_of: Mapping[str, int]
     since: float  # epoch seconds of the trace's beginning
     cut: tuple[str, ...]  # jobs that were not over: taken as if they had ended when accounting was asked
@@ -66,15 +69,18 @@ def jobs_of(past: Past, until: float) -> Jobs | None:
     ran = ran[np.argsort(outcomes.submit[ran], kind="stable")]
     since = float(outcomes.submit[ran[0]])
     trace = _trace(past, last, outcomes, names, ran, since)
+    state = tuple(past.state[row] for row in last.tolist())
+    well = np.array([word in _WELL for word in state], dtype=bool)
     cut = np.isnan(outcomes.end) & (outcomes.ran > 0)
     started = past.runs.start > 0
     return Jobs(
         trace=trace,
         outcomes=outcomes.with_columns(
-            end=np.where(cut, until, outcomes.end), completed=outcomes.completed & ~cut
+            end=np.where(cut, until, outcomes.end), completed=outcomes.completed & well & ~cut
         ),
         runs=runs,
         nodes=tuple(nodes for nodes, begun in zip(past.nodes, started.tolist(), strict=True) if begun),
+        state=tuple(_NOT_OVER if going else word for word, going in zip(state, cut.tolist(), strict=True)),
         row_of={names[row]: row for row in ran.tolist()},
         since=since,
         cut=tuple(names[row] for row in open_.tolist()),

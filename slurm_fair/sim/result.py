@@ -27,6 +27,7 @@ from slurm_fair.sim.load import Population
 from slurm_fair.sim.log import Log
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.trace import Machines
+from slurm_fair.trace.status import BAD_ENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,9 @@ def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outco
     """What only the simulator knows of the jobs."""
     truth = truth_of(cluster.people, cluster.scenario)
     columns = {name: column[row] for name, column in truth.items()}
-    return outcomes.with_columns(**columns, app=cluster.scenario.trace.app[row])
+    trace = cluster.scenario.trace
+    well = outcomes.completed & ~np.isin(trace.status[row], BAD_ENDS)  # a job ends as its trace says
+    return outcomes.with_columns(**columns, app=trace.app[row], completed=well)
 
 
 def truth_of(people: Population, scenario: Scenario) -> dict[str, Floats]:

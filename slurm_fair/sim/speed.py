@@ -23,7 +23,7 @@ def spread_rates(
     As measured on that type, else on the reference type, else one over its sensitivity, else the same. And where
     jobs were measured not to run so at all.
     """
-    sensitivity = np.where(np.isnan(trace.sensitivity), 1.0, np.maximum(trace.sensitivity, 1.0))
+    sensitivity = np.where(np.isnan(trace.sensitivity), 1.0, trace.sensitivity)
     rates = np.tile((1.0 / sensitivity)[:, None], len(types))
     never = np.zeros(rates.shape, dtype=bool)
     if throughputs is None:

@@ -65,9 +65,12 @@ def whole(text: str) -> int:
     return int(text.partition(".")[0])
 
 
-def not_negative_or_nan(text: str) -> float:
-    """A number of 0 or more; NaN where it is not given."""
-    return not_negative(text) if text else math.nan
+def one_or_more_or_nan(text: str) -> float:
+    """A number of 1 or more; NaN where it is not given."""
+    value = number(text) if text else math.nan
+    if value < 1:
+        raise BadCell(f"{shown(text)} must be 1 or more")
+    return value
 
 
 def positive_or_one(text: str) -> float:

@@ -46,7 +46,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "epochs": cells.whole_or_zero,
     "samples": cells.whole_or_zero,
     "total_steps": cells.whole_or_zero,
-    "sensitivity": cells.not_negative_or_nan,
+    "sensitivity": cells.one_or_more_or_nan,
     "node_count": cells.whole_or_zero,
     "declared_s": cells.duration_or_nan,
     "epoch_seconds": cells.duration_or_nan,

@@ -18,6 +18,7 @@ class End(IntEnum):
     PENDING = 5
 
 
+BAD_ENDS = (End.CANCELLED, End.FAILED, End.TIMEOUT)
 _WORDS: dict[End, tuple[str, ...]] = {
     End.COMPLETED: ("", "completed", "completing", "succeeded", "pass", "passed"),
     End.CANCELLED: ("cancelled", "canceled", "killed", "revoked"),

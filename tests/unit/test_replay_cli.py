@@ -65,11 +65,20 @@ def test_the_first_result_is_what_really_happened(file: Path) -> None:
     assert recorded["jct_mean_s"] == pytest.approx(sum(jct) / 5)
     assert (recorded["makespan_s"], recorded["restarts"], recorded["preemptions"]) == (6000.0, 1, 1)
     assert [recorded[key] for key in ("decision_p50_s", "cpu_s", "fragments_mean", "lease_s")] == [None] * 4
-    assert (recorded["jobs_completed"], recorded["jobs_not_ended"], recorded["jobs_total"]) == (4, 1, 5)
-    assert (astraea["jobs_completed"], fifo["jobs_completed"]) == (5, 5)
+    assert (recorded["jobs_completed"], recorded["jobs_not_ended"], recorded["jobs_total"]) == (3, 1, 5)
+    assert (astraea["jobs_completed"], fifo["jobs_completed"]) == (4, 4)  # the sixth fails
     assert sum(t["had_gpu_seconds"] for t in recorded["tenants"]) == recorded["gpu_seconds"]
     source = found["source"]
     assert (source["not_over"], source["never_ran"], source["until"]) == (["5"], ["4_1"], BEGAN + 6000)
+
+
+def test_a_past_of_a_larger_cluster_is_worth_a_warning(file: Path) -> None:
+    options = ("replay", "--sacct", str(file), "--policy", "fifo", "--too-large", "drop", "--gpus")
+    assert call(*options, "9").err == ""
+    small = call(*options, "4")
+    assert small.code == 0
+    assert small.err.startswith("warning: up to 8 GPUs were held at once, the cluster has 4: ")
+    assert small.err.count("\n") == 1
 
 
 def test_the_table_shows_a_dash_for_what_accounting_cannot_know(file: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_file_of_weights_must_name_every_tenant_of_the_trace(tmp_path: Path) -
 def test_failed_jobs_are_kept_or_dropped_and_counted(tmp_path: Path) -> None:
     rows = ["a,x,0,1,9,", "b,x,0,1,9,Failed", "c,x,0,1,9,Killed", "d,x,0,1,9,Running"]
     trace = written(tmp_path, *rows, header="job_id,tenant,submit_s,gpus,duration_s,status")
-    assert only(trace)["jobs_completed"] == 4
+    assert only(trace)["jobs_completed"] == 2  # the others end as the trace says
     found = document(trace, "--failed", "drop")
     assert (found["trace"]["jobs"], found["trace"]["failed_left_out"]) == (2, 2)
     assert "2 jobs that did not end well left out" in simulated(trace, "--failed", "drop").out
@@ -142,6 +142,20 @@ def test_jobs_larger_than_the_cluster_are_refused_or_left_out_by_name(tmp_path: 
     assert "left out: giant" in simulated(trace, "--too-large", "drop").out
     nothing = simulated(written(tmp_path, "giant,x,0,17,9", name="g.csv"), "--too-large", "drop")
     assert (nothing.code, "no job of it fits 16 GPUs" in nothing.complaint) == (2, True)
+
+
+def test_a_gpu_type_that_the_cluster_does_not_have_is_named_with_those_that_it_has(tmp_path: Path) -> None:
+    header = "job_id,tenant,submit_s,gpus,duration_s,gpu_type"
+    trace = written(tmp_path, "1,a,0,1,10,a100", "2,a,0,1,10,", "3,a,0,99,10,h100", header=header)
+    said = simulated(trace)
+    assert said.code == 2
+    assert "2 of 3 jobs want the GPU type 'a100' or 1 more, which the cluster does not have" in said.complaint
+    assert "; it has 'gpu': name a cluster" in said.complaint
+    assert document(trace, "--too-large", "drop")["trace"]["too_large_left_out"] == ["1", "3"]
+    nothing = simulated(
+        written(tmp_path, "1,a,0,1,10,a100", header=header, name="g.csv"), "--too-large", "drop"
+    )
+    assert (nothing.code, "want the GPU type 'a100'" in nothing.complaint) == (2, True)
 
 
 def test_a_part_of_a_gpu_takes_a_whole_one_and_that_is_said(tmp_path: Path) -> None:

@@ -59,6 +59,10 @@ from tests.simulations import made, simulated
         (["--jobs-out", "{tmp}/o", "--html", "{tmp}/o"], "is to be written twice"),
         (["--html", "{tmp}"], "is a directory"),
         (["--html", "/dev/null"], "is no plain file"),
+        (["--jobs-out", "/dev/null", "--policy", "fifo,las"], "/dev/null: is no plain file"),
+        (["--jobs-out", "/dev/stdout", "--policy", "fifo,las"], "/dev/stdout: is no plain file"),
+        (["--events-out", "/dev/stdout", "--policy", "fifo"], "/dev/stdout: is no plain file"),
+        (["--jobs-out", "{tmp}", "--policy", "fifo,las"], "is a directory"),
         (["--events-out", "{tmp}/events.jsonl.gz"], "events are written plain"),
     ],
 )
@@ -70,6 +74,18 @@ def test_a_wrong_wish_is_one_line_and_leaves_nothing(
     assert (said.code, said.out) == (2, "")
     assert words in said.complaint
     assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_a_file_that_the_shell_holds_open_is_not_replaced(tmp_path: Path) -> None:
+    trace, log, link = made(tmp_path), tmp_path / "log", tmp_path / "link"
+    with log.open("w") as held:
+        held.write("before")
+        held.flush()
+        link.symlink_to(f"/dev/fd/{held.fileno()}")
+        for name in (f"/dev/fd/{held.fileno()}", str(link)):
+            said = simulated(trace, "--policy", "fifo", "--jobs-out", name)
+            assert (said.code, f"{name}: is no plain file: name one" in said.complaint) == (2, True)
+    assert log.read_text() == "before"
 
 
 @pytest.mark.parametrize(

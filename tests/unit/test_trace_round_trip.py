@@ -131,7 +131,7 @@ def jobs(draw: st.DrawFn) -> list[dict[str, str]]:
         "app": PLAIN | st.just(""),
         "mode": st.sampled_from(["", "gns", "static"]),
         **{name: st.integers(0, 99).map(str) for name in ("batch_size", "epochs", "samples", "total_steps")},
-        "sensitivity": SECONDS.map(repr) | st.just(""),
+        "sensitivity": st.floats(1.0, 100.0).map(repr) | st.just(""),
         "node_count": st.integers(0, 9).map(str),
         "declared_s": SECONDS.map(repr) | st.just(""),
         "epoch_seconds": SECONDS.map(repr) | st.just(""),
