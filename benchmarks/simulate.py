@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -96,6 +97,9 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--scale", type=_scales, default="1", help="parts of the trace that double: 1,2,4 is 1/4, 1/2, whole"
     )
+    parser.add_argument(
+        "--load", type=_load, default=1.2, help="of a made-up trace: GPUs wanted, of those there"
+    )
     parser.add_argument("--lease", type=float)
     parser.add_argument("--interval", type=float, help="the command's own unless given")
     parser.add_argument("--arguments", default="", help="further options of slurm-fair simulate, in one text")
@@ -114,6 +118,17 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
     return int(text)
+
+
+def _load(text: str) -> float:
+    """A number above 0."""
+    try:
+        load = float(text)
+    except ValueError:
+        load = math.nan
+    if not 0 < load < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return load
 
 
 def _scales(text: str) -> list[int]:
@@ -138,7 +153,7 @@ def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[
 def _whole(options: argparse.Namespace, seed: int) -> Trace:
     if options.trace:
         return read_trace(options.trace).trace
-    wish = Wish(options.jobs or 500, None, 1.2, options.gpus, 8, 1.0, WORKLOADS["shockwave"])
+    wish = Wish(options.jobs or 500, None, options.load, options.gpus, 8, 1.0, WORKLOADS["shockwave"])
     return generate(wish, np.random.default_rng(seed))
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 HEAD = """# How fast simulations are
 
@@ -31,9 +32,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page; else it is printed")
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
-    page = HEAD.format(repeat=args.repeat) + "".join(
-        _part(title, [*words, "--repeat", str(args.repeat)]) for title, words in _parts(args.traces)
-    )
+    page = HEAD.format(repeat=args.repeat) + "".join(_part(part, args.repeat) for part in _parts(args.traces))
     page += f"\n{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores\n"
     if args.write:
         args.write.write_text(page)
@@ -41,34 +40,50 @@ def main() -> None:
         sys.stdout.write(page)
 
 
-def _parts(traces: Path) -> list[tuple[str, list[str]]]:
-    """What is measured: a title, and the options of benchmarks/simulate.py."""
+class Part(NamedTuple):
+    """One table: what it is, what is wanted of its last row, and the options of benchmarks/simulate.py."""
+
+    title: str
+    wanted: str
+    words: list[str]
+
+
+def _parts(traces: Path) -> list[Part]:
     two_weeks, whole = traces / "philly_sia_2week.csv.gz", traces / "philly_sia_full.csv.gz"
     shares = ["--lease", "900", "--arguments", f"--weights {traces / SHARES}"]
-    rounds = ["--arguments", "--rounds gavel"]
+    crowd = ["--jobs", "900", "--policy", "gavel", "--gpus", "256", "--lease", "120"]
     months = ["--trace", str(whole), "--policy", "fifo", "--gpus", "2480"]
     return [
-        (
+        Part(
             "Philly, two weeks, 1,120 GPUs, leases of 900 s, a look every 10 s; 1/4, 1/2 and all of its jobs",
+            "15 CPU s and 300 MiB",
             ["--trace", str(two_weeks), "--policy", "astraea", "--gpus", "1120", "--scale", "1,2,4", *shares],
         ),
-        (
-            "900 jobs on 256 GPUs in Gavel's rounds of 120 s",
-            ["--jobs", "900", "--policy", "gavel", "--gpus", "256", "--lease", "120", *rounds],
+        Part(
+            "900 jobs on 256 GPUs in Gavel's rounds of 120 s, which want 0.9 of the GPUs",
+            "2 CPU s",
+            [*crowd, "--load", "0.9", "--arguments", "--rounds gavel"],
         ),
-        (
-            "Philly, 109 days, 2,480 GPUs, a look every 60 s as in Astraea's own simulator; 1/4, 1/2 and all",
+        Part(
+            "The same with a queue that only grows: they want 1.2 of the GPUs",
+            "as above",
+            [*crowd, "--load", "1.2", "--arguments", "--rounds gavel"],
+        ),
+        Part(
+            "Philly, 109 days, 2,480 GPUs, a look every 60 s; 1/4, 1/2 and all of its jobs",
+            "15 CPU s",
             [*months, "--scale", "1,2,4", "--interval", "60"],
         ),
-        ("Philly, 109 days, 2,480 GPUs, a look every 10 s", months),
+        Part("The same with a look every 10 s", "as above", months),
     ]
 
 
-def _part(title: str, words: list[str]) -> str:
-    print(title, file=sys.stderr)
-    command = [sys.executable, str(Path(__file__).with_name("simulate.py")), "--markdown", *words]
+def _part(part: Part, repeat: int) -> str:
+    print(part.title, file=sys.stderr)
+    script = str(Path(__file__).with_name("simulate.py"))
+    command = [sys.executable, script, "--markdown", "--repeat", str(repeat), *part.words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=7200, check=True)
-    return f"\n## {title}\n\n{done.stdout}"
+    return f"\n## {part.title}\n\nWanted of all jobs: {part.wanted}.\n\n{done.stdout}"
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Scene:
             self.machines, self.clock, 600.0, manners=self.manners, costs=self.costs
         )
         self.books: Books = self.cluster.keep_books()
-        self.hands = self.cluster.by_hand
+        self.hands, self.asked = self.cluster.by_hand, dict[int, float]()
 
     def at(self, seconds: float) -> Scene:
         """Let time come to that second."""
@@ -41,8 +41,8 @@ class Scene:
         return pack(self.hands.submit(Submission(gpus=gpus, seconds=seconds, **more)))
 
     def look(self) -> Snapshot:
-        """What a controller sees."""
-        return self.cluster.observe({})
+        """What a controller sees that waits for the answers of all whom it asked."""
+        return self.cluster.observe(self.asked)
 
     def job(self, key: int) -> dict[str, Any]:
         """One job's row."""
@@ -53,6 +53,8 @@ class Scene:
     def act(self, verb: Verb, key: int, *nodes: str, until: float = math.inf) -> Outcome:
         """Do it to the job as it is."""
         seen = self.job(key)
+        if verb is Verb.ASK:
+            self.asked[key] = self.cluster.clock.now()
         (outcome,) = self.cluster.actuate(
             [Action(verb, key, seen["record"], seen["submit"], seen["restarts"], nodes, until)]
         )

@@ -133,8 +133,8 @@ def _report_command(
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
                 report = make(journal, period, Choice(tenant, user, share))
-                if not report.rows and tenant:
-                    refuse_unknown(tenant, journal)
+                if user or not report.rows:
+                    refuse_unknown(journal, tenant, user)
             if write is not None:
                 write(page_of(report))
         if not report.rows and (tenant or user):

@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from slurm_fair.errors import InputError
-from slurm_fair.model import CAPACITY, Event, Standing, label
-from slurm_fair.model.ids import parse_label
+from slurm_fair.model import Event, Standing
 from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.export import ACCOUNT, HEAD, NUMBERS
+from slurm_fair_accounting.event_reading import read_line
+from slurm_fair_accounting.one_run import Told, fault_of, put_in_order
 
-# In this order things happen to one job at one instant; a file in another order than that of time has lost it.
-_TURNS = (
-    CAPACITY, "submitted", "revoked", "asked", "stays", "requeued", "stopped", "finished", "returned",
-    "granted", "opened", "adopted", "started", "renewed", "takenback",
-)  # fmt: skip
-_TURN = {kind: turn for turn, kind in enumerate(_TURNS)}
-# What a controller does is done once at an instant of its own; Slurm's instants are whole seconds, and a job that
-# left the scope and came back is told of again.
-_ONCE = ("granted", "renewed", "revoked", "stays", "finished")
-_ALONE = (
-    "exclusive_seconds"  # an end that tells it is of a simulation or of a recorded past: there is no other
-)
-_LEAST_LOSS = 3600.0  # GPU-seconds of a quota, which only grows
 _CURE = "give the events of one run, each line once"
-
-
-class Told(NamedTuple):
-    """What one line says, and where it stands."""
-
-    number: int
-    what: Event | TenantMoment
 
 
 class EventFile:
@@ -100,121 +77,13 @@ def read_events(path: Path) -> EventFile:
     with reading(path) as text:
         for number, line in enumerate(text, start=1):
             if line.strip():
-                lines.append(Told(number, _told(line, f"{path}:{number}")))
+                lines.append(Told(number, read_line(line, f"{path}:{number}")))
     if not lines:
         raise InputError(
             f"{path}: no event in it: give what `slurm-fair report export` or --events-out wrote"
         )
-    _sort(lines)
-    for fault in (_twice(lines), _ended_before(lines), _begun_anew(lines)):
-        if fault:
-            raise InputError(f"{path}:{fault}: are several runs in one file? {_CURE}")
+    put_in_order(lines)
+    if fault := fault_of(lines):
+        raise InputError(f"{path}:{fault}: are several runs in one file? {_CURE}")
     events = [told.what for told in lines if isinstance(told.what, Event)]
     return EventFile(events, [told.what for told in lines if isinstance(told.what, TenantMoment)])
-
-
-# -- one line -----------------------------------------------------------------------------------------------------
-
-
-def _told(line: str, where: str) -> Event | TenantMoment:
-    try:
-        return _read(json.loads(line))
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{where}: is no JSON: give a file of events, as `slurm-fair report export` or --events-out writes it"
-        ) from error
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(f"{where}: is no event ({error!r}): see docs/schema/events.json") from error
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
-
-
-def _read(content: dict[str, Any]) -> Event | TenantMoment:
-    time = _number(content, "time")
-    if content["kind"] == CAPACITY:
-        return Event(time, CAPACITY, 0, "", int(_number(content, "gpus")))
-    tenant = str(content["tenant"])
-    if content["kind"] == ACCOUNT:
-        return TenantMoment(time, tenant, **{name: _number(content, name) for name in NUMBERS})
-    detail = {key: value for key, value in content.items() if key not in HEAD}
-    if content["kind"] == "finished":
-        detail |= {name: _number(detail, name) for name in ("had", "owed", "waited", "ran")}
-    key = parse_label(str(content["job"]))
-    return Event(time, str(content["kind"]), key, tenant, int(_number(content, "gpus")), detail)
-
-
-def _number(content: dict[str, Any], name: str) -> float:
-    value = content[name]
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{name} is no number")
-    return float(value)
-
-
-# -- all lines together -------------------------------------------------------------------------------------------
-
-
-def _sort(lines: list[Told]) -> None:
-    """By time; of a file in another order, what happened to a job at one instant as it must have happened."""
-    if any(after.what.time < before.what.time for before, after in pairwise(lines)):
-        lines.sort(key=lambda told: (told.what.time, *_turn(told.what)))
-
-
-def _turn(what: Event | TenantMoment) -> tuple[int, int]:
-    return (what.key, _TURN.get(what.kind, len(_TURN))) if isinstance(what, Event) else (0, 0)
-
-
-def _twice(lines: Sequence[Told]) -> str:
-    """What is told for the second time of one instant."""
-    seen: dict[tuple[str, str | int], int] = {}
-    now = -math.inf
-    for number, what in lines:
-        if what.time != now:
-            now = what.time
-            seen.clear()
-        if isinstance(what, TenantMoment):
-            first, words = (
-                seen.setdefault((ACCOUNT, what.tenant), number),
-                f"the account of tenant {what.tenant}",
-            )
-        elif what.kind in _ONCE:
-            first, words = (
-                seen.setdefault((what.kind, what.key), number),
-                f"job {label(what.key)} {what.kind}",
-            )
-        else:
-            continue
-        if first != number:
-            return f"{max(first, number)}: {words}, which line {min(first, number)} tells of the same instant"
-    return ""
-
-
-def _ended_before(lines: Sequence[Told]) -> str:
-    """A job of a trace or a recorded past that ends within the life of another one of its id."""
-    ends: dict[int, Told] = {}
-    for told in lines:
-        what = told.what
-        if isinstance(what, Event) and what.kind == "finished" and _ALONE in what.detail:
-            before = ends.get(what.key)
-            if before and what.detail.get("submit", what.time) < before.what.time:
-                first, second = sorted((before.number, told.number))
-                return f"{second}: job {label(what.key)} ends, and in line {first} too"
-            ends[what.key] = told
-    return ""
-
-
-def _begun_anew(lines: Sequence[Told]) -> str:
-    """A tenant's account that has lost most of what it held."""
-    last: dict[str, Told] = {}
-    for told in lines:
-        what = told.what
-        if not isinstance(what, TenantMoment):
-            continue
-        before = last.get(what.tenant)
-        if before and isinstance(before.what, TenantMoment) and _lost(before.what, what):
-            return f"{told.number}: the account of tenant {what.tenant} is less than in line {before.number}"
-        last[what.tenant] = told
-    return ""
-
-
-def _lost(before: TenantMoment, after: TenantMoment) -> bool:
-    return before.owed_quota - after.owed_quota > _LEAST_LOSS

@@ -81,10 +81,18 @@ def choose(start: str | None, end: str | None, now: float, began: Callable[[], f
     else:
         period = Period(parse_when(start, now) if start else began() or 0.0, until)
     if period.seconds < 0 or (period.seconds == 0 and start is not None):
-        raise InputError(
-            f"--start {start or 'at the beginning'} is not before --end {end or 'now'}: swap them"
-        )
+        raise InputError(_backwards(start, end, period))
     return period
+
+
+def _backwards(start: str | None, end: str | None, period: Period) -> str:
+    """What is wrong with a period that ends before it starts, in words of what was given."""
+    if start is None:
+        first = datetime.fromtimestamp(period.start).isoformat(timespec="seconds")
+        return f"--end {end} is before the beginning of what is known, {first}: give a later one"
+    if end is None:
+        return f"--start {start} is not before now: give an earlier one, or --end"
+    return f"--start {start} is not before --end {end}: swap them"
 
 
 def last_month(now: float) -> Period:

@@ -10,12 +10,19 @@ from slurm_fair_accounting.source import JournalReader
 _MOST_NAMED = 40
 
 
-def refuse_unknown(tenant: str, source: JournalReader) -> None:
-    """Refuse a tenant that the source has never heard of; one without a row in a period is another matter."""
-    known = tenants_of(source)
-    if known and tenant not in known:
+def refuse_unknown(source: JournalReader, tenant: str | None, user: str | None) -> None:
+    """Refuse whom the source has never heard of; one without a row in a period is another matter."""
+    if tenant:
+        _refuse("tenant", tenant, tenants_of(source))
+    if user:
+        _refuse("user", user, users_of(source))
+
+
+def _refuse(kind: str, name: str, known: set[str]) -> None:
+    """A source that names nobody knows nothing of anybody."""
+    if known and name not in known:
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-        raise InputError(f"no tenant {tenant}; there are {', '.join(sorted(known)[:_MOST_NAMED])}{more}")
+        raise InputError(f"no {kind} {name}; there are {', '.join(sorted(known)[:_MOST_NAMED])}{more}")
 
 
 def tenants_of(source: JournalReader) -> set[str]:
@@ -25,3 +32,8 @@ def tenants_of(source: JournalReader) -> set[str]:
         return set(standing.ledger.tenants.names)
     named = {event.tenant for event in source.events() if event.tenant}
     return named | {moment.tenant for moment in source.moments(-math.inf, math.inf)}
+
+
+def users_of(source: JournalReader) -> set[str]:
+    """Every user whom an event names; a ledger has no users."""
+    return {str(event.detail["user"]) for event in source.events() if event.detail.get("user")}

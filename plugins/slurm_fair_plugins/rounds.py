@@ -15,6 +15,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
+from slurm_fair.model.once import once
 from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
@@ -66,13 +67,12 @@ class InRounds:
     def plan(self, view: View) -> Plan:
         """One round, or what can be done between two."""
         books = _Books(view, self)
-        order = books.order(contenders(view))
         plan = ordered(
             view,
-            order,
+            lambda: books.order(contenders(view)),
             on_type=books.on_type if books.several else None,
             place=self.placement,
-            score=books.score,
+            score=lambda: books.score,
             memory=books.memory,
             rests=books.rest(),
             words=WORDS,
@@ -90,23 +90,36 @@ class _Books:
         self.crowd = Crowd(view, active.nonzero()[0], view.memory.get(OWN, {}))
         self.kinds, self.several = self.crowd.kinds, len(self.crowd.kinds) > 1
         self.on_type: Ints = np.full(len(active), ANY_TYPE, dtype=np.int64)
-        self.score: Floats = np.full(len(active), np.nan)
         self.memory: Mapping[str, Any] = view.memory
         self.again = math.inf
-        self._received = Received(self.crowd, self._clock(), kept)
+        self._kept = kept
         if self._due(kept):
             self.memory = self._computed(kept)
         elif self.several:
             self.memory = {**view.memory, ROUNDS: {**kept, **self._received.noted()}}
 
+    @once
+    def _received(self) -> Received:
+        """Since the shares were computed; where nobody can gain or lose GPUs, nobody need know."""
+        return Received(self.crowd, self._clock(), self._kept)
+
+    @once
+    def score(self) -> Floats:
+        """What the order is made by, of every job."""
+        score = np.full(len(self.on_type), np.nan)
+        score[self.crowd.rows] = self._received.priority.max(axis=1, initial=0.0)
+        return score
+
     def _clock(self) -> Clock:
-        """What time received is read from."""
+        """What time received is read from; the ledger is asked only where a job does not say."""
         rows, said = self.crowd.rows, self.view.snapshot.told
-        ran = self.view.ran_seconds[rows]
         if said is None or self.policy.received == "run":
-            return Clock(ran)
-        reports = ~np.isnan(said.done_seconds[rows])
-        return Clock(np.where(reports, said.done_seconds[rows], ran), reports)
+            return Clock(self.view.ran_seconds[rows])
+        done = said.done_seconds[rows]
+        reports = ~np.isnan(done)
+        return Clock(
+            done if all_of(reports) else np.where(reports, done, self.view.ran_seconds[rows]), reports
+        )
 
     def _due(self, kept: Mapping[str, Any]) -> bool:
         """Whether the shares are to be computed: at a round's end, or when no lease is there to end.
@@ -153,8 +166,7 @@ class _Books:
         return {ROUNDS: fresh, OWN: own} if own else {ROUNDS: fresh}
 
     def order(self, rows: Ints) -> Ints:
-        """Contenders, who has received least of its share first; sets their score and their GPU type."""
-        self.score[self.crowd.rows] = self._received.priority.max(axis=1, initial=0.0)
+        """Contenders, who has received least of its share first; sets their GPU type."""
         if len(rows) == 0:
             return rows
         at = self.crowd.rows.searchsorted(rows)

@@ -18,7 +18,7 @@ from slurm_fair.model.columns import find
 
 _DONE = int(JobState.DONE)
 _SUBMITTED, _STOPPED, _STARTED, _FINISHED = range(4)
-_OF_EDGES = (_SUBMITTED, _STARTED, _FINISHED)  # in the order of what edges tell
+_OF_EDGES = (_SUBMITTED, _STARTED, _FINISHED, _STOPPED)  # in the order of what edges tell
 _KINDS = ("submitted", "stopped", "started", "finished")
 _OF_FINISHED = ("had", "owed", "waited", "ran", "rho", "restarts", "submit", "end")
 _WHEN = itemgetter(0, 1)  # time and key

@@ -28,6 +28,7 @@ LIMIT = "limit_seconds"
 NAMES = ("user", "name", "app")
 SAID = (*ACCOUNT, *FURTHER, LIMIT)
 _SAID_AT_FIRST = (*FURTHER, LIMIT)
+_NAN = math.nan
 _NOTHING_OF_ACCOUNT = (math.nan,) * len(ACCOUNT)
 
 _LINE, _EDGE = struct.Struct("<qdddiiii"), struct.Struct(f"<{len(SAID)}d{len(NAMES)}i")
@@ -88,23 +89,23 @@ class Heard:
 
     def take(self, event: Event) -> None:
         """What outcomes need of one event."""
-        if event.time > self.last:
-            self.last = event.time
-        code = _CODES.get(event.kind)
+        time, kind, key, of_tenant, gpus, detail = event
+        if time > self.last:
+            self.last = time
+        code = _CODES.get(kind)
         if code is None:
             return
-        detail, words = event.detail, self._words
-        start = restarts = math.nan
+        words, start, restarts = self._words, _NAN, _NAN
         if code in _AT_EDGES:
             self._take_edge(code, detail)
         elif code != REVOKED:
             restarts = _number(detail.get("restarts"))
             if code == STOPPED:
                 start = _number(detail.get("start"))
-        tenant = words.setdefault(event.tenant, len(words))
+        tenant = words.setdefault(of_tenant, len(words))
         state = detail.get("state")
         how = words.setdefault(str(state), len(words)) if state else 0
-        self._lines += _LINE.pack(event.key, event.time, start, restarts, event.gpus, tenant, how, code)
+        self._lines += _LINE.pack(key, time, start, restarts, gpus, tenant, how, code)
 
     def _take_edge(self, code: int, detail: Mapping[str, Any]) -> None:
         words = self._words

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import ClosedRuns, JobAccounts
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, among
 
+_FIRST_INSTANT = np.nextafter(0.0, 1.0)  # an end without a run is closed with a start of 0
 Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
 
 
@@ -57,8 +58,9 @@ class JobRuns(NamedTuple):
         """
         if not fresh.size or not closed.key.size:
             return self, closed
-        known = among(closed.key, keys[self.life[fresh]]).nonzero()[0]
-        known = known[closed.start[known] > 0] if known.size else known
+        # As a rule all that is closed began before anything that is news.
+        known = (closed.start >= np.maximum(self.start[fresh].min(), _FIRST_INSTANT)).nonzero()[0]
+        known = known[among(closed.key[known], keys[self.life[fresh]])] if known.size else known
         if not known.size:
             return self, closed
         row_of = {run: row for row, run in zip(known, _pairs(closed.key, closed.start, known), strict=True)}

@@ -117,7 +117,8 @@ class Contest:
         """Lay a gang in one of its ways where it harms least, evicting whom it must; None = fits nowhere."""
         # What did not fit all that may be had will not fit later: it only shrinks.
         hopeless = self._hopeless[evict]
-        ways = [gang for gang in ways if gang not in hopeless]
+        if hopeless:
+            ways = [gang for gang in ways if gang not in hopeless]
         for room in self._rooms if evict else self._rooms[:1]:
             for gang in ways:
                 sites = self._placer(room, gang)

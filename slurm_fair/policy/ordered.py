@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, absent, any_of
+from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
 from slurm_fair.policy.gang import Gang, Pools, Sites, enough
@@ -19,10 +19,9 @@ from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import expected_winners
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates
+from slurm_fair.policy.walk import Candidates, stretches, with_unlisted
 
 ANY_TYPE = -1
-_FIRST_STRETCH, _LAST_STRETCH = 64, 2048
 _FEW = 8  # jobs that are sooner looked at than sorted out
 _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk
 
@@ -47,7 +46,7 @@ WORDS = Words()
 
 def ordered(
     view: View,
-    order: Ints,
+    order: Ints | Callable[[], Ints],
     *,
     preempt: bool = True,
     blocking: bool = False,
@@ -57,7 +56,7 @@ def ordered(
     place: str | Placer = "consolidated",
     turn: Callable[[int], None] | None = None,
     move: Bools | None = None,
-    score: Floats | None = None,
+    score: Floats | Callable[[], Floats] | None = None,
     memory: Mapping[str, Any] | None = None,
     rests: bool = False,
     words: Words = WORDS,
@@ -72,19 +71,36 @@ def ordered(
     any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
     jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
     the row whose gang `place` is asked to lay next. `rests` stands in the plan as it is: whether the policy may be
-    left alone while nobody waits.
+    left alone while nobody waits. An order that costs something may be left to be asked: where nothing can change
+    hands it is wanted only by who asks for the plan's ranks.
     """
-    waits = order[view.waiting[order]] if len(order) else view.waits[:0]
-    order = waits if len(waits) == len(order) else order[(view.waiting | view.expired | view.revoking)[order]]
-    lay = placer(place) if isinstance(place, str) else place
-    queue = _Queue(view, order, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     sheet = Draft(view)
     sheet.explain(lambda: _whatever_the_order(view, preempt, words))
+    if callable(order) and not view.anything_to_have:
+        return sheet.finish(
+            Placement.none(),
+            lambda: ranks(len(view.waiting), _listed(view, order)),
+            score,
+            memory,
+            rests=rests,
+        )
+    listed = _listed(view, order)
+    waits = listed[view.waiting[listed]] if len(listed) else view.waits[:0]
+    lay = placer(place) if isinstance(place, str) else place
+    queue = _Queue(view, listed, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     round_ = queue.round(lay, sheet, words)
     if round_ is not None:
         round_.walk(turn)
     places = Placement.none() if round_ is None else round_.say(sheet, words)
-    return sheet.finish(places, lambda: ranks(len(view.waiting), order), score, memory, rests=rests)
+    return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory, rests=rests)
+
+
+def _listed(view: View, order: Ints | Callable[[], Ints]) -> Ints:
+    """Without those who neither wait nor could lose what they have."""
+    rows = order() if callable(order) else order
+    if len(rows) and not all_of(view.waiting[rows]):
+        rows = rows[(view.waiting | view.expired | view.revoking)[rows]]
+    return rows
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
@@ -268,7 +284,7 @@ class _Round:
         self._queue, self._pools, self._listed = queue, pools, len(order)
         rows, numbers = order, absent(len(order))
         if queue.contested.size:
-            rows, numbers, asking = _with_unlisted(view, queue.contested, order, asking)
+            rows, numbers, asking = with_unlisted(view, queue.contested, order, asking)
         jobs, runs = view.snapshot.jobs, len(queue.contested)
         self.candidates = Candidates(jobs, rows, numbers, asking, shapes, runs)
         self._granting = view.waiting[rows]
@@ -294,7 +310,7 @@ class _Round:
     def walk(self, turn: Callable[[int], None] | None = None) -> None:
         """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
         change = (self._granting | self._moving)[: self._listed].nonzero()[0]
-        for jobs in _stretches(int(change[-1]) + 1 if len(change) else 0):
+        for jobs in stretches(int(change[-1]) + 1 if len(change) else 0):
             if self.contest.left <= 0:
                 return
             self._stretch(self._worth_a_look(jobs), turn)
@@ -378,19 +394,3 @@ class _Round:
         sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
         moved = [number for number in self.moved if not self.contest.is_open(number)]
         sheet.say(contested[moved], Verdict.REVOKE, words.moved)
-
-
-def _with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tuple[Ints, Ints, Ints]:
-    """The order, then the contested rows that are not in it; of each its number among these, and what it asks."""
-    unlisted = contested[~view.flags(order)[contested]]
-    rows = np.concatenate((order, unlisted))
-    of_contest = view.flags(contested)[rows]
-    numbers = of_contest.cumsum() * of_contest - 1
-    return rows, numbers, np.concatenate((asking, absent(len(unlisted))))
-
-
-def _stretches(count: int) -> Iterator[Ints]:
-    first, size = 0, _FIRST_STRETCH
-    while first < count:
-        yield np.arange(first, min(first + size, count))
-        first, size = first + size, min(2 * size, _LAST_STRETCH)

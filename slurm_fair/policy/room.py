@@ -37,6 +37,7 @@ class Room:
         "_gpus",
         "_levels",
         "_memory",
+        "_region_of",
         "_stacks",
         "_whole",
         "cpus",
@@ -49,7 +50,7 @@ class Room:
     def __init__(
         self, pools: Pools, gpus: Ints, cpus: Ints, memory_mb: Ints, loss: Loss | None = None
     ) -> None:
-        self.pools = pools
+        self.pools, self._region_of = pools, pools.region_of
         self.gpus, self.cpus, self.memory_mb = gpus.copy(), cpus.copy(), memory_mb.copy()
         self.loss = loss  # None = all of it can be had without loss
         # Scalar access through memoryviews costs half of what the arrays cost.
@@ -78,7 +79,11 @@ class Room:
         self._cpus[node] += cpus
         self._memory[node] += memory_mb
         if free > 0:
-            self._stacks.setdefault((self.pools.region_of[node], free), []).append(node)
+            stack = self._stacks.get(where := (self._region_of[node], free))
+            if stack is None:
+                self._stacks[where] = [node]
+            else:
+                stack.append(node)
 
     def amounts(self, node: int) -> Amounts:
         """What one node has free."""

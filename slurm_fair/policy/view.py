@@ -206,6 +206,11 @@ class View:
         return self.free_gpus is not self.spare_gpus
 
     @once
+    def anything_to_have(self) -> bool:
+        """Whether a lease is over, or a job waits that asks for no more than is free."""
+        return self.over.size > 0 or any_of(self.snapshot.jobs.gpus[self.waits] <= self.free_in_all)
+
+    @once
     def spare_cpus(self) -> Ints:
         """CPUs of each node that nobody has or was promised; may be below zero."""
         return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus)

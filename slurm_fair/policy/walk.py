@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from slurm_fair.model import JobTable
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Bools, Ints, absent
 from slurm_fair.model.once import once
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.gang import Pools, Sites
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.shapes import Shapes
+from slurm_fair.policy.view import View
 
 # Jobs looked at together: small enough that what cannot be granted any more costs next to nothing.
 STRETCH = 2048
 _FIRST_PART = 32
+_SHORT = 64
 
 
 class Candidates:
@@ -48,6 +52,23 @@ class Candidates:
         asks = self.asking >= 0
         fits[asks] = self.shapes.fitting(pools, free)[self.asking[asks]]
         return fits
+
+
+def with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tuple[Ints, Ints, Ints]:
+    """The order, then the contested rows that are not in it; of each its number among these, and what it asks."""
+    unlisted = contested[~view.flags(order)[contested]]
+    rows = np.concatenate((order, unlisted))
+    of_contest = view.flags(contested)[rows]
+    numbers = of_contest.cumsum() * of_contest - 1
+    return rows, numbers, np.concatenate((asking, absent(len(unlisted))))
+
+
+def stretches(count: int) -> Iterator[Ints]:
+    """So many jobs in growing parts: what is behind the last GPUs is not looked at."""
+    first, size = 0, _SHORT
+    while first < count:
+        yield np.arange(first, min(first + size, count))
+        first, size = first + size, min(2 * size, STRETCH)
 
 
 class Walk:

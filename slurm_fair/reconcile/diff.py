@@ -79,24 +79,26 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
     revoking = (leases.phase == _REVOKING).nonzero()[0]
     if not revoking.size:
         return []
-    row = find(snapshot.jobs.key, leases.key)
+    jobs = snapshot.jobs
+    row = find(jobs.key, leases.key[revoking])
+    at, row = revoking[row >= 0], row[row >= 0]
+    runs = jobs.state[row] == _RUNNING
+    at, row = at[runs], row[runs]
+    columns = (row, leases.key[at], leases.asked[at], jobs.acknowledged[row])
     actions = []
-    for at in revoking.tolist():
-        job = int(row[at])
-        if job < 0 or snapshot.jobs.state[job] != _RUNNING:
-            continue
-        answered = snapshot.jobs.acknowledged[job] != _NO_ANSWER
-        grace = terms.grace_of(snapshot.graces.get(int(leases.key[at]), 0.0))
-        # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
-        outdated = now > leases.asked[at] + grace + terms.interval
-        if not leases.asked[at]:
+    for job, key, asked, answer in zip(*(column.tolist() for column in columns), strict=True):
+        if not asked:
             actions.append(_action(Verb.ASK, job, snapshot, "its lease is over"))
-        elif answered and outdated:
+            continue
+        grace = terms.grace_of(snapshot.graces.get(key, 0.0))
+        if answer == _NO_ANSWER:
+            if now >= asked + grace:
+                actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
+        # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
+        elif now > asked + grace + terms.interval:
             actions.append(_action(Verb.ASK, job, snapshot, "its answer is too old"))
-        elif answered:
+        else:
             actions.append(_action(Verb.REQUEUE, job, snapshot, "it answered"))
-        elif now >= leases.asked[at] + grace:
-            actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
     return actions
 
 

@@ -31,7 +31,7 @@ def still_resting(standing: Standing, now: float) -> Standing:
 
 
 def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
-    """Jobs with an unknown outcome or a recent failed start are not planned yet; refused stops are not repeated."""
+    """Jobs with an unknown outcome or a failed start are not planned yet; a refused stop is not repeated."""
     if standing.unmoved:
         snapshot = _with_unmoved(snapshot, standing.unmoved)
     if not standing.backoff and not standing.unsettled and not standing.shunned:

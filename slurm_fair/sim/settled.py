@@ -64,12 +64,12 @@ class Settled:
             return shown
         jobs = snapshot.jobs
         rows = find(jobs.key, np.array([run.key for run in self._ended], dtype=np.int64)).tolist()
-        later = [
-            row >= 0 and run.lived_on and jobs.restarts[row] <= run.restarts
-            for run, row in zip(self._ended, rows, strict=True)
-        ]
-        shown = [run for run, is_later in zip(self._ended, later, strict=True) if not is_later]
-        self._ended = [run for run, is_later in zip(self._ended, later, strict=True) if is_later]
+        shown, self._ended, later = [], [], self._ended
+        for run, row in zip(later, rows, strict=True):
+            if row < 0 or not run.lived_on or jobs.restarts.item(row) > run.restarts:
+                shown.append(run)
+            elif run.word == NODE_FAIL or jobs.start.item(row) != run.start:
+                self._ended.append(run)  # else the look shows that it runs: there is no more to tell
         return shown
 
     def _charged(self, ledger: Ledger, unseen: Sequence[Run]) -> Ledger:

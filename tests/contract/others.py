@@ -65,6 +65,8 @@ def a_job_that_is_asked_answers_and_goes_on_holding_its_gpus(stage: Stage) -> No
     assert state(stage, label) == JobState.RUNNING
     later = look(stage, {key: stage.now() + 1000})
     assert later.jobs.acknowledged[row_of(later, label)] == 0, "an answer to an earlier request"
+    unasked = look(stage, {})
+    assert unasked.jobs.acknowledged[row_of(unasked, label)] == 0, "nobody waits for an answer any more"
 
 
 @whatever_the_gate

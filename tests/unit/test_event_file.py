@@ -93,6 +93,31 @@ def another_site(folder: Path) -> list[str]:
     return [json.dumps({**line, "time": line["time"] + 1e6}) + "\n" for line in lines]
 
 
+def other_tenants(folder: Path) -> list[str]:
+    """Another trace, years later, of tenants of other names."""
+    lines = [json.loads(line) for line in other_policy(folder)]
+    later = ({**line, "time": line["time"] + 1e9} for line in lines)
+    return [
+        json.dumps(line | ({"tenant": f"x{line['tenant']}"} if "tenant" in line else {})) + "\n"
+        for line in later
+        if line["kind"] != "finished"
+    ]
+
+
+def jobs_of_others(folder: Path) -> list[str]:
+    """The same without accounts."""
+    return [line for line in other_tenants(folder) if '"account"' not in line]
+
+
+def a_short_run(folder: Path) -> list[str]:
+    """Accounts that fall to nothing, though they held little."""
+    account = {"kind": "account", "tenant": "small", "weight": 1, "gpus": 0, "demand": 0}
+    return [
+        json.dumps(account | {"time": time, "had": much, "owed_quota": much, "owed_demand": much}) + "\n"
+        for time, much in ((2e9, 0.0), (2e9 + 60, 60.0), (2e9 + 120, 0.0))
+    ]
+
+
 def itself(folder: Path) -> list[str]:
     """Every line twice."""
     return (folder / "events.jsonl").read_text().splitlines(keepends=True)
@@ -103,6 +128,9 @@ SEVERAL = {
     "another term": (other_term, " ends, and in line "),
     "other leases": (other_leases, " granted, which line "),
     "another ledger": (another_site, "less than in line"),
+    "other tenants": (other_tenants, "no account of tenant "),
+    "jobs of tenants without accounts": (jobs_of_others, " has no account, and others have"),
+    "a short one": (a_short_run, "the account of tenant small is less than in line "),
     "itself": (itself, "of the same instant"),
 }
 
@@ -131,6 +159,19 @@ def test_a_grant_that_is_told_twice_is_refused_even_without_accounts(tmp_path: P
         InputError, match=rf":{len(lines) + 1}: job \S+ granted, which line 1 tells of the same"
     ):
         read_events(path)
+
+
+def test_tenants_come_later_and_their_newest_accounts_may_not_be_written_yet(tmp_path: Path) -> None:
+    path, last = month(tmp_path), max(moment.time for moment in months.moments())
+    newcomer = {"kind": "account", "tenant": "new", "weight": 1, "gpus": 0, "demand": 0, "had": 0}
+    lines = [
+        newcomer | {"time": last, "owed_quota": 0, "owed_demand": 0},
+        {"time": last + 50, "kind": "granted", "job": "90", "tenant": "newest", "gpus": 1},
+    ]
+    path.write_text(path.read_text() + "".join(json.dumps(line) + "\n" for line in lines))
+    said = call("report", "tenants", "--from", str(path), "--json")
+    assert (said.code, said.err) == (0, "")
+    assert [row["tenant"] for row in json.loads(said.out)["rows"]] == ["chem", "new", "phys"]
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])

@@ -112,6 +112,29 @@ def test_looks_at_many_jobs_are_not_kept(folds: list[int], monkeypatch: pytest.M
     assert folds == [1, 3, 3]
 
 
+def stopped(spec: JobSpec, at: float, restarts: int = 1) -> JobSpec:
+    return replace(spec, submit=BEGAN + at, restarts=restarts)
+
+
+ROUND = (  # one gives its GPUs back at the instant of a look, which is looked at once more
+    look(0, WAITS, RUNS), look(10, running(WAITS, 0), RUNS), look(20, running(WAITS, 0), RUNS),
+    look(20, stopped(WAITS, 20), RUNS), look(30, stopped(WAITS, 20), running(RUNS, 20)),
+)  # fmt: skip
+
+
+def test_a_job_that_stops_at_the_instant_up_to_which_it_was_charged_is_plain(folds: list[int]) -> None:
+    ledger, _ = told(ROUND[:3], read=True)
+    folds.clear()
+    ledger, events = told(ROUND[3:], read=False, ledger=ledger)
+    assert ledger.tenants.had.tolist() == [2 * 20, 4 * 10]
+    assert ledger.closed.end.tolist() == [BEGAN + 20]
+    assert folds == [2]
+    assert [[(event.kind, event.time - BEGAN) for event in of_look] for of_look in events] == [
+        [("stopped", 20)],
+        [("started", 20)],
+    ]
+
+
 RESIZED = replace(look(10, WAITS), resized=((BEGAN + 4, 1), (BEGAN + 7, 8)))
 AGAIN, AHEAD = job(2, tenant="a", gpus=1, submit=BEGAN + 45), replace(WAITS, submit=BEGAN + 25)
 ODD = {
@@ -123,6 +146,24 @@ ODD = {
     ),
     "an end that lies ahead": (
         look(0, WAITS), look(10, WAITS), look(20, running(WAITS, 15)), look(30, over(WAITS, 15, 35)), look(40),
+    ),
+    "a stop since the last look": (
+        look(0, RUNS), look(10, running(RUNS, 0)), look(20, stopped(RUNS, 15)), look(30, stopped(RUNS, 15)),
+    ),
+    "a stop at the instant of a start": (
+        look(0, RUNS), look(10, RUNS), look(10, running(RUNS, 10)), look(10, stopped(RUNS, 10)),
+        look(20, running(stopped(RUNS, 10), 10)),
+    ),
+    "two stops at one instant": (
+        look(0, WAITS, RUNS), look(10, running(WAITS, 0), running(RUNS, 0, "n2")),
+        look(10, stopped(WAITS, 10), running(RUNS, 0, "n2")), look(10, stopped(WAITS, 10), stopped(RUNS, 10)),
+        look(20, running(stopped(WAITS, 10), 10), stopped(RUNS, 10)),
+        look(20, stopped(WAITS, 20, 2), running(stopped(RUNS, 10), 20)),
+        look(30, stopped(WAITS, 20, 2), over(stopped(RUNS, 10), 20, 25)), look(40, stopped(WAITS, 20, 2)),
+    ),
+    "a stop and another claim at one instant": (
+        look(0, RUNS), look(10, running(RUNS, 0)), look(10, replace(stopped(RUNS, 10), gpus=2)),
+        look(20, replace(stopped(RUNS, 10), gpus=2)),
     ),
     "an arrival that lies ahead": (look(0), look(10), look(20, AHEAD), look(40, AHEAD)),
 }  # fmt: skip

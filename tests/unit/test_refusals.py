@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from slurm_fair.model import Result
 from slurm_fair.slurm.command import Answer
 from slurm_fair.slurm.refusals import Class, classify
-from slurm_fair.slurm.verdict import line_about, refused_or_unknown, signalled
+from slurm_fair.slurm.verdict import is_for_later, line_about, refused_or_unknown, signalled
 
 # Texts of slurm_errno.c, releases 22.05 to 26.05, and whether they prove that nothing was done.
 TEXTS: dict[str, Class] = {
@@ -140,3 +140,15 @@ def test_an_act_without_effect_was_refused_only_if_slurm_said_so_of_it(said: Ans
 )
 def test_a_signal_was_sent_unless_slurm_said_otherwise_of_it(said: Answer, result: Result) -> None:
     assert signalled(said, ("7", "7"))[0] is result
+
+
+@pytest.mark.parametrize(
+    ("detail", "passes"),
+    [
+        ("Munge encode failed: Failed to access socket", True),
+        ("Rate limit exceeded, please retry later", True),
+        ("Requested operation is presently disabled", False),
+    ],
+)
+def test_a_refusal_that_says_nothing_of_the_job_may_pass(detail: str, passes: bool) -> None:
+    assert is_for_later(Result.REFUSED, detail) is passes

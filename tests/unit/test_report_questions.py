@@ -104,6 +104,26 @@ def test_a_period_that_ends_before_it_starts_is_refused() -> None:
     assert result.stderr == "Error: --start 2026-03-01 is not before --end 2026-02-01: swap them\n"
 
 
+ONE_END = {
+    "an end before the beginning": (
+        ("-E", "1997-05-01"),
+        "--end 1997-05-01 is before the beginning of what is known, 2026-02-01T00:00:00: give a later one",
+    ),
+    "a start that lies ahead": (
+        ("-S", "2099-05-01"),
+        "--start 2099-05-01 is not before now: give an earlier one, or --end",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), ONE_END.values(), ids=ONE_END)
+def test_of_a_period_that_cannot_be_nothing_is_said_that_was_not_given(
+    given: tuple[str, str], words: str
+) -> None:
+    result = run("tenants", *given)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {words}\n")
+
+
 def test_a_journal_that_cannot_be_opened_is_one_line() -> None:
     def refuse(context: click.Context) -> JournalReader:
         raise StoreError("/x: is\nbroken\x1b")
@@ -143,12 +163,27 @@ def test_of_many_tenants_the_first_are_named() -> None:
     assert result.stderr.endswith("t38, t39 and 10 more\n")
 
 
+@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("exported", [False, True], ids=["a journal", "an export"])
+def test_a_user_that_nobody_has_heard_of_is_refused(name: str, exported: bool) -> None:
+    source = EventFile(months.events(), months.moments()) if exported else months.Month()
+    result = run(name, "--user", "nope", "-S", "2026-02-01", source=source)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "Error: no user nope; there are ann, bob\n"
+
+
 def test_a_user_without_a_row_is_said_to_have_none() -> None:
-    result = run("jobs", "--user", "nope", "--tenant", "phys", "-S", "2026-02-01")
+    result = run("jobs", "--user", "bob", "--tenant", "phys", "-S", "2026-02-01")
     assert (result.exit_code, result.stderr) == (
         0,
-        "note: no row of tenant phys and user nope in this period\n",
+        "note: no row of tenant phys and user bob in this period\n",
     )
+
+
+def test_where_no_user_is_named_nobody_is_unknown() -> None:
+    nameless = [each._replace(detail={**each.detail, "user": ""}) for each in months.revoked_once()]
+    result = run("jobs", "--user", "ann", source=EventFile(nameless, []))
+    assert (result.exit_code, result.stderr) == (0, "note: no row of user ann in this period\n")
 
 
 @pytest.mark.parametrize(

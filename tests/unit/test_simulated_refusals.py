@@ -48,7 +48,7 @@ def test_a_start_that_was_refused_or_lost_is_tried_again(hitch: Hitch, start: fl
 @pytest.mark.parametrize("hitch", list(Hitch))
 @pytest.mark.parametrize("verb", [Verb.ASK, Verb.REQUEUE])
 def test_a_stop_that_was_refused_or_lost_once_is_made_good(verb: Verb, hitch: Hitch) -> None:
-    """Whatever it was, the two share the one GPU; a refusal for good costs the one that waits another lease."""
-    jobs = [arrival(0, seconds=1500), arrival(10, seconds=300, tenant="b")]
+    """Whatever it was, the two share the one GPU; a refusal for good costs the one that waits two more leases."""
+    jobs = [arrival(0, seconds=2500), arrival(10, seconds=300, tenant="b")]
     _, second = starts(jobs, Hitches({(verb, 0): hitch}), gpus=1)
-    assert second == pytest.approx(1200.0 if hitch is Hitch.NEVER else 600.0, abs=60.0)
+    assert second == pytest.approx(1800.0 if hitch is Hitch.NEVER else 600.0, abs=60.0)

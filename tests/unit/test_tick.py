@@ -21,7 +21,7 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from slurm_fair.policy import Policy, View
+from slurm_fair.policy import Draft, Policy, View
 from slurm_fair.reconcile import Limits
 from slurm_fair_plugins.astraea import Astraea
 from tests.builders import job
@@ -115,15 +115,30 @@ class Answers:
         return None  # type: ignore[return-value]
 
 
+class Explains:
+    """A policy that fails when it is asked why."""
+
+    def plan(self, view: View) -> Plan:
+        """Everybody stays, by a score that cannot be."""
+        return Draft(view).finish(Placement.none(), score=lambda: np.zeros(len(view.waiting) + 1))
+
+
 @pytest.mark.parametrize(
     ("policy", "note"),
     [
         (Raises(), "the policy raised: "),
         (Answers(), "the policy raised: "),
+        (Explains(), "the policy raised: "),
         (Says(Verdict.GRANT), "it grants a job that cannot start now"),
         (Says(Verdict.REVOKE), "it ends or renews a lease that is not over"),
     ],
-    ids=["it raises", "it returns nothing", "it grants who runs", "it stops who may run"],
+    ids=[
+        "it raises",
+        "it returns nothing",
+        "it cannot say why",
+        "it grants who runs",
+        "it stops who may run",
+    ],
 )
 def test_a_bad_policy_means_that_leases_stay_and_gates_are_kept(policy: Policy, note: str) -> None:
     turn = Turn()

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_fair.model import (
-    Action,
-    LeasePhase,
-    Outcome,
-    Standing,
-    Verb,
-)
+from slurm_fair.model import Action, LeasePhase, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.tick import owed_answers
 from tests.builders import lease, leases
@@ -51,3 +45,34 @@ def test_a_job_that_answers_when_it_is_asked_is_requeued_in_the_same_tick() -> N
         asked.restarts,
         asked.record,
     )
+
+
+def _until_over(turn: Turn) -> float:
+    """Seconds to the end of the first lease."""
+    return float(turn.standing.leases.end.min()) - turn.clock.now()
+
+
+def test_a_request_that_a_paused_look_gave_up_is_no_request_the_next_time() -> None:
+    turn, runs = Turn(), running(1, BEGAN + 15, gpus=8)
+    turn.see(gated(1, gpus=8))
+    turn.see(runs, after=10)
+    turn.see(runs, gated(2, gpus=8), after=_until_over(turn))
+    assert turn.acts() == ["ask 1"]
+    turn.dry_run = True
+    turn.see(runs, after=5)
+    turn.dry_run = False
+    turn.see(runs)
+    turn.see(runs, gated(3, gpus=8), after=_until_over(turn))
+    assert turn.acts() == ["ask 1"], "and it is not requeued for want of an answer to what nobody asked"
+
+
+def test_whom_slurm_will_not_stop_is_left_alone_and_another_is_asked() -> None:
+    turn = Turn(judge=lambda action: Result.REFUSED if action.verb is Verb.ASK else Result.DONE)
+    asked = []
+    turn.see(gated(1), gated(2))
+    for _ in range(2):
+        turn.see(running(1, BEGAN + 15), running(2, BEGAN + 15), gated(3), after=_until_over(turn))
+        asked.append([act for act in turn.acts() if act.startswith("ask")])
+    first, second = asked
+    assert len(first) == len(second) == 1
+    assert first != second

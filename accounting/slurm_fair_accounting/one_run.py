@@ -1,0 +1,134 @@
+"""Whether all lines of an export are of one run: what no controller and no simulation would tell is a fault."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from slurm_fair.model import CAPACITY, Event, label
+from slurm_fair.model.moment import TenantMoment
+from slurm_fair_accounting.export import ACCOUNT
+
+# In this order things happen to one job at one instant; a file in another order than that of time has lost it.
+_TURNS = (
+    CAPACITY, "submitted", "revoked", "asked", "stays", "requeued", "stopped", "finished", "returned",
+    "granted", "opened", "adopted", "started", "renewed", "takenback",
+)  # fmt: skip
+_TURN = {kind: turn for turn, kind in enumerate(_TURNS)}
+# What a controller does is done once at an instant of its own; Slurm's instants are whole seconds, and a job that
+# left the scope and came back is told of again.
+_ONCE = ("granted", "renewed", "revoked", "stays", "finished")
+_ALONE = (
+    "exclusive_seconds"  # an end that tells it is of a simulation or of a recorded past: there is no other
+)
+_LEAST_LOSS = 3600.0  # GPU-seconds of a quota, which only grows
+# Accounts of all tenants are written at least once in an hour in which anything happens.
+_LONGEST_SILENCE = 7200.0
+
+
+class Told(NamedTuple):
+    """What one line says, and where it stands."""
+
+    number: int
+    what: Event | TenantMoment
+
+
+def put_in_order(lines: list[Told]) -> None:
+    """By time; of a file in another order, what happened to a job at one instant as it must have happened."""
+    if any(after.what.time < before.what.time for before, after in pairwise(lines)):
+        lines.sort(key=lambda told: (told.what.time, *_turn(told.what)))
+
+
+def _turn(what: Event | TenantMoment) -> tuple[int, int]:
+    return (what.key, _TURN.get(what.kind, len(_TURN))) if isinstance(what, Event) else (0, 0)
+
+
+def fault_of(lines: Sequence[Told]) -> str:
+    """Line number and words of what shows that lines, in order of time, are of several runs; empty if nothing."""
+    for find in (_twice, _ended_before, _begun_anew, _without_account):
+        if fault := find(lines):
+            return fault
+    return ""
+
+
+def _twice(lines: Sequence[Told]) -> str:
+    """What is told for the second time of one instant."""
+    seen: dict[tuple[str, str | int], int] = {}
+    now = -math.inf
+    for number, what in lines:
+        if what.time != now:
+            now = what.time
+            seen.clear()
+        if isinstance(what, TenantMoment):
+            first, words = (
+                seen.setdefault((ACCOUNT, what.tenant), number),
+                f"the account of tenant {what.tenant}",
+            )
+        elif what.kind in _ONCE:
+            first, words = (
+                seen.setdefault((what.kind, what.key), number),
+                f"job {label(what.key)} {what.kind}",
+            )
+        else:
+            continue
+        if first != number:
+            return f"{max(first, number)}: {words}, which line {min(first, number)} tells of the same instant"
+    return ""
+
+
+def _ended_before(lines: Sequence[Told]) -> str:
+    """A job of a trace or a recorded past that ends within the life of another one of its id."""
+    ends: dict[int, Told] = {}
+    for told in lines:
+        what = told.what
+        if isinstance(what, Event) and what.kind == "finished" and _ALONE in what.detail:
+            before = ends.get(what.key)
+            if before and what.detail.get("submit", what.time) < before.what.time:
+                first, second = sorted((before.number, told.number))
+                return f"{second}: job {label(what.key)} ends, and in line {first} too"
+            ends[what.key] = told
+    return ""
+
+
+def _begun_anew(lines: Sequence[Told]) -> str:
+    """A tenant's account that has lost most of what it held."""
+    last: dict[str, Told] = {}
+    for told in lines:
+        what = told.what
+        if not isinstance(what, TenantMoment):
+            continue
+        before = last.get(what.tenant)
+        if before and isinstance(before.what, TenantMoment) and _lost(before.what, what):
+            return f"{told.number}: the account of tenant {what.tenant} is less than in line {before.number}"
+        last[what.tenant] = told
+    return ""
+
+
+def _lost(before: TenantMoment, after: TenantMoment) -> bool:
+    begun_anew = after.owed_quota == 0 < before.owed_quota
+    return begun_anew or before.owed_quota - after.owed_quota > _LEAST_LOSS
+
+
+def _without_account(lines: Sequence[Told]) -> str:
+    """A tenant whose account is missing where everybody's is told: nobody who was met is ever forgotten."""
+    accounts = [told for told in lines if isinstance(told.what, TenantMoment)]
+    if not accounts:
+        return ""
+    newest = accounts[-1]
+    last = {told.what.tenant: told for told in accounts}
+    for tenant, told in last.items():
+        if newest.what.time - told.what.time > _LONGEST_SILENCE and _has_something(told.what):
+            return f"{newest.number}: no account of tenant {tenant}, which has one in line {told.number}"
+    for number, what in lines:
+        if not isinstance(what, Event) or what.kind not in _ONCE or what.tenant in last:
+            continue
+        if abs(newest.what.time - what.time) > _LONGEST_SILENCE:
+            return f"{number}: tenant {what.tenant} has no account, and others have"
+    return ""
+
+
+def _has_something(what: Event | TenantMoment) -> bool:
+    """In a simulation who has no job yet has nothing, and need not be told of."""
+    return isinstance(what, TenantMoment) and (what.owed_quota > 0 or what.had > 0)
