@@ -64,6 +64,8 @@ def demo(
     daemon with short leases, and beside it the same jobs under plain Slurm. Exit code 0 only if every proof holds.
     """
     began = time.monotonic()
+    if fast and not (made_up or or_virtual):
+        raise InputError("--fast is for a virtual cluster: give --virtual too, or leave it out")
     plot = _plot(quick, nodes, gpus_per_node, lease)
     made_up = made_up or not _slurm_is_here(or_virtual)
     with _folder(keep) as (folder, keep_it), _heeding_signals("clusters" if made_up else "private Slurm"):

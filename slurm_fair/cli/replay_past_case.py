@@ -60,7 +60,9 @@ class Source:
         never, cut = self.jobs.never_ran, self.jobs.cut
         if never:
             count = many(self.jobs.never_count, "job")
-            notes.append(f"{count} that never ran (or less than 1 s) left out: {some(never)}")
+            notes.append(
+                f"{count} that never ran (or less than 1 s) left out: {some(never, self.jobs.arrays)}"
+            )
         if cut:
             notes.append(
                 f"{many(len(cut), 'job')} that had not ended by {self._until()} taken to end then, with the work "

@@ -60,6 +60,7 @@ def read_saved(path: Path, skip_bad: bool) -> Saved:
             named = nothing | {name: cells[column] for name, column in at.items()}
             try:
                 told = _in_seconds(named)
+                _refuse_backwards(told)
                 _refuse_double(told, seen, place)
                 listing.add(told)
             except SlurmTextError as wrong:
@@ -83,6 +84,13 @@ def _check(path: Path, columns: tuple[str, ...]) -> None:
             )
     if not set(_EITHER) & set(columns):
         raise InputError(f"{path}:1: no column {' or '.join(_EITHER)}: ask sacct for it with --format")
+
+
+def _refuse_backwards(cells: Mapping[str, str]) -> None:
+    """A run cannot end before it starts."""
+    _, start, end = (cells[name] for name in TIMES)
+    if start.isdigit() and end.isdigit() and 0 < int(end) < int(start):
+        raise SlurmTextError("End: the run ends before it starts")
 
 
 def _refuse_double(cells: Mapping[str, str], seen: dict[tuple[str, ...], str], place: str) -> None:

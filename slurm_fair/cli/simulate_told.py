@@ -129,7 +129,7 @@ def many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def some(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+def some(names: Sequence[str], stands_for: Mapping[str, int] | None = None) -> str:
+    """The first few names, and how many more there are; a name may stand for several, as that of an array does."""
+    left = sum((stands_for or {}).get(name, 1) for name in names[_MOST_NAMED:])
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {left} more" if left else "")

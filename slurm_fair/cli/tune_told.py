@@ -119,7 +119,8 @@ class Told:
             terms = ", ".join(f"{term:g}" for term in stuck)
             notes.append(f"note: {terms} s: jobs make so little progress that not all ended")
         terms_tried = [row["lease_s"] for row in self.rows]
-        if len(terms_tried) > 1 and self.advice.lease_seconds in (terms_tried[0], terms_tried[-1]):
+        ended = any(row["preemptions"] for row in self.rows)  # where no lease is, no other term is better
+        if len(terms_tried) > 1 and ended and self.advice.lease_seconds in (terms_tried[0], terms_tried[-1]):
             end = "shortest" if self.advice.lease_seconds == terms_tried[0] else "longest"
             notes.append(f"note: it is the {end} term tried: others may be better still (--terms)")
         sound = [done for done, trial in zip(self.dones, self.trials, strict=True) if trial.finished]

@@ -50,6 +50,7 @@ class Jobs:
     cut: tuple[str, ...]  # jobs that were not over: taken as if they had ended when accounting was asked
     never_ran: tuple[str, ...]  # an array whose tasks have no rows of their own once
     never_count: int
+    arrays: Mapping[str, int]  # how many jobs a name of those stands for, where it is not one
 
 
 def jobs_of(past: Past, until: float) -> Jobs | None:
@@ -86,6 +87,7 @@ def jobs_of(past: Past, until: float) -> Jobs | None:
         cut=tuple(names[row] for row in open_.tolist()),
         never_ran=(*never, *past.unsplit),
         never_count=len(never) + sum(past.unsplit.values()),
+        arrays=past.unsplit,
     )
 
 

@@ -132,6 +132,8 @@ def test_a_job_that_no_term_can_start_is_refused_by_name(tmp_path: Path) -> None
 def test_a_policy_without_pre_emption_makes_every_term_alike(crowded: Path) -> None:
     found = document(str(crowded), "--gpus", "8", "--terms", "300,900", "--policy", "fifo")
     assert found["recommended"]["reason"].startswith("900 s, because the term makes no difference")
+    said = call("tune-lease", str(crowded), "--gpus", "8", "--terms", "300,900", "--policy", "fifo")
+    assert "others may be better still" not in said.out
 
 
 def test_a_term_that_is_there_twice_is_refused(crowded: Path) -> None:

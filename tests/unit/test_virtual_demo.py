@@ -23,11 +23,17 @@ from slurm_fair.demo.scenario import DemoJob
 from slurm_fair.demo.stage import Stopped
 from slurm_fair.demo.verdict import evidence
 from slurm_fair.demo.virtual import Pace
-from slurm_fair.errors import LabError
+from slurm_fair.errors import InputError, LabError
 from slurm_fair.sim import Run
 from slurm_fair_templates.demo_counter import verify
 
 JOB = DemoJob("a-01", "a", 1, 2, 0.0, 10)  # ten steps of 0.2 s
+
+
+def test_fast_without_a_virtual_cluster_is_refused_before_any_slurm_is_looked_for() -> None:
+    said = CliRunner().invoke(command.demo, ["--fast"])
+    assert isinstance(said.exception, InputError)
+    assert "give --virtual too" in str(said.exception)
 
 
 @contextmanager
