@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from slurm_fair.policy import registry
 from slurm_fair.sim import Costs, NodeEvent
 from slurm_fair.sim.books import Run
-from tests.any_scenario import Case, Played, cases, play
+from tests.any_scenario import Case, Hitches, Played, cases, play
 from tests.proofs import proved
 from tests.witness import Witness
 
@@ -72,10 +72,12 @@ def test_the_same_twice_is_the_same_to_the_last_byte(policy: str, case: Case) ->
 @some(4)
 @given(case=cases())
 def test_where_nothing_costs_anything_every_held_second_is_work(policy: str, case: Case) -> None:
+    """A node that fails costs work, and so does a requeue that is refused: the job has saved, and waits for it."""
     free = Costs()
     calm = tuple(outage for outage in case.scenario.outages if outage.event is not NodeEvent.DOWN)
     scenario = replace(case.scenario, costs=free, outages=calm)
-    played = play(replace(case, scenario=scenario, how=replace(case.how, costs=free)), policy)
+    how = replace(case.how, costs=free)
+    played = play(replace(case, scenario=scenario, how=how, hitches=Hitches()), policy)
     assert played.simulation.cluster.tally.lost_gpu_seconds == pytest.approx(0.0, abs=1e-3)
 
 
