@@ -100,6 +100,9 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--load", type=_load, default=1.2, help="of a made-up trace: GPUs wanted, of those there"
     )
+    parser.add_argument(
+        "--copies", type=_count, default=1, help="of each job of --trace: a larger crowd, as dense"
+    )
     parser.add_argument("--lease", type=float)
     parser.add_argument("--interval", type=float, help="the command's own unless given")
     parser.add_argument("--arguments", default="", help="further options of slurm-fair simulate, in one text")
@@ -152,9 +155,18 @@ def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[
 
 def _whole(options: argparse.Namespace, seed: int) -> Trace:
     if options.trace:
-        return read_trace(options.trace).trace
+        return _copied(read_trace(options.trace).trace, options.copies)
     wish = Wish(options.jobs or 500, None, options.load, options.gpus, 8, 1.0, WORKLOADS["shockwave"])
     return generate(wish, np.random.default_rng(seed))
+
+
+def _copied(trace: Trace, times: int) -> Trace:
+    """Each job so many times, side by side, under ids of their own."""
+    if times == 1:
+        return trace
+    copies = trace.take(np.arange(len(trace)).repeat(times))
+    ids = [f"{number % times}-{job}" for number, job in enumerate(copies.job_id)]
+    return copies.with_columns(job_id=np.array(ids, dtype=copies.job_id.dtype))
 
 
 def measure(

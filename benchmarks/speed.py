@@ -2,7 +2,7 @@
 
 python benchmarks/speed.py --traces FOLDER --write docs/speed.md
 
-The folder has the Philly traces and the weights that benchmarks/reproduce.py wants; the 900 jobs are made up.
+The folder has the traces and the weights that benchmarks/reproduce.py wants; some jobs are made up.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def _parts(traces: Path) -> list[Part]:
     two_weeks, whole = traces / "philly_sia_2week.csv.gz", traces / "philly_sia_full.csv.gz"
     shares = ["--lease", "900", "--arguments", f"--weights {traces / SHARES}"]
     crowd = ["--jobs", "900", "--policy", "gavel", "--gpus", "256", "--lease", "120"]
+    crowd += ["--arguments", "--rounds gavel"]
     months = ["--trace", str(whole), "--policy", "fifo", "--gpus", "2480"]
     return [
         Part(
@@ -60,14 +61,14 @@ def _parts(traces: Path) -> list[Part]:
             ["--trace", str(two_weeks), "--policy", "astraea", "--gpus", "1120", "--scale", "1,2,4", *shares],
         ),
         Part(
-            "900 jobs on 256 GPUs in Gavel's rounds of 120 s, which want 0.9 of the GPUs",
+            "900 jobs on 256 GPUs in Gavel's rounds of 120 s: those of shockwave_460, each twice",
             "2 CPU s",
-            [*crowd, "--load", "0.9", "--arguments", "--rounds gavel"],
+            [*crowd, "--trace", str(traces / "shockwave_460.csv.gz"), "--copies", "2"],
         ),
         Part(
-            "The same with a queue that only grows: they want 1.2 of the GPUs",
+            "900 made-up jobs, which want 1.2 of the GPUs, so that the queue grows to the end",
             "as above",
-            [*crowd, "--load", "1.2", "--arguments", "--rounds gavel"],
+            [*crowd, "--load", "1.2"],
         ),
         Part(
             "Philly, 109 days, 2,480 GPUs, a look every 60 s; 1/4, 1/2 and all of its jobs",
