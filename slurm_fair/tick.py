@@ -51,7 +51,7 @@ _REVOKING = code(LeasePhase.REVOKING)
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
-_WAS_DONE, _UNKNOWN, _WAS_REFUSED = Result.DONE, Result.UNKNOWN, Result.REFUSED
+_WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 _OF_ACTS = ("opened", "asked", "requeued")
 
 
@@ -299,11 +299,7 @@ def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
 
 def _stays(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> list[Event]:
     """An event for each job that Slurm would not take off its GPUs, and that therefore has another lease."""
-    kept = {
-        o.action.key: o.detail
-        for o in outcomes
-        if o.result is _WAS_REFUSED and not o.later and o.action.verb in _STOPS
-    }
+    kept = {o.action.key: o.detail for o in outcomes if o.refused_for_good and o.action.verb in _STOPS}
     if not kept:
         return []
     snapshot, events = ready.snapshot, []

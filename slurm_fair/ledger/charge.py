@@ -89,9 +89,8 @@ def _owed(
 ) -> _Shared:
     """`changing` are the lives that were not active as last seen, or not to the end."""
     claims, late = _claims(ledger, lives, changing)
-    if (
-        until <= ledger.time and not late.size
-    ):  # jobs changed hands at the last look, and it is that instant still
+    if until <= ledger.time and not late.size:
+        # Jobs changed hands at the last look, and it is that instant still.
         nothing = np.zeros(ledger.tenants.weight.size)
         return _Shared(np.zeros(lives.key.size), nothing, nothing)
     cluster = Cluster(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)

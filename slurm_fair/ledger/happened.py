@@ -84,11 +84,8 @@ def _name_nodes(detail: dict[str, Any], snapshot: Snapshot, row: int, time: floa
     jobs, held = snapshot.jobs, snapshot.held
     if not HOLDS.item(jobs.state.item(row)) or jobs.start.item(row) != time:
         return
-    at, names, nodes = held.row.searchsorted(row).item(), snapshot.nodes.names, []
-    while at < held.row.size and held.row.item(at) == row:
-        nodes.append(names[held.node.item(at)])
-        at += 1
-    detail["nodes"] = nodes
+    names = snapshot.nodes.names
+    detail["nodes"] = [names[node] for node in held.nodes_of(row).tolist()]
 
 
 def _submitted(ledger: Ledger, window: Window) -> list[_Said]:

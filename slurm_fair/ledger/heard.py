@@ -28,7 +28,6 @@ LIMIT = "limit_seconds"
 NAMES = ("user", "name", "app")
 SAID = (*ACCOUNT, *FURTHER, LIMIT)
 _SAID_AT_FIRST = (*FURTHER, LIMIT)
-_NAN = math.nan
 _NOTHING_OF_ACCOUNT = (math.nan,) * len(ACCOUNT)
 
 _LINE, _EDGE = struct.Struct("<qdddiiii"), struct.Struct(f"<{len(SAID)}d{len(NAMES)}i")
@@ -95,7 +94,7 @@ class Heard:
         code = _CODES.get(kind)
         if code is None:
             return
-        words, start, restarts = self._words, _NAN, _NAN
+        words, start, restarts = self._words, math.nan, math.nan
         if code in _AT_EDGES:
             self._take_edge(code, detail)
         elif code != REVOKED:

@@ -38,6 +38,9 @@ class Action(NamedTuple):
     why: str = ""
 
 
+_REFUSED = Result.REFUSED
+
+
 class Outcome(NamedTuple):
     """What came of one action."""
 
@@ -47,3 +50,8 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     later: bool = False  # not refused for good: the next tick may try again
     answered: bool = False  # a job that was asked has saved already: its GPUs may be taken
+
+    @property
+    def refused_for_good(self) -> bool:
+        """Whether trying again soon is of no use."""
+        return self.result is _REFUSED and not self.later

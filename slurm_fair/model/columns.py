@@ -173,11 +173,6 @@ def all_of(flags: Bools) -> bool:
     return flags.size == 0 or flags.item(flags.argmin())
 
 
-def begins_with(column: Ints, first: Ints) -> bool:
-    """Whether a column's first entries are these."""
-    return len(column) >= len(first) and all_of(column[: len(first)] == first)
-
-
 def among(keys: Ints, some: Ints) -> Bools:
     """Which of many keys are among some others."""
     if len(some) <= 1:

@@ -104,8 +104,8 @@ class Draft:
     def say(self, rows: Rows, verdict: Verdict, reason: str) -> None:
         """This verdict for these rows, for this reason."""
         if len(rows):
-            self._verdict[rows] = verdict
-            self._said.append((rows.copy(), reason))  # its maker may go on to use it
+            self.decide(rows, verdict)
+            self.because(rows, reason)
 
     def decide(self, rows: Rows, verdict: Verdict) -> None:
         """This verdict for these rows; why is explained apart."""
@@ -113,7 +113,7 @@ class Draft:
 
     def because(self, rows: Rows, reason: str) -> None:
         """Why these rows have the verdict that they have anyway."""
-        self._said.append((rows.copy(), reason))
+        self._said.append((rows.copy(), reason))  # its maker may go on to use it
 
     def explain(self, why: Callable[[], Iterable[Saying]]) -> None:
         """The same of several rows, which need be found only when somebody asks why."""

@@ -28,7 +28,7 @@ _GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
 _NOTHING = Events()
-_DONE, _REFUSED = Result.DONE, Result.REFUSED
+_DONE = Result.DONE
 
 
 def promise(
@@ -173,7 +173,7 @@ def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: 
     dropped: list[int] = []
     at = find(leases.key, np.array([o.action.key for o in outcomes], dtype=np.int64))
     for outcome, row in zip(outcomes, at.tolist(), strict=True):
-        verb, refused = outcome.action.verb, outcome.result is _REFUSED and not outcome.later
+        verb, refused = outcome.action.verb, outcome.refused_for_good
         if row < 0:
             continue
         if verb is _OPEN and refused:

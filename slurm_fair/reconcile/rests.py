@@ -15,7 +15,7 @@ _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out f
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
 _OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
 _STOPS = (Verb.ASK, Verb.REQUEUE)
-_WAS_DONE, _REFUSED = Result.DONE, Result.REFUSED
+_WAS_DONE = Result.DONE
 
 
 def still_resting(standing: Standing, now: float) -> Standing:
@@ -116,7 +116,7 @@ def rest_after(
 ) -> dict[int, tuple[float, int]]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
     action = outcome.action
-    if action.verb is _OPEN and outcome.result is _REFUSED and not outcome.later:
+    if action.verb is _OPEN and outcome.refused_for_good:
         return {action.key: (snapshot.time + interval, backoff.get(action.key, (0.0, 0))[1])}
     if action.verb is _CLOSE and outcome.result is _WAS_DONE:
         jobs = snapshot.jobs
@@ -137,7 +137,7 @@ def unmoved_after(
 ) -> dict[int, tuple[float, int]]:
     """A job whose stop was refused keeps its GPUs beyond the next end of its lease too, and longer each time."""
     action = outcome.action
-    if action.verb not in _STOPS or outcome.result is not _REFUSED or outcome.later:
+    if action.verb not in _STOPS or not outcome.refused_for_good:
         return {}
     times = unmoved.get(action.key, (0.0, 0))[1] + 1
     rest = min(term_seconds * 2**times, max(_BACKOFF_MOST, 2 * term_seconds))

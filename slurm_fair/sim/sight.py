@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from slurm_fair.model import JobTable, Placement, Snapshot, TenantTable, Told
-from slurm_fair.model.columns import Bools, Ints, code
+from slurm_fair.model.columns import Bools, Ints, any_of, code
 from slurm_fair.sim.life import DONE, NO_ANSWER, RUNNING, Life
 from slurm_fair.sim.reports import Reports
 from slurm_fair.sim.roster import Roster
@@ -88,7 +88,7 @@ class Sight:
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
-        if np.count_nonzero(seen.acknowledged != NO_ANSWER):  # only those are told of that somebody waits for
+        if any_of(seen.acknowledged != NO_ANSWER):  # only those are told of that somebody waits for
             answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
             seen.acknowledged[~np.isin(shown, answers)] = NO_ANSWER
         if self._life.odd.dated:

@@ -140,11 +140,14 @@ def test_two_forms_at_once_are_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("exported", [False, True], ids=["a journal", "an export"])
-def test_a_tenant_that_nobody_has_heard_of_is_refused(name: str, exported: bool) -> None:
+@pytest.mark.parametrize(("kind", "known"), [("tenant", "chem, phys"), ("user", "ann, bob")])
+def test_a_tenant_or_user_that_nobody_has_heard_of_is_refused(
+    name: str, exported: bool, kind: str, known: str
+) -> None:
     source = EventFile(months.events(), months.moments()) if exported else months.Month()
-    result = run(name, "--tenant", "nope", "-S", "2026-02-01", source=source)
+    result = run(name, f"--{kind}", "nope", "-S", "2026-02-01", source=source)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "Error: no tenant nope; there are chem, phys\n"
+    assert result.stderr == f"Error: no {kind} nope; there are {known}\n"
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -161,15 +164,6 @@ def test_of_many_tenants_the_first_are_named() -> None:
     jobs = [months.event(T, "submitted")._replace(tenant=f"t{number:02}") for number in range(50)]
     result = run("jobs", "--tenant", "nope", source=EventFile(jobs, []))
     assert result.stderr.endswith("t38, t39 and 10 more\n")
-
-
-@pytest.mark.parametrize("name", REPORTS)
-@pytest.mark.parametrize("exported", [False, True], ids=["a journal", "an export"])
-def test_a_user_that_nobody_has_heard_of_is_refused(name: str, exported: bool) -> None:
-    source = EventFile(months.events(), months.moments()) if exported else months.Month()
-    result = run(name, "--user", "nope", "-S", "2026-02-01", source=source)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "Error: no user nope; there are ann, bob\n"
 
 
 def test_a_user_without_a_row_is_said_to_have_none() -> None:
