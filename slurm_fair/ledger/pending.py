@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_fair.ledger.charge import charge, forgets_before
+from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.happened import happened
 from slurm_fair.ledger.looks import Look, edges_between, shown_by
 from slurm_fair.ledger.observed import window_seen
@@ -92,12 +92,8 @@ class Pending:
         return look.edges is not None
 
     def _full(self) -> bool:
-        looks, rows = len(self._looks), len(self._last.jobs)
-        if looks >= _MOST_LOOKS or (looks + 1) * rows > _MOST_ROWS:
-            return True
-        # Closed runs are forgotten at the looks at which they would be if each look were folded.
-        forget = forgets_before(self._base.closed, self._last.time, self._settings.closed_memory_seconds)
-        return forget is not None
+        looks = len(self._looks)
+        return looks >= _MOST_LOOKS or (looks + 1) * len(self._last.jobs) > _MOST_ROWS
 
 
 def _folded(
@@ -110,7 +106,8 @@ def _folded(
     known, tenant_row = with_tenants(ledger, last.tenants.names, last.tenants.weight)
     jobs = shown_by(looks) if len(looks) > 1 else last.jobs
     window = window_seen(known, jobs, last.time, tenant_row, settings)
-    charged, result = charge(known, window, last.time, settings, last.resized)
+    looked = [look.snapshot.time for look in looks]
+    charged, result = charge(known, window, last.time, settings, last.resized, looked)
     events = happened(known, looks, window, result)
     tenants = _with_weights(charged.tenants, tenant_row, last.tenants.weight)
     total_gpus = float(last.total_gpus)
