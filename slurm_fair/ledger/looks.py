@@ -73,7 +73,7 @@ class Strip(NamedTuple):
 
 def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[Strip]:
     """The looks, as many at a time as can be folded together into a ledger that was brought up to an instant."""
-    if before is None or len(looks) == 1:
+    if before is None or len(looks) <= 1:
         yield from (Strip((look,), look.snapshot.jobs) for look in looks)
         return
     series, first = _Series(before, looks), 0
