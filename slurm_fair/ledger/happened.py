@@ -1,11 +1,12 @@
-"""What happened to jobs in a window, told as events; only what changed costs anything."""
+"""What happened to jobs in a window: columns for those who count, and events for those who read them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -14,124 +15,192 @@ from slurm_fair.ledger.charge import Charged
 from slurm_fair.ledger.lives import Window
 from slurm_fair.ledger.looks import BEGAN, CAME, HOLDS, OVER, STOPPED, Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
+from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.once import once
 
 _DONE = int(JobState.DONE)
-_SUBMITTED, _STOPPED, _STARTED, _FINISHED = range(4)
-_EDGES = (CAME, STOPPED, BEGAN, OVER)  # of these kinds
-_KINDS = ("submitted", "stopped", "started", "finished")
-_OF_FINISHED = ("had", "owed", "waited", "ran", "rho", "restarts", "submit", "end")
+_OF_PEOPLE = ("user", "declared_seconds", "limit_seconds", "state")
 _WHEN = itemgetter(0, 1)  # time and key
-
-# Time, key, kind, row of the lives, and what the ledger has to say of it.
-_Said = tuple[float, int, int, int, dict[str, Any]]
-_Sight = tuple[float, int, int, int, dict[str, Any], int, int]  # and the look and the row that show it
+_Said = Mapping[str, Sequence[Any]]
 
 
-def happened(ledger: Ledger, strip: Strip, window: Window, result: Charged) -> list[list[Event]]:
-    """Events of one window, in the order of time, of each look those that it is the first to show.
+class Became(NamedTuple):
+    """What became of some jobs, all of one kind, one entry each."""
 
-    Beginnings and ends name the user, the expected run time and the final state: reports want what the ledger does
-    not. A start names the nodes, where the look shows the run.
-    """
-    told: list[list[Event]] = [[] for _ in strip.looks]
-    of_kinds = (
-        _submitted(ledger, window), _stopped(window, result), _started(window), _finished(window, result)
-    )  # fmt: skip
-    said = [one for kind, some in enumerate(of_kinds) if some for one in _with_sights(strip, kind, some)]
-    # Of two events at the same instant, the one that must have come first stands first.
-    said.sort(key=_WHEN)
-    names, tenant, gpus = ledger.tenants.names, window.lives.tenant.item, window.lives.gpus.item
-    for time, key, kind, life, detail, number, row in said:
-        if row >= 0 and kind != _STOPPED:
-            more = _name_nodes if kind == _STARTED else _name_people
-            more(detail, strip.looks[number].snapshot, row, time)
-        told[number].append(Event(time, _KINDS[kind], key, names[tenant(life)], gpus(life), detail))
-    return told
+    kind: str
+    look: Sequence[int]  # the number of the one that is the first to show it
+    row: Sequence[int]  # of its jobs; -1 = it shows the job no more
+    time: Sequence[float]
+    key: Sequence[int]
+    tenant: Sequence[str]
+    gpus: Sequence[int]
+    said: _Said  # what else is known; None = not of this one
 
+    def of(self, looks: Sequence[int]) -> Became:
+        """Those that some looks show first."""
+        wanted = set(looks)
+        rows = [at for at, look in enumerate(self.look) if look in wanted]
 
-def _with_sights(strip: Strip, kind: int, said: Sequence[_Said]) -> Iterator[_Sight]:
-    """And which look first shows it, at which row of its jobs; row -1 where no look does."""
-    sights = strip.sights(_EDGES[kind], np.array([key for _, key, *_ in said], dtype=np.int64))
-    return ((*one, look, row) for one, look, row in zip(said, *sights, strict=True))
+        def some(column: Sequence[Any]) -> Sequence[Any]:
+            return [column[at] for at in rows]
+
+        said = {name: some(column) for name, column in self.said.items()}
+        look, row, time, key, tenant, gpus = map(some, self[1:-1])
+        return Became(self.kind, look, row, time, key, tenant, gpus, said)
 
 
-def _name_people(detail: dict[str, Any], snapshot: Snapshot, row: int, time: float) -> None:
-    """Whose job it is, how long it was expected to run, as far as anybody says, and how it ended if it did."""
-    del time
-    jobs, told = snapshot.jobs, snapshot.told
-    detail["user"] = snapshot.users[jobs.user.item(row)]
-    declared = math.nan if told is None else told.declared_seconds.item(row)
-    if math.isfinite(declared):
-        detail["declared_seconds"] = declared
-    limit = jobs.time_limit_seconds.item(row)
-    if math.isfinite(limit):
-        detail["limit_seconds"] = limit
-    if jobs.state.item(row) == _DONE:
-        detail["state"] = snapshot.reasons[row]
+class Happened:
+    """What looks that are folded together are the first to show, worked out when somebody asks."""
+
+    def __init__(self, ledger: Ledger, strip: Strip, window: Window, result: Charged) -> None:
+        self.looks = len(strip.snapshots)
+        self._strip, self._window, self._result = strip, window, result
+        self._met, self._tenants = ledger.jobs.key.size, ledger.tenants.names
+
+    @once
+    def became(self) -> tuple[Became, ...]:
+        """By kind; of two events of a job at the same instant, the kind that must have come first stands first."""
+        found = (self._submitted(), self._stopped(), self._started(), self._finished())
+        return tuple(some for some in found if some is not None)
+
+    @once
+    def events(self) -> list[list[Event]]:
+        """In the order of time, of each look those that it is the first to show.
+
+        A start names the nodes, where the look shows the run.
+        """
+        told: list[list[Event]] = [[] for _ in range(self.looks)]
+        rows = [
+            row for some in self.became for row in zip(*some[3:5], *some[1:3], _written(some), strict=True)
+        ]
+        for time, _, look, row, event in sorted(rows, key=_WHEN):
+            if event.kind == "started":
+                nodes = _nodes(self._strip.snapshots[look], row, time)
+                event = event._replace(detail={"nodes": nodes, **event.detail})
+            told[look].append(event)
+        return told
+
+    def _became(
+        self, kind: str, edge: int, life: Ints, time: Floats, said: _Said, *, of_people: bool = False
+    ) -> Became:
+        lives, names = self._window.lives, self._tenants
+        key = lives.key[life]
+        look, row = self._strip.sights(edge, key)
+        if of_people:
+            said = {**said, **_people(self._strip.snapshots, look, row)}
+        tenants = [names[tenant] for tenant in lives.tenant[life].tolist()]
+        return Became(kind, look, row, time.tolist(), key.tolist(), tenants, lives.gpus[life].tolist(), said)
+
+    def _submitted(self) -> Became | None:
+        lives = self._window.lives
+        if lives.key.size == self._met:
+            return None
+        life = np.arange(self._met, lives.key.size)
+        return self._became("submitted", CAME, life, lives.submit[life], {}, of_people=True)
+
+    def _started(self) -> Became | None:
+        runs, fresh = self._window.runs, self._window.fresh
+        if not fresh.size:
+            return None
+        said = {"restarts": runs.restarts[fresh].tolist()}
+        return self._became("started", BEGAN, runs.life[fresh], runs.start[fresh], said)
+
+    def _stopped(self) -> Became | None:
+        """Runs that are over while their job lives, or that were not its last one."""
+        (lives, runs, _, over, *_), used = self._window, self._result.used
+        life = runs.life[over]
+        rows = over[~(lives.ended[life] & (runs.incarnation[over] == lives.incarnation[life]))]
+        if not rows.size:
+            return None
+        columns = {"start": runs.start, "had": used, "restarts": runs.restarts}
+        said = {name: column[rows].tolist() for name, column in columns.items()}
+        return self._became("stopped", STOPPED, runs.life[rows], runs.end[rows], said)
+
+    def _finished(self) -> Became | None:
+        rows, lives, result = self._window.ended, self._window.lives, self._result
+        if not rows.size:
+            return None
+        had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows]
+        columns = {
+            "had": had, "owed": owed, "waited": result.waited[rows], "ran": result.ran[rows],
+            "rho": metrics.rho_for_reports(had, owed), "restarts": lives.restarts[rows],
+            "submit": lives.submit[rows], "end": end,
+        }  # fmt: skip
+        said = {name: column.tolist() for name, column in columns.items()}
+        return self._became("finished", OVER, rows, end, said, of_people=True)
 
 
-def _name_nodes(detail: dict[str, Any], snapshot: Snapshot, row: int, time: float) -> None:
-    """The nodes that a run holds which began then; none where it is over."""
-    jobs, held = snapshot.jobs, snapshot.held
-    if not HOLDS.item(jobs.state.item(row)) or jobs.start.item(row) != time:
-        return
-    names = snapshot.nodes.names
-    detail["nodes"] = [names[node] for node in held.nodes_of(row).tolist()]
-
-
-def _submitted(ledger: Ledger, window: Window) -> list[_Said]:
-    lives, met = window.lives, ledger.jobs.key.size
-    keys, submits = lives.key[met:].tolist(), lives.submit[met:].tolist()
-    return [(at, key, _SUBMITTED, met + n, {}) for n, (at, key) in enumerate(zip(submits, keys, strict=True))]
-
-
-def _started(window: Window) -> list[_Said]:
-    runs, fresh = window.runs, window.fresh
-    if not fresh.size:
-        return []
-    life = runs.life[fresh]
-    columns = (runs.start[fresh], window.lives.key[life], life, runs.restarts[fresh])
-    return [
-        (start, key, _STARTED, row, {"nodes": [], "restarts": restarts})
-        for start, key, row, restarts in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-
-
-def _stopped(window: Window, result: Charged) -> list[_Said]:
-    """Runs that are over while their job lives, or that were not its last one."""
-    lives, runs, over = window.lives, window.runs, window.over
-    if not over.size:
-        return []
-    life = runs.life[over]
-    last = runs.incarnation[over] == lives.incarnation[life]
-    rows = over[~(lives.ended[life] & last)]
-    if not rows.size:
-        return []
-    life = runs.life[rows]
-    columns = (
-        runs.end[rows],
-        lives.key[life],
-        life,
-        runs.start[rows],
-        result.used[rows],
-        runs.restarts[rows],
+def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
+    """Whose jobs they are, how long they were expected to run, as far as anybody says, and how they ended."""
+    people = [_person(snapshots[look], row) for look, row in zip(looks, rows, strict=True)]
+    return dict(
+        zip(("user", "declared_seconds", "limit_seconds", "state"), zip(*people, strict=True), strict=True)
     )
-    return [
-        (end, key, _STOPPED, row, {"start": start, "had": had, "restarts": restarts})
-        for end, key, row, start, had, restarts in zip(*(column.tolist() for column in columns), strict=True)
-    ]
 
 
-def _finished(window: Window, result: Charged) -> list[_Said]:
-    rows, lives = window.ended, window.lives
-    if not rows.size:
+def _person(snapshot: Snapshot, row: int) -> tuple[str | None, float | None, float | None, str | None]:
+    if row < 0:
+        return None, None, None, None
+    jobs, told = snapshot.jobs, snapshot.told
+    declared = math.nan if told is None else told.declared_seconds.item(row)
+    limit = jobs.time_limit_seconds.item(row)
+    return (
+        snapshot.users[jobs.user.item(row)],
+        declared if math.isfinite(declared) else None,
+        limit if math.isfinite(limit) else None,
+        snapshot.reasons[row] if jobs.state.item(row) == _DONE else None,
+    )
+
+
+def _nodes(snapshot: Snapshot, row: int, time: float) -> list[str]:
+    """The nodes that a run holds which began then; none where it is over."""
+    jobs = snapshot.jobs
+    if row < 0 or not HOLDS.item(jobs.state.item(row)) or jobs.start.item(row) != time:
         return []
-    had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows].tolist()
-    columns = (
-        had.tolist(), owed.tolist(), result.waited[rows].tolist(), result.ran[rows].tolist(),
-        metrics.rho_for_reports(had, owed).tolist(), lives.restarts[rows].tolist(),
-        lives.submit[rows].tolist(), end,
-    )  # fmt: skip
-    details = (dict(zip(_OF_FINISHED, row, strict=True)) for row in zip(*columns, strict=True))
-    ends = zip(end, lives.key[rows].tolist(), rows.tolist(), details, strict=True)
-    return [(time, key, _FINISHED, life, detail) for time, key, life, detail in ends]
+    return [snapshot.nodes.names[node] for node in snapshot.held.nodes_of(row).tolist()]
+
+
+def _written(some: Became) -> Iterator[Event]:
+    """As events."""
+    names = tuple(some.said)
+    details = zip(*some.said.values(), strict=True) if names else repeat(())
+    for time, key, tenant, gpus, detail in zip(*some[3:7], details, strict=False):
+        said = {name: value for name, value in zip(names, detail, strict=True) if value is not None}
+        yield Event(time, some.kind, key, tenant, gpus, said)
+
+
+class Share(Sequence[Event]):
+    """What one of the looks that are folded together is the first to show: events when somebody reads them."""
+
+    def __init__(
+        self, happened: Happened, number: int, nodes: Mapping[tuple[int, float], Sequence[str]] | None = None
+    ) -> None:
+        self.happened, self.number, self._nodes = happened, number, nodes
+
+    def with_nodes(self, nodes: Mapping[tuple[int, float], Sequence[str]]) -> Share:
+        """The same, with the nodes of starts, by key and instant, that no look has shown there."""
+        return Share(self.happened, self.number, nodes)
+
+    @once
+    def _events(self) -> Sequence[Event]:
+        events, nodes = self.happened.events[self.number], self._nodes
+        return [_with_nodes(event, nodes) for event in events] if nodes else events
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
+        return self._events[index]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+
+def _with_nodes(event: Event, nodes: Mapping[tuple[int, float], Sequence[str]]) -> Event:
+    if event.kind != "started" or event.detail["nodes"] or (event.key, event.time) not in nodes:
+        return event
+    return event._replace(detail={**event.detail, "nodes": list(nodes[event.key, event.time])})

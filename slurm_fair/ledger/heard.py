@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Self
@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.ledger.happened import Became, Happened, Share
 from slurm_fair.model import Event
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
@@ -28,6 +29,7 @@ LIMIT = "limit_seconds"
 NAMES = ("user", "name", "app")
 SAID = (*ACCOUNT, *FURTHER, LIMIT)
 _SAID_AT_FIRST = (*FURTHER, LIMIT)
+_UNKNOWN: Iterable[float] = repeat(math.nan)
 _NOTHING_OF_ACCOUNT = (math.nan,) * len(ACCOUNT)
 
 _LINE, _EDGE = struct.Struct("<qdddiiii"), struct.Struct(f"<{len(SAID)}d{len(NAMES)}i")
@@ -71,7 +73,7 @@ class Lines(Columns):
 
 
 class Heard:
-    """Takes events one by one."""
+    """Takes events as they come."""
 
     def __init__(self) -> None:
         self.last = 0.0  # instant of any event
@@ -119,6 +121,39 @@ class Heard:
             numbers = [_number(detail.get(name)) for name in (SAID if over else _SAID_AT_FIRST)]
             self._edges += _EDGE.pack(*(() if over else _NOTHING_OF_ACCOUNT), *numbers, *names)
 
+    def take_all(self, parts: Iterable[Sequence[Event]]) -> None:
+        """The same of many, in parts; what the ledger tells of looks is taken by the column, and not as events."""
+        shares: dict[Happened, list[int]] = {}
+        for part in parts:
+            if isinstance(part, Share):
+                shares.setdefault(part.happened, []).append(part.number)
+            else:
+                for event in part:
+                    self.take(event)
+        for happened, looks in shares.items():
+            for some in happened.became:
+                self._take_columns(some if len(looks) == happened.looks else some.of(looks))
+
+    def _take_columns(self, some: Became) -> None:
+        self.last = max((self.last, *some.time))
+        said, code = some.said, _CODES[some.kind]
+        if code in _AT_EDGES:
+            names = [self._numbered(said.get(name)) for name in NAMES]
+            self._edges += b"".join(map(_EDGE.pack, *(_numbers(said.get(name)) for name in SAID), *names))
+            of_run = _UNKNOWN, _UNKNOWN
+        else:
+            of_run = _numbers(said.get("start")), _numbers(said.get("restarts"))
+        names = [self._numbered(some.tenant), self._numbered(said.get("state"))]
+        lines = map(_LINE.pack, some.key, some.time, *of_run, some.gpus, *names, repeat(code))
+        self._lines += b"".join(lines)
+
+    def _numbered(self, texts: Sequence[str | None] | None) -> Iterable[int]:
+        """The place of each word among all."""
+        words = self._words
+        if texts is None:
+            return repeat(0)
+        return [words.setdefault(text, len(words)) if text else 0 for text in texts]
+
     def lines(self) -> Lines:
         """All of them, in order of (key, time)."""
         came = np.frombuffer(self._lines, _LINES)
@@ -139,6 +174,10 @@ class Heard:
             **columns,
         )
         return lines.take(np.lexsort((rank, when, key)))
+
+
+def _numbers(said: Sequence[float | None] | None) -> Iterable[float]:
+    return _UNKNOWN if said is None else [math.nan if one is None else one for one in said]
 
 
 def _number(said: Any) -> float:

@@ -58,7 +58,7 @@ class _Edge(NamedTuple):
 class Strip(NamedTuple):
     """Looks that are folded together, and all jobs that any of them shows, as the last one that does."""
 
-    looks: Sequence[Look]
+    snapshots: Sequence[Snapshot]
     jobs: JobTable
     edges: tuple[_Edge, ...] = ()  # of several looks; one alone is asked itself
 
@@ -74,7 +74,7 @@ class Strip(NamedTuple):
 def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[Strip]:
     """The looks, as many at a time as can be folded together into a ledger that was brought up to an instant."""
     if before is None or len(looks) <= 1:
-        yield from (Strip((look,), look.snapshot.jobs) for look in looks)
+        yield from (Strip((look.snapshot,), look.snapshot.jobs) for look in looks)
         return
     series, first = _Series(before, looks), 0
     while first < len(looks):
@@ -90,7 +90,7 @@ class _Series:
     """Looks one after the other, their jobs one below the other: what each shows since the one before."""
 
     def __init__(self, before: Snapshot, looks: Sequence[Look]) -> None:
-        self._looks, self._snapshots = looks, (before, *(look.snapshot for look in looks))
+        self._snapshots = (before, *(look.snapshot for look in looks))
         tables = [_COLUMNS(snapshot.jobs) for snapshot in self._snapshots]
         columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
         self._jobs = JobTable.made_of(zip(_SHOWN, columns, strict=True))
@@ -111,18 +111,18 @@ class _Series:
 
     def strip(self, first: int, last: int) -> Strip:
         """These looks."""
-        looks = self._looks[first:last]
+        shown = self._snapshots[first + 1 : last + 1]
         if last - first == 1:
-            return Strip(looks, looks[0].snapshot.jobs)
+            return Strip(shown, shown[0].jobs)
         mine = (self._look >= first) & (self._look < last)
         edges = [self._edge(mine & flags, first) for flags in self._edges]
         before = (mine & self._edges[OVER] & (self._look < last - 1)).nonzero()[0]
         if not before.size:
-            return Strip(looks, looks[-1].snapshot.jobs, tuple(edges))
+            return Strip(shown, shown[-1].jobs, tuple(edges))
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
         jobs = JobTable.made_of(zip(_SHOWN, (column[rows] for column in _COLUMNS(self._jobs)), strict=True))
-        return Strip(looks, jobs, tuple(edges))
+        return Strip(shown, jobs, tuple(edges))
 
     def _edge(self, flags: Bools, first: int) -> _Edge:
         look, row = self._look[flags], self._row[flags]

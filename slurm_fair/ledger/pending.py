@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from slurm_fair.ledger.charge import charge
-from slurm_fair.ledger.happened import happened
+from slurm_fair.ledger.happened import Happened, Share
 from slurm_fair.ledger.looks import Look, Strip, strips
 from slurm_fair.ledger.observed import window_seen
 from slurm_fair.ledger.settings import LedgerSettings
@@ -51,10 +51,11 @@ class Pending:
 
     def folded(self) -> Ledger:
         """The ledger with nothing left to read later."""
+        looks = iter(self._looks)
         for strip in strips(self._base.time, self._before, self._looks):
-            self._base, events = _folded(self._base, strip, self._settings)
-            for look, told in zip(strip.looks, events, strict=True):
-                look.told.told(told)
+            self._base, happened = _folded(self._base, strip, self._settings)
+            for number, look in zip(range(happened.looks), looks, strict=False):
+                look.told.told(Share(happened, number))
         self._before, self._looks = self._last, ()
         return self._base
 
@@ -86,20 +87,19 @@ class Pending:
         return looks < _MOST_LOOKS and (looks + 1) * len(self._last.jobs) <= _MOST_ROWS
 
 
-def _folded(ledger: Ledger, strip: Strip, settings: LedgerSettings) -> tuple[Ledger, list[list[Event]]]:
+def _folded(ledger: Ledger, strip: Strip, settings: LedgerSettings) -> tuple[Ledger, Happened]:
     """The ledger at the last of the looks, and what each look is the first to tell."""
-    last = strip.looks[-1].snapshot
+    last = strip.snapshots[-1]
     if ledger.total_gpus < 0:
         ledger = replace(ledger, total_gpus=float(last.total_gpus))
     known, tenant_row = with_tenants(ledger, last.tenants.names, last.tenants.weight)
     window = window_seen(known, strip.jobs, last.time, tenant_row, settings)
-    looked = [look.snapshot.time for look in strip.looks]
+    looked = [snapshot.time for snapshot in strip.snapshots]
     charged, result = charge(known, window, last.time, settings, last.resized, looked)
-    events = happened(known, strip, window, result)
     tenants = _with_weights(charged.tenants, tenant_row, last.tenants.weight)
     total_gpus = float(last.total_gpus)
     after = Ledger(charged.time, charged.began, total_gpus, tenants, charged.jobs, charged.closed)
-    return after, events
+    return after, Happened(known, strip, window, result)
 
 
 def _with_weights(tenants: TenantAccounts, row: Ints, weight: Floats) -> TenantAccounts:

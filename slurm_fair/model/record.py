@@ -107,14 +107,19 @@ class Events(Sequence[Event]):
     def __repr__(self) -> str:
         return f"Events{self._all!r}"
 
-    def changed(self, change: Callable[[Event], Event]) -> Events:
-        """Those of `at_hand`, each changed; the others as they are."""
+    def changed(self, change: Callable[[Sequence[Event]], Sequence[Event]]) -> Events:
+        """Those of `at_hand` changed, part by part; the others as they are."""
         return self._of([_changed(part, change) for part in self._parts])
 
     def of(self, *kinds: str) -> list[Event]:
         """Those of some kinds; what is known to be of others is not written out for it."""
         parts = [part for part in self._parts if _tells(part, kinds)]
         return [event for part in parts for event in _written(part) if event.kind in kinds]
+
+    @property
+    def told(self) -> list[Sequence[Event]]:
+        """Those of `at_hand`, part by part, as whoever told of them left them."""
+        return [_written(part) for part in self._parts if not isinstance(part, Later)]
 
     @property
     def at_hand(self) -> Events:
@@ -134,10 +139,10 @@ def _tells(part: _Part, kinds: Sequence[str]) -> bool:
     return part.tells(kinds) if isinstance(part, Later) else True
 
 
-def _changed(part: _Part, change: Callable[[Event], Event]) -> _Part:
+def _changed(part: _Part, change: Callable[[Sequence[Event]], Sequence[Event]]) -> _Part:
     if isinstance(part, Untold):
-        return Untold(lambda: [change(event) for event in part.events])
-    return part if isinstance(part, Later) else [change(event) for event in part]
+        return Untold(lambda: change(part.events))
+    return part if isinstance(part, Later) else change(part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import (
-    Event,
     Events,
     LeasePhase,
     Leases,
@@ -23,7 +22,8 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import any_of, code
 
 Listener = Callable[[TickRecord, Standing], None]
-_AT_ONCE = 256  # looks whose events are asked for together
+# So many looks, and rows of their jobs in all, are kept until their events are asked for together.
+_MOST_LOOKS, _MOST_ROWS = 64, 65_536
 _WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
@@ -33,7 +33,8 @@ class Log:
     def __init__(self, epoch: float, listen: Listener | None = None) -> None:
         self._epoch = epoch
         self._heard = Heard()
-        self._untold: list[Sequence[Event]] = []  # of the last looks: what the ledger has not been asked for
+        self._untold: list[Events] = []  # of the last looks: what the ledger has not been asked for
+        self._rows = 0  # of the jobs at these looks
         # Looks at which somebody waited, by the GPUs that the plan left idle.
         self._idle: Counter[int] = Counter()
         self._listen = listen
@@ -49,8 +50,10 @@ class Log:
             gist = tick.plan.note.strip().splitlines()[-1].strip()  # of a traceback: what was wrong
             second = tick.time - self._epoch
             raise SlurmFairError(f"policy {tick.policy} failed at second {second:g} of the trace: {gist}")
-        self._untold.append(tick.events.at_hand if isinstance(tick.events, Events) else tick.events)
-        if len(self._untold) >= _AT_ONCE:
+        events = tick.events if isinstance(tick.events, Events) else Events(tick.events)
+        self._untold.append(events.at_hand)
+        self._rows += len(tick.snapshot.jobs)
+        if len(self._untold) >= _MOST_LOOKS or self._rows >= _MOST_ROWS:
             self._ask()
         self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
@@ -63,11 +66,10 @@ class Log:
         return self._heard
 
     def _ask(self) -> None:
-        if self._untold:
-            len(self._untold[-1])  # the ledger finds out about all looks before the last one with it
-        for event in chain.from_iterable(self._untold):
-            self._heard.take(event)
-        self._untold.clear()
+        # The ledger finds out about all looks before the last one with it.
+        told = [events.told for events in reversed(self._untold)]
+        self._heard.take_all(chain.from_iterable(reversed(told)))
+        self._untold, self._rows = [], 0
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""

@@ -7,19 +7,19 @@ of it when it settles its ledger with accounting; a simulated one settles at eve
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
 
 from slurm_fair.ledger import settle
+from slurm_fair.ledger.happened import Share
 from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.model import Event, Events, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Journal
 from slurm_fair.sim.books import Books, Run
 
-_OF_RUNS = ("started", "stopped")
 _Told = Mapping[tuple[int, float], Run]
 
 
@@ -86,7 +86,7 @@ class Settled:
 def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
     """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
     parts = _parts(events)
-    changed = parts.changed(lambda event: _with_books(event, runs))
+    changed = parts.changed(lambda some: _with_books(some, runs))
     lived_on = [(at, run) for at, run in runs.items() if run.lived_on]
     if not lived_on:
         return changed, []
@@ -99,15 +99,18 @@ def _parts(events: Sequence[Event]) -> Events:
     return events if isinstance(events, Events) else Events(events)
 
 
-def _with_books(event: Event, runs: _Told) -> Event:
-    if event.kind not in _OF_RUNS:
+def _with_books(events: Sequence[Event], runs: _Told) -> Sequence[Event]:
+    if isinstance(events, Share):
+        events = events.with_nodes({at: run.nodes for at, run in runs.items()})
+    lost = {at for at, run in runs.items() if run.word == NODE_FAIL}
+    return [_lost(event, lost) for event in events] if lost else events
+
+
+def _lost(event: Event, lost: Set[tuple[int, float]]) -> Event:
+    """Some runs were lost with their nodes."""
+    if event.kind != "stopped" or (event.key, event.detail["start"]) not in lost:
         return event
-    begun = event.kind == "started"
-    run = runs.get((event.key, event.time if begun else event.detail["start"]))
-    if run is None or (event.detail["nodes"] if begun else run.word != NODE_FAIL):
-        return event
-    more = {"nodes": list(run.nodes)} if begun else {"state": run.word}
-    return event._replace(detail={**event.detail, **more})
+    return event._replace(detail={**event.detail, "state": NODE_FAIL})
 
 
 def _events_of(run: Run) -> list[Event]:

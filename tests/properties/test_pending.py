@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings, advance, settle
+from slurm_fair.ledger.heard import Heard
+from slurm_fair.ledger.outcomes import told_by
 from slurm_fair.model import Blocked, Event, Events, JobState, Ledger, Snapshot
 from tests.builders import HOLDING, JobSpec, job, run, runs, snapshot
 
@@ -229,6 +231,9 @@ def test_a_ledger_read_now_and_then_is_the_one_read_at_every_look(
     same_ledgers(seldom, often)
     for then, now in reversed(told) if data.draw(st.booleans()) else told:
         same_events(now, then)
+    every = data.draw(st.integers(2, 8))
+    same_outcomes([later for number, (_, later) in enumerate(told) if number % every])
+    same_outcomes([later for _, later in told])
 
 
 def mended(ledger: Ledger, look: Snapshot) -> Ledger:
@@ -265,6 +270,17 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> None:
     for one, other in zip(some, others, strict=True):
         found, expected = (np.array([each.detail.get(name, 0.0) for name in _SUMS]) for each in (one, other))
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
+
+
+def same_outcomes(some: Sequence[Events]) -> None:
+    """Whether all that looks tell is taken by the column, or event by event."""
+    by_column = Heard()
+    by_column.take_all(part for events in some for part in events.told)
+    assert by_column.last == max((event.time for events in some for event in events), default=0.0)
+    one_by_one = Heard.of(event for events in some for event in events)
+    for found, expected in zip(told_by(by_column), told_by(one_by_one), strict=True):
+        for name in found._names:
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 
 
 _SUMS = ("had", "owed", "waited", "ran")

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from slurm_fair.ledger import LedgerSettings, advance, pending
+from slurm_fair.ledger.happened import Happened
 from slurm_fair.ledger.looks import Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
 from tests.builders import JobSpec, job, snapshot
@@ -45,8 +46,8 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     passes: list[int] = []
     fold = pending._folded
 
-    def counted(ledger: Ledger, strip: Strip, how: LedgerSettings) -> tuple[Ledger, list[list[Event]]]:
-        passes.append(len(strip.looks))
+    def counted(ledger: Ledger, strip: Strip, how: LedgerSettings) -> tuple[Ledger, Happened]:
+        passes.append(len(strip.snapshots))
         return fold(ledger, strip, how)
 
     monkeypatch.setattr(pending, "_folded", counted)
