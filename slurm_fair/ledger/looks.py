@@ -180,7 +180,7 @@ def shown_by(looks: Sequence[Look]) -> JobTable:
         return looks[-1].snapshot.jobs
     columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
     order = columns[0].argsort()
-    return JobTable.made_of(zip(_SHOWN, (column[order] for column in columns), strict=True))
+    return JobTable.made_of({name: column[order] for name, column in zip(_SHOWN, columns, strict=True)})
 
 
 def _alike(one: Column, other: Column) -> bool:

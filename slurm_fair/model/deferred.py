@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import Field, field
 from functools import partial
 from inspect import get_annotations
@@ -49,7 +49,7 @@ class Deferred:
         }
 
     @classmethod
-    def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
+    def made_of(cls, at_hand: Mapping[str, Any], source: object = None) -> Self:
         """A value of fields that belong together, so that nothing need be checked.
 
         Nobody asks for most fields of some values: one that is not at hand is read from the source when somebody

@@ -81,7 +81,7 @@ Column = TypeVar("Column", bound=Ints | Floats)
 
 
 # What a draft's plan says of itself unless its policy says otherwise.
-_AS_A_RULE = (("note", ""), ("again", math.inf))
+_AS_A_RULE = {"note": "", "again": math.inf}
 
 
 class Draft:
@@ -173,8 +173,8 @@ class Draft:
             self._checked(score)
         self._rank, self._score = rank, score
         kept = {} if memory is None else memory
-        at_hand = (("verdict", self._verdict), ("places", places), ("memory", kept), ("rests", rests))
-        return Plan.made_of((*at_hand, *_AS_A_RULE), self)
+        at_hand = {"verdict": self._verdict, "places": places, "memory": kept, "rests": rests}
+        return Plan.made_of(at_hand | _AS_A_RULE, self)
 
     def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
@@ -194,7 +194,7 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
         return Placement.none()
     if len(rows) == 1:
         alone = np.array(sites[0], dtype=np.int64).reshape(-1, 2)
-        at_hand = (("row", rows.repeat(len(alone))), ("node", alone[:, 0]), ("gpus", alone[:, 1]))
+        at_hand = {"row": rows.repeat(len(alone)), "node": alone[:, 0], "gpus": alone[:, 1]}
         return Placement.made_of(at_hand)
     count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())

@@ -88,7 +88,7 @@ def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() 
             asked.append("width")
             return np.zeros(2)
 
-    table = Shelf.made_of([("number", np.arange(2)), ("colours", ())], Source())
+    table = Shelf.made_of({"number": np.arange(2), "colours": ()}, Source())
     assert (len(table), asked) == (2, [])
     assert [table.width.sum(), table.width.sum(), asked] == [0.0, 0.0, ["width"]]
     assert not hasattr(table, "height")
@@ -150,7 +150,7 @@ def test_a_copy_of_the_same_rows_leaves_to_be_read_later_what_was_left() -> None
             asked.append("width")
             return np.zeros(2)
 
-    table = Shelf.made_of([("number", np.arange(2)), ("colours", ())], Source())
+    table = Shelf.made_of({"number": np.arange(2), "colours": ()}, Source())
     copy = table.with_columns(number=np.array([4, 5]))
     assert asked == []
     assert (rows(copy), asked) == ([(4, 0.0), (5, 0.0)], ["width"])
@@ -188,7 +188,7 @@ def test_a_field_that_there_is_not_is_not_replaced() -> None:
 
 
 def test_a_table_that_is_left_to_be_read_later_is_stored_whole_and_stays_frozen() -> None:
-    lazy = Shelf.made_of([("number", np.arange(2))], shelf(7, 8))
+    lazy = Shelf.made_of({"number": np.arange(2)}, shelf(7, 8))
     copy = pickle.loads(pickle.dumps(lazy))
     assert (rows(copy), copy.colours) == ([(0, 3.5), (1, 4.0)], ("red",))
     with pytest.raises(FrozenInstanceError):
