@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
-from slurm_fair.policy.gang import Gang, Pools, Sites, enough
+from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
@@ -232,13 +231,10 @@ class _Queue:
         sheet.because(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
-        """Whether any of these, or the first where it blocks the others, may fit what is free."""
-        free = self.view.spare_gpus
-        if self.blocking or len(waits) < 2:
-            most = free.item(free.argmax()) if free.size else 0
-            ways = chain.from_iterable(shapes.ways(waits[:1]))
-            return any(gang.share <= most and (gang.nodes == 1 or enough(pools, free, gang)) for gang in ways)
-        return any_of(shapes.fitting(pools, free)[waits])
+        """Whether any of these may fit what is free: where the walk stops early, it finds out sooner."""
+        if self.blocking or len(waits) <= _FEW:
+            return True
+        return any_of(shapes.fitting(pools, self.view.spare_gpus)[waits])
 
     def _offered(self) -> int:
         """GPUs that the round is about, at most."""
