@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.model import Blocked, JobState, LeasePhase
 from slurm_fair.model.columns import Codes, Ints
 
+Shorts: TypeAlias = NDArray[np.int16]
 NO_LEASE = -1
 OVER = len(LeasePhase)  # a lease that is over, beside the phases and that of jobs without one
 
-# Those of jobs without a lease come last: their phase of -1 counts from the end.
+# Those of jobs without a lease come last: as their phase is -1, so do their numbers count from the end.
 CASES = tuple(product((*range(OVER + 1), NO_LEASE), JobState, Blocked))
-MAY_START = np.array(CASES.index((NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED)))
+_SHORT = np.min_scalar_type(-len(CASES))  # as short as they all fit
+_ONE_STATE = np.array(len(Blocked), dtype=_SHORT)
+_ONE_PHASE = np.array(len(JobState) * len(Blocked), dtype=_SHORT)
+_MAY_START = CASES.index((NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED))
+MAY_START = np.array(_MAY_START - len(CASES), dtype=_SHORT)
 
-_STATES, _BLOCKS = len(JobState), len(Blocked)
-_ONE_STATE = np.array(_BLOCKS, dtype=np.min_scalar_type(-_STATES * _BLOCKS))  # as short as they all fit
-_FIRST = np.arange(OVER + 2) * (_STATES * _BLOCKS)  # of each phase
-_FIRST_LEASED, _FIRST_OVER = int(_FIRST[LeasePhase.RUNNING]), int(_FIRST[OVER])
 
-
-def cases(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> Ints:
+def cases(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> Shorts:
     """Place in `CASES` of each job; the leases of the rows `over` are over."""
-    case: Ints = _FIRST[lease_phase] + (state * _ONE_STATE + blocked)
+    case: Shorts = lease_phase * _ONE_PHASE + (state * _ONE_STATE + blocked)
     if over.size:
-        case[over] += _FIRST_OVER - _FIRST_LEASED
+        case[over] += _ONE_PHASE * (OVER - LeasePhase.RUNNING)
     return case

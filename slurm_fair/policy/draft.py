@@ -86,7 +86,7 @@ class Draft:
 
     def __init__(self, view: View) -> None:
         """What no policy decides: blocked, ending and leased jobs."""
-        self._case, self._verdict = view.case, _VERDICT[view.case]
+        self._case, self._verdict = view.case, _VERDICT.take(view.case)
         self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
         self._rank: Ints | Callable[[], Ints] | None = None
         self._score: Floats | Callable[[], Floats] | None = None

@@ -22,7 +22,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, code, find
 from slurm_fair.model.once import once
-from slurm_fair.policy.cases import MAY_START, NO_LEASE, cases
+from slurm_fair.policy.cases import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
 
@@ -130,7 +130,7 @@ class View:
         return rows
 
     @once
-    def case(self) -> Ints:
+    def case(self) -> Shorts:
         """What lease, state and what blocks it come to for each job."""
         jobs = self.snapshot.jobs
         return cases(self.lease_phase, jobs.state, jobs.blocked, self.over)
