@@ -78,13 +78,12 @@ def ordered(
     if callable(order) and not view.anything_to_have:
         return sheet.finish(
             Placement.none(),
-            lambda: ranks(len(view.waiting), _listed(view, order)),
+            lambda: ranks(len(view.waiting), _listed(view, order)[0]),
             score,
             memory,
             rests=rests,
         )
-    listed = _listed(view, order)
-    waits = listed[view.waiting[listed]] if len(listed) else view.waits[:0]
+    listed, waits = _listed(view, order)
     lay = placer(place) if isinstance(place, str) else place
     queue = _Queue(view, listed, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     round_ = queue.round(lay, sheet, words)
@@ -94,12 +93,12 @@ def ordered(
     return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory, rests=rests)
 
 
-def _listed(view: View, order: Ints | Callable[[], Ints]) -> Ints:
-    """Without those who neither wait nor could lose what they have."""
+def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
+    """Without those who neither wait nor could lose what they have; and of these, who waits."""
     rows = order() if callable(order) else order
-    if len(rows) and not all_of(view.waiting[rows]):
-        rows = rows[(view.waiting | view.expired | view.revoking)[rows]]
-    return rows
+    if not len(rows) or all_of(waits := view.waiting[rows]):
+        return rows, rows
+    return rows[waits | (view.expired | view.revoking)[rows]], rows[waits]
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:

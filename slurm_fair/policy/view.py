@@ -283,7 +283,7 @@ class View:
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
-        if not of_job.nonzero()[0].size:
+        if not of_job.size or not of_job.item(of_job.argmax()):
             return total
         holders, parts = self.holdings.row, self._parts
         share = -(-of_job[holders] // parts)
