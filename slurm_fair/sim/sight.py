@@ -64,8 +64,9 @@ class Sight:
         if len(self._row_of) < self._jobs.count:
             self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
         self._row_of[shown] = np.arange(len(shown))
-        job, node, gpus = self._life.floor.holders()
-        return Placement(self._row_of.take(job), node, gpus)
+        floor = self._life.floor
+        job, node, gpus = floor.holders()
+        return Placement.counted(self._row_of.take(job), node, gpus, floor.taken())
 
     def _reasons(self, count: int) -> tuple[str, ...]:
         """How jobs ended that are over."""
