@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -53,7 +52,8 @@ class Settled:
             if shown:
                 events, unseen = _mended(tick.events, {(run.key, run.start): run for run in shown})
                 tick = tick._replace(events=events)
-                standing = replace(standing, ledger=self._charged(standing.ledger, unseen))
+                if unseen:
+                    standing = standing._replace(ledger=self._charged(standing.ledger, unseen))
         self.standing = standing
         self._journal.append(tick, standing)
 
@@ -73,7 +73,7 @@ class Settled:
         return shown
 
     def _charged(self, ledger: Ledger, unseen: Sequence[Run]) -> Ledger:
-        return settle(ledger, self._books.table(unseen), ledger.time)[0] if unseen else ledger
+        return settle(ledger, self._books.table(unseen), ledger.time)[0]
 
     def latest(self) -> Standing | None:
         """Of the journal behind."""
