@@ -150,19 +150,21 @@ class Pools:
         return usable
 
     @once
-    def in_region(self) -> list[Bools]:
-        """The nodes of each region."""
-        return [self.region == region for region in range(int(self.region.max(initial=NOWHERE)) + 1)]
-
-    @once
     def most(self) -> int:
         """GPUs of the biggest node of all."""
         return int(self.size.max(initial=0))
 
     @once
-    def region_of(self) -> list[int]:
-        """The regions as plain numbers, for those who look at one node at a time."""
-        numbers: list[int] = self.region.tolist()
+    def levels(self) -> Ints:
+        """Where those of each node's region begin, one for each number of free GPUs; of no region come last."""
+        last = int(self.region.max(initial=NOWHERE)) + 1
+        levels: Ints = np.where(self.usable, self.region, last) * (self.most + 1)
+        return levels
+
+    @once
+    def levels_of(self) -> list[int]:
+        """The same as plain numbers, for those who look at one node at a time."""
+        numbers: list[int] = self.levels.tolist()
         return numbers
 
     @once

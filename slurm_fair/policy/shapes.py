@@ -12,7 +12,7 @@ from slurm_fair.model import Placement, Snapshot
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import NOWHERE, Gang, Pools, enough
 
-_FEW = 8  # jobs whose shapes are sooner looked up one by one than worked out together
+_FEW = 32  # jobs whose shapes are sooner looked up one by one than worked out together
 _MOST_MET = 4096  # shapes that are remembered
 
 
@@ -101,11 +101,11 @@ class _Met(Shapes):
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         most = free.max(initial=0)  # what asks for more of one node need not be looked at
-        fits = [
-            any((gang.whole or gang.share <= most) and enough(pools, free, gang) for gang in ways)
-            for ways in self.each
-        ]
-        return np.array(fits, dtype=bool)
+        fits = {
+            ways: any((gang.whole or gang.share <= most) and enough(pools, free, gang) for gang in ways)
+            for ways in set(self.each)
+        }
+        return np.array([fits[ways] for ways in self.each], dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Floor:
     def __init__(self, machines: Machines, gpu_types: tuple[str, ...]) -> None:
         self.machines = machines
         self.size: list[int] = machines.gpus.tolist()
-        self.free: list[int] = machines.gpus.tolist()
+        self.free = array("q", machines.gpus.tolist())
         self.racks = machines.rack
         self.usable = np.ones(len(machines), dtype=bool)
         self.others = np.zeros(len(machines), dtype=np.int64)  # GPUs that somebody else's jobs hold
@@ -142,6 +142,11 @@ class Floor:
             job, node, gpus = [np.frombuffer(column.tobytes(), np.int64) for column in self._held]
             self._shown = job, node, gpus
         return self._shown
+
+    def taken(self) -> Ints:
+        """GPUs of each node that jobs hold."""
+        free: Ints = np.frombuffer(self.free.tobytes(), np.int64)
+        return self.machines.gpus - self.others - free
 
     def on(self, node: int) -> list[int]:
         """Jobs that hold GPUs of a node."""
