@@ -20,6 +20,7 @@ class Placement(Columns):
     row: Ints
     node: Ints
     gpus: Ints
+    _kept = ("_taken",)
 
     @classmethod
     def none(cls) -> Self:
@@ -35,14 +36,25 @@ class Placement(Columns):
         table = np.array(sorted(triples), dtype=np.int64)
         return cls(table[:, 0], table[:, 1], table[:, 2])
 
+    @classmethod
+    def counted(cls, row: Ints, node: Ints, gpus: Ints, taken: Ints) -> Self:
+        """Of a maker who keeps count of what is taken on each node."""
+        placement = cls(row, node, gpus)
+        placement._count(taken)
+        return placement
+
     def per_node(self, node_count: int) -> Ints:
         """GPUs taken on each node by all rows together."""
         kept: tuple[int, Ints] | None = self.__dict__.get("_taken")
         if kept is None or kept[0] != node_count:
             taken = np.bincount(self.node, weights=self.gpus, minlength=node_count).astype(np.int64)
-            taken.setflags(write=False)
-            kept = self.__dict__["_taken"] = node_count, taken
+            kept = self._count(taken)
         return kept[1]
+
+    def _count(self, taken: Ints) -> tuple[int, Ints]:
+        taken.setflags(write=False)
+        kept = self.__dict__["_taken"] = len(taken), taken
+        return kept
 
     def nodes_of(self, row: int) -> Ints:
         """Node indices of one row."""

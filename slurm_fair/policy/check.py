@@ -43,7 +43,7 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
         gone[revoked] = True
         leases = view.lease_places
         available = available + leases.take(gone[leases.row]).per_node(node_count)
-    if any_of(np.bincount(node, gpus, node_count) > available):
+    if any_of(np.bincount(node, gpus)[node] > available[node]):
         return "it gives GPUs away that are not free"
     return ""
 

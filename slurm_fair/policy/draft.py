@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, product
+from itertools import chain
+from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
 from slurm_fair.model.once import once
+from slurm_fair.policy.cases import CASES, OVER
 from slurm_fair.policy.gang import Sites
 from slurm_fair.policy.view import View
 
@@ -39,14 +41,9 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 }
 
 
-_STATES, _BLOCKS = len(JobState), len(Blocked)
-_ONE_STATE = np.array(_BLOCKS, dtype=np.min_scalar_type(-_STATES * _BLOCKS))  # as short as they all fit
-_OVER = len(LeasePhase)  # a lease that is over, beside the phases and -1 = no lease
-
-
 def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
     """What is said of a job that no policy has a say in, and of the others until one has spoken."""
-    if lease == _OVER:
+    if lease == OVER:
         return Verdict.RENEW, "nobody who is owed more can use its GPUs"
     if state is JobState.DONE:
         return Verdict.LEAVE, "it has ended"
@@ -66,14 +63,11 @@ def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verd
     return (Verdict.KEEP, NOT_OVER) if lease >= 0 else (Verdict.LEAVE, "it runs without a lease")
 
 
-# That of every case there is, so that a draft of a hundred thousand jobs begins with two look-ups. Those of jobs
-# without a lease come last: their phase of -1 counts from the end.
-_CASES = [_nobodys_choice(*case) for case in product((*range(_OVER + 1), -1), JobState, Blocked)]
-_TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _CASES))}
-_VERDICT = np.array([verdict for verdict, _ in _CASES], dtype=np.int8)
-_REASON = np.array([_TEXTS[text] for _, text in _CASES], dtype=np.int64)
-_FIRST_CASE = np.arange(_OVER + 2) * (_STATES * _BLOCKS)  # of each phase
-_FIRST_LEASED, _FIRST_OVER = int(_FIRST_CASE[LeasePhase.RUNNING]), int(_FIRST_CASE[_OVER])
+# That of every case there is, so that a draft of a hundred thousand jobs begins with one look-up.
+_SAID = [_nobodys_choice(*case) for case in CASES]
+_TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _SAID))}
+_VERDICT = np.array([verdict for verdict, _ in _SAID], dtype=np.int8)
+_REASON = np.array([_TEXTS[text] for _, text in _SAID], dtype=np.int64)
 
 Rows: TypeAlias = Ints | Bools
 Saying: TypeAlias = tuple[Rows, str]
@@ -81,7 +75,7 @@ Column = TypeVar("Column", bound=Ints | Floats)
 
 
 # What a draft's plan says of itself unless its policy says otherwise.
-_AS_A_RULE = (("note", ""), ("again", math.inf))
+_AS_A_RULE = {"note": "", "again": math.inf}
 
 
 class Draft:
@@ -92,11 +86,7 @@ class Draft:
 
     def __init__(self, view: View) -> None:
         """What no policy decides: blocked, ending and leased jobs."""
-        jobs, over = view.snapshot.jobs, view.over
-        case = _FIRST_CASE[view.lease_phase] + (jobs.state * _ONE_STATE + jobs.blocked)
-        if over.size:
-            case[over] += _FIRST_OVER - _FIRST_LEASED
-        self._case, self._verdict = case, _VERDICT[case]
+        self._case, self._verdict = view.case, _VERDICT.take(view.case)
         self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
         self._rank: Ints | Callable[[], Ints] | None = None
         self._score: Floats | Callable[[], Floats] | None = None
@@ -173,8 +163,8 @@ class Draft:
             self._checked(score)
         self._rank, self._score = rank, score
         kept = {} if memory is None else memory
-        at_hand = (("verdict", self._verdict), ("places", places), ("memory", kept), ("rests", rests))
-        return Plan.made_of((*at_hand, *_AS_A_RULE), self)
+        at_hand = {"verdict": self._verdict, "places": places, "memory": kept, "rests": rests}
+        return Plan.made_of(at_hand | _AS_A_RULE, self)
 
     def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
@@ -192,12 +182,7 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
     if not len(rows):
         return Placement.none()
-    if len(rows) == 1:
-        alone = np.array(sites[0], dtype=np.int64).reshape(-1, 2)
-        at_hand = (("row", rows.repeat(len(alone))), ("node", alone[:, 0]), ("gpus", alone[:, 1]))
-        return Placement.made_of(at_hand)
-    count = np.fromiter(map(len, sites), dtype=np.int64, count=len(rows))
-    flat = np.fromiter(chain.from_iterable(chain.from_iterable(sites)), dtype=np.int64, count=2 * count.sum())
-    row = rows.repeat(count)
-    order = row.argsort(kind="stable")
-    return Placement(row[order], flat[0::2][order], flat[1::2][order])
+    each = zip(rows.tolist(), sites, strict=True)
+    triples = sorted(((row, *site) for row, on in each for site in on), key=itemgetter(0))
+    row, node, gpus = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+    return Placement.made_of({"row": row, "node": node, "gpus": gpus})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
-from slurm_fair.policy.gang import Gang, Pools, Sites, enough
+from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
@@ -79,13 +78,12 @@ def ordered(
     if callable(order) and not view.anything_to_have:
         return sheet.finish(
             Placement.none(),
-            lambda: ranks(len(view.waiting), _listed(view, order)),
+            lambda: ranks(len(view.waiting), _listed(view, order)[0]),
             score,
             memory,
             rests=rests,
         )
-    listed = _listed(view, order)
-    waits = listed[view.waiting[listed]] if len(listed) else view.waits[:0]
+    listed, waits = _listed(view, order)
     lay = placer(place) if isinstance(place, str) else place
     queue = _Queue(view, listed, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
     round_ = queue.round(lay, sheet, words)
@@ -95,12 +93,12 @@ def ordered(
     return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory, rests=rests)
 
 
-def _listed(view: View, order: Ints | Callable[[], Ints]) -> Ints:
-    """Without those who neither wait nor could lose what they have."""
+def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
+    """Without those who neither wait nor could lose what they have; and of these, who waits."""
     rows = order() if callable(order) else order
-    if len(rows) and not all_of(view.waiting[rows]):
-        rows = rows[(view.waiting | view.expired | view.revoking)[rows]]
-    return rows
+    if not len(rows) or all_of(waits := view.waiting[rows]):
+        return rows, rows
+    return rows[waits | (view.expired | view.revoking)[rows]], rows[waits]
 
 
 def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
@@ -232,13 +230,10 @@ class _Queue:
         sheet.because(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
-        """Whether any of these, or the first where it blocks the others, may fit what is free."""
-        free = self.view.spare_gpus
-        if self.blocking or len(waits) < 2:
-            most = free.item(free.argmax()) if free.size else 0
-            ways = chain.from_iterable(shapes.ways(waits[:1]))
-            return any(gang.share <= most and (gang.nodes == 1 or enough(pools, free, gang)) for gang in ways)
-        return any_of(shapes.fitting(pools, free)[waits])
+        """Whether any of these may fit what is free: where the walk stops early, it finds out sooner."""
+        if self.blocking or len(waits) <= _FEW:
+            return True
+        return any_of(shapes.fitting(pools, self.view.spare_gpus)[waits])
 
     def _offered(self) -> int:
         """GPUs that the round is about, at most."""
@@ -329,34 +324,29 @@ class _Round:
         return jobs[~misfit]
 
     def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
-        candidates = self.candidates
-        numbers = candidates.contested[jobs].tolist()
-        lanes = [0] * len(numbers) if self._lane is None else self._lane[jobs].tolist()
-        grants, moves = self._granting[jobs].tolist(), self._moving[jobs].tolist()
-        asking = candidates.asking[jobs]
-        ways_of_next = iter(candidates.shapes.ways(asking[asking >= 0]))
-        columns = (jobs.tolist(), asking.tolist(), numbers, lanes, grants, moves)
-        for job, asks, contested, lane, grant, move in zip(*columns, strict=True):
-            ways = next(ways_of_next) if asks >= 0 else ()
+        rows, grants, moves = self.candidates.rows, self._granting.data, self._moving.data
+        for job, ways in zip(jobs.tolist(), self.candidates.ways(jobs), strict=True):
             if turn is not None:
-                turn(int(candidates.rows[job]))
-            if move:
-                self._move(job, contested, ways)
-            elif contested >= 0:
-                if self.contest.is_open(contested):
-                    self.contest.renew(contested)
-            elif not grant:
+                turn(int(rows[job]))
+            if grants[job]:
+                self._place(job, ways)
+            elif moves[job]:
+                self._move(job, self.candidates.contested.item(job), ways)
+            elif (contested := self.candidates.contested.item(job)) < 0:
                 self.contest.place(ways, evict=False)  # it is on its way back: this room is kept for it
-            elif lane not in self._shut:
-                self._place(job, lane, ways)
+            elif self.contest.is_open(contested):
+                self.contest.renew(contested)
 
-    def _place(self, job: int, lane: int, ways: Sequence[Gang]) -> None:
+    def _place(self, job: int, ways: Sequence[Gang]) -> None:
+        lane = None if self._lane is None else self._lane.item(job)
+        if lane in self._shut:
+            return
         sites = self.contest.place(ways)
         if sites is not None:
             self.granted[job] = sites
             return
         self.misfits.append(job)
-        if self._lane is not None:
+        if lane is not None:
             self._shut.add(lane)
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
@@ -374,23 +364,29 @@ class _Round:
         return [gang._replace(barred=(*gang.barred, *here)) for gang in ways]
 
     def say(self, sheet: Draft, words: Words) -> Placement:
-        """What came of it, and why; where the granted gangs lie."""
+        """What came of it: where the granted gangs lie; why is told to who asks."""
         rows = self.candidates.rows
-        if self._shut and self._lane is not None:
-            behind = self._granting & np.isin(self._lane, list(self._shut))
-            sheet.because(rows[behind], words.behind)
-        if self.misfits:
-            sheet.because(rows[self.misfits], words.misfit)
         granted = rows[list(self.granted)] if self.granted else rows[:0]
-        sheet.say(granted, Verdict.GRANT, words.granted)
-        if self.expected is not None:
-            running = self.candidates.contested >= 0
-            self._say_of_leases(sheet, rows[running], self.expected[running], words)
+        sheet.decide(granted, Verdict.GRANT)
+        if self.candidates.runs:
+            for stopped, _ in self._stopped(words):
+                sheet.decide(stopped, Verdict.REVOKE)
+        sheet.explain(lambda: self._why(granted, words))
         return placed(granted, list(self.granted.values()))
 
-    def _say_of_leases(self, sheet: Draft, contested: Ints, expected: Bools, words: Words) -> None:
-        sheet.because(contested[expected], words.renewed)
-        sheet.say(contested[self.contest.evicted], Verdict.REVOKE, words.revoked)
-        sheet.say(contested[self.promised], Verdict.REVOKE, words.promised)
-        moved = [number for number in self.moved if not self.contest.is_open(number)]
-        sheet.say(contested[moved], Verdict.REVOKE, words.moved)
+    def _why(self, granted: Ints, words: Words) -> Iterator[Saying]:
+        rows = self.candidates.rows
+        if self._lane is not None:
+            yield rows[self._granting & np.isin(self._lane, list(self._shut))], words.behind
+        yield rows[self.misfits], words.misfit
+        yield granted, words.granted
+        if self.expected is not None:
+            yield rows[self.expected & (self.candidates.contested >= 0)], words.renewed
+            yield from self._stopped(words)
+
+    def _stopped(self, words: Words) -> Iterator[Saying]:
+        """Whose leases end, and why."""
+        contested = self.candidates.rows[self.candidates.contested >= 0]
+        yield contested[self.contest.evicted], words.revoked
+        yield contested[self.promised], words.promised
+        yield contested[[number for number in self.moved if not self.contest.is_open(number)]], words.moved

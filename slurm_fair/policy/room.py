@@ -26,8 +26,8 @@ POOR_NODES = 8  # nodes with GPUs but too few CPUs or too little memory that are
 class Room:
     """Free GPUs, CPUs and memory of every node; the arrays may be read by any placer.
 
-    Invariant: a usable node with f > 0 free GPUs stands in stack f of its region at least once. Entries
-    whose node has moved on are stale and are dropped when they are met, so every change costs one push.
+    Invariant: a usable node with f > 0 free GPUs stands in the stack of its region's level f at least once.
+    Entries whose node has moved on are stale and are dropped when they are met, so every change costs one push.
     What stood in a stack at first is put under what came since when the stack is first asked for.
     """
 
@@ -35,11 +35,10 @@ class Room:
         "_at_first",
         "_cpus",
         "_gpus",
-        "_levels",
+        "_levels_of",
         "_memory",
-        "_region_of",
         "_stacks",
-        "_whole",
+        "_unasked",
         "cpus",
         "gpus",
         "loss",
@@ -50,26 +49,27 @@ class Room:
     def __init__(
         self, pools: Pools, gpus: Ints, cpus: Ints, memory_mb: Ints, loss: Loss | None = None
     ) -> None:
-        self.pools, self._region_of = pools, pools.region_of
+        self.pools, self._levels_of = pools, pools.levels_of
         self.gpus, self.cpus, self.memory_mb = gpus.copy(), cpus.copy(), memory_mb.copy()
         self.loss = loss  # None = all of it can be had without loss
         # Scalar access through memoryviews costs half of what the arrays cost.
         self._gpus: memoryview[int] = self.gpus.data
         self._cpus: memoryview[int] = self.cpus.data
         self._memory: memoryview[int] = self.memory_mb.data
-        self._at_first = gpus
-        # How many nodes had so many GPUs at first: most numbers none.
         had = np.maximum(gpus, 0) if gpus.size and gpus.item(gpus.argmin()) < 0 else gpus
-        self._levels: list[int] = np.bincount(had, minlength=pools.most + 1).tolist()
-        self._stacks: dict[tuple[int, int], list[int]] = {}
-        self._whole: set[tuple[int, int]] = set()  # stacks that have what stood there at first
+        self._at_first = pools.levels + had
+        # How many nodes stood at each level at first: at most levels none.
+        self._unasked: list[int] = np.bincount(self._at_first).tolist()
+        self._stacks: dict[int, list[int]] = {}
 
-    def _stack(self, region: int, free: int) -> list[int]:
-        stack = self._stacks.setdefault((region, free), [])
-        if self._levels[free] and (region, free) not in self._whole:
-            self._whole.add((region, free))
-            at_first = (self._at_first == free) & self.pools.in_region[region]
-            stack[:0] = at_first.nonzero()[0][::-1].tolist()
+    def _stack(self, region: int, free: int) -> list[int] | None:
+        """Who may be at this level; None where nobody ever was."""
+        level = region * (self.pools.most + 1) + free
+        stack = self._stacks.get(level)
+        if level < len(self._unasked) and self._unasked[level]:
+            self._unasked[level] = 0
+            at_first = (self._at_first == level).nonzero()[0][::-1].tolist()
+            stack = self._stacks[level] = at_first if stack is None else at_first + stack
         return stack
 
     def add(self, node: int, gpus: int, cpus: int, memory_mb: int) -> None:
@@ -79,15 +79,19 @@ class Room:
         self._cpus[node] += cpus
         self._memory[node] += memory_mb
         if free > 0:
-            stack = self._stacks.get(where := (self._region_of[node], free))
+            stack = self._stacks.get(level := self._levels_of[node] + free)
             if stack is None:
-                self._stacks[where] = [node]
+                self._stacks[level] = [node]
             else:
                 stack.append(node)
 
     def amounts(self, node: int) -> Amounts:
         """What one node has free."""
         return self._gpus[node], self._cpus[node], self._memory[node]
+
+    def gpus_of(self, node: int) -> int:
+        """GPUs that one node has free."""
+        return self._gpus[node]
 
     def carries(self, node: int, gpus: int, cpus: int, memory_mb: int) -> bool:
         """Does this node have that much?"""
@@ -101,10 +105,7 @@ class Room:
         regions, count = self.pools.regions[gang.pool], gang.nodes
         found: list[int] = []
         for free in range(gang.share, self.pools.most + 1):
-            had = self._levels[free]
             for region in regions:
-                if not had and (region, free) not in self._stacks:
-                    continue
                 stack = self._stack(region, free)
                 if not stack:
                     continue
@@ -122,7 +123,8 @@ class Room:
         missing = gang.gpus
         for free in range(self.pools.most, 0, -1):
             for region in self.pools.regions[gang.pool]:
-                idle = self._tops(self._stack(region, free), free, -(-missing // free), idle_only=True)
+                stack = self._stack(region, free) or []
+                idle = self._tops(stack, free, -(-missing // free), idle_only=True)
                 found += idle
                 missing -= free * len(idle)
                 if missing <= 0:

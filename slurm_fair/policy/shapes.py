@@ -12,7 +12,7 @@ from slurm_fair.model import Placement, Snapshot
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.gang import NOWHERE, Gang, Pools, enough
 
-_FEW = 8  # jobs whose shapes are sooner looked up one by one than worked out together
+_FEW = 32  # jobs whose shapes are sooner looked up one by one than worked out together
 _MOST_MET = 4096  # shapes that are remembered
 
 
@@ -101,11 +101,11 @@ class _Met(Shapes):
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         most = free.max(initial=0)  # what asks for more of one node need not be looked at
-        fits = [
-            any((gang.whole or gang.share <= most) and enough(pools, free, gang) for gang in ways)
-            for ways in self.each
-        ]
-        return np.array(fits, dtype=bool)
+        fits = {
+            ways: any((gang.whole or gang.share <= most) and enough(pools, free, gang) for gang in ways)
+            for ways in set(self.each)
+        }
+        return np.array([fits[ways] for ways in self.each], dtype=bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,7 @@ class _Table(Shapes):
     cpus: Ints
     memory_mb: Ints
     most: Ints  # nodes, 0 = as many as it takes
+    splits_freely: Bools  # its user left to Slurm how its GPUs lie on its nodes
     spread: Bools  # may lie on more nodes than it needs, however its GPUs split
     wanted: dict[int, tuple[int, ...]]  # nodes, of the few that name some
     barred: dict[int, tuple[int, ...]]
@@ -155,9 +156,10 @@ class _Table(Shapes):
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE), least, np.where(whole, biggest, share), whole
         )
-        loose = spread & (per_node == 0) & (gpus > 1) & (jobs.nodes[rows] <= 1) & (most != 1)
+        freely = per_node == 0
+        loose = spread & freely & (gpus > 1) & (jobs.nodes[rows] <= 1) & (most != 1)
         wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
-        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, loose, wanted, barred)
+        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, freely, loose, wanted, barred)
 
     def possible(self) -> Bools:
         possible: Bools = self.pool.max(axis=0) >= 0
@@ -181,6 +183,7 @@ class _Table(Shapes):
                 -(-cpus // nodes),
                 -(-memory_mb // nodes),
                 most,
+                self.splits_freely[jobs] & ~whole[jobs] & (nodes > 1),
             )
             for ways, gang in zip(result, map(Gang, *(column.tolist() for column in columns)), strict=True):
                 if gang.pool >= 0:

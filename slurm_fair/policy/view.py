@@ -10,7 +10,6 @@ import numpy as np
 
 from slurm_fair.ledger.lives import at
 from slurm_fair.model import (
-    Blocked,
     JobAccounts,
     JobState,
     LeasePhase,
@@ -23,12 +22,12 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, code, find
 from slurm_fair.model.once import once
+from slurm_fair.policy.cases import MAY_START, NO_LEASE, Shorts, cases
 
-NO_LEASE = -1
 Number = TypeVar("Number", Ints, Codes)
 
 # A look at an enum's member costs as much as the comparison that it is for.
-_WAITING, _RUNNING, _NOT_BLOCKED = code(JobState.WAITING), code(JobState.RUNNING), code(Blocked.NOT_BLOCKED)
+_RUNNING = code(JobState.RUNNING)
 _GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
 _NO_PHASE = code(NO_LEASE)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
@@ -98,7 +97,7 @@ class View:
         declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
         done = _said(told.done_seconds, lambda: self.ran_seconds)
         left = _said(told.left_seconds, lambda: np.maximum(declared - done, 1.0))
-        at_hand = (("declared_seconds", declared), ("done_seconds", done), ("left_seconds", left))
+        at_hand = {"declared_seconds": declared, "done_seconds": done, "left_seconds": left}
         return Told.made_of(at_hand, told)
 
     @once
@@ -127,13 +126,14 @@ class View:
     @once
     def waits(self) -> Ints:
         """Rows of the jobs that could be granted a lease now: mostly they are few."""
-        jobs = self.snapshot.jobs
-        rows: Ints = (jobs.state == _WAITING).nonzero()[0]
-        if rows.size:
-            free = (jobs.blocked[rows] == _NOT_BLOCKED) & (self.lease_phase[rows] == _NO_PHASE)
-            if not all_of(free):
-                rows = rows[free]
+        rows: Ints = (self.case == MAY_START).nonzero()[0]
         return rows
+
+    @once
+    def case(self) -> Shorts:
+        """What lease, state and what blocks it come to for each job."""
+        jobs = self.snapshot.jobs
+        return cases(self.lease_phase, jobs.state, jobs.blocked, self.over)
 
     @once
     def waiting(self) -> Bools:
@@ -283,7 +283,7 @@ class View:
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
-        if not of_job.nonzero()[0].size:
+        if not of_job.size or not of_job.item(of_job.argmax()):
             return total
         holders, parts = self.holdings.row, self._parts
         share = -(-of_job[holders] // parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from slurm_fair.model import JobTable
 from slurm_fair.model.columns import Bools, Ints, absent
 from slurm_fair.model.once import once
 from slurm_fair.policy.contest import Contest
-from slurm_fair.policy.gang import Pools, Sites
+from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.view import View
@@ -45,6 +45,14 @@ class Candidates:
         """Of each gang."""
         gpus: Ints = self._jobs.gpus[self.rows]
         return gpus
+
+    def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
+        """In which each of these may lie; none of those that ask for no place."""
+        asking = self.asking[jobs]
+        if not self.runs:
+            return self.shapes.ways(asking)
+        ways = iter(self.shapes.ways(asking[asking >= 0]))
+        return [next(ways) if asks else () for asks in (asking >= 0).tolist()]
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
         """Those whose GPUs would be found among these free ones."""

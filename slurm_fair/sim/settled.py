@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 
 import numpy as np
 
@@ -55,7 +54,7 @@ class Settled:
                 tick = tick._replace(events=events)
                 if unseen:
                     settled, _ = settle(standing.ledger, self._books.table(unseen), standing.ledger.time)
-                    standing = replace(standing, ledger=settled)
+                    standing = standing._replace(ledger=settled)
         self.standing = standing
         self._journal.append(tick, standing)
 

@@ -35,7 +35,7 @@ class Sight:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = self._seen(shown, asked, now)
         reports = Reports(people, shown, states.state, self._jobs.progress(shown), now)
-        told = Told.made_of((("models", people.models),), reports)
+        told = Told.made_of({"models": people.models}, reports)
         held = self._held(shown)
         reasons, resized = self._reasons(len(shown)), self._resized()
         self._looked = now
@@ -64,8 +64,9 @@ class Sight:
         if len(self._row_of) < self._jobs.count:
             self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
         self._row_of[shown] = np.arange(len(shown))
-        job, node, gpus = self._life.floor.holders()
-        return Placement(self._row_of.take(job), node, gpus)
+        floor = self._life.floor
+        job, node, gpus = floor.holders()
+        return Placement.counted(self._row_of.take(job), node, gpus, floor.taken())
 
     def _reasons(self, count: int) -> tuple[str, ...]:
         """How jobs ended that are over."""
@@ -88,7 +89,8 @@ class Sight:
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
-        if any_of(seen.acknowledged != NO_ANSWER):  # only those are told of that somebody waits for
+        # Only those answers are told of that somebody waits for.
+        if self._life.answered and any_of(seen.acknowledged != NO_ANSWER):
             answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
             seen.acknowledged[~np.isin(shown, answers)] = NO_ANSWER
         if self._life.odd.dated:

@@ -38,6 +38,31 @@ def test_what_was_seen_stays_as_it_was_whatever_happens_later() -> None:
     assert [whole(snapshot) for snapshot, _ in seen] == [then for _, then in seen]
 
 
+def test_what_a_look_counts_on_each_node_is_what_its_jobs_hold_there() -> None:
+    scene = Scene(costs=Costs(checkpoint=10, restart=5))
+    counts = []
+
+    def count() -> None:
+        snapshot = scene.look()
+        held, nodes = snapshot.held, len(snapshot.nodes)
+        counts.append(held.per_node(nodes).tolist())
+        assert counts[-1] == held.take(held.gpus > 0).per_node(nodes).tolist()
+
+    count()
+    first = scene.runs(gpus=2, seconds=100)
+    scene.hands.lend("n1", 2)
+    count()
+    scene.runs(gpus=4, node="n2", seconds=300)
+    count()
+    scene.hands.fail("n2")
+    scene.hands.lend("n1", -1)
+    count()
+    scene.at(20).act(Verb.REQUEUE, first)
+    scene.at(500)
+    count()
+    assert [sum(each) for each in counts] == [0, 2, 6, 2, 0]
+
+
 def whole(snapshot: Snapshot) -> dict[str, Any]:
     """Everything that a look showed, read now."""
     assert snapshot.told is not None

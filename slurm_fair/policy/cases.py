@@ -1,0 +1,32 @@
+"""What a job's lease, its state and what blocks it come to, as one number: a policy's look begins with these."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model import Blocked, JobState, LeasePhase
+from slurm_fair.model.columns import Codes, Ints
+
+Shorts: TypeAlias = NDArray[np.int16]
+NO_LEASE = -1
+OVER = len(LeasePhase)  # a lease that is over, beside the phases and that of jobs without one
+
+# Those of jobs without a lease come last: as their phase is -1, so do their numbers count from the end.
+CASES = tuple(product((*range(OVER + 1), NO_LEASE), JobState, Blocked))
+_SHORT = np.min_scalar_type(-len(CASES))  # as short as they all fit
+_ONE_STATE = np.array(len(Blocked), dtype=_SHORT)
+_ONE_PHASE = np.array(len(JobState) * len(Blocked), dtype=_SHORT)
+_MAY_START = CASES.index((NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED))
+MAY_START = np.array(_MAY_START - len(CASES), dtype=_SHORT)
+
+
+def cases(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> Shorts:
+    """Place in `CASES` of each job; the leases of the rows `over` are over."""
+    case: Shorts = lease_phase * _ONE_PHASE + (state * _ONE_STATE + blocked)
+    if over.size:
+        case[over] += _ONE_PHASE * (OVER - LeasePhase.RUNNING)
+    return case
