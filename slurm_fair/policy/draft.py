@@ -182,7 +182,7 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
     if not len(rows):
         return Placement.none()
-    each = zip(rows.tolist(), sites, strict=True)
-    triples = sorted(((row, *site) for row, on in each for site in on), key=itemgetter(0))
-    row, node, gpus = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+    triples = [(row, *site) for row, on in zip(rows.tolist(), sites, strict=True) for site in on]
+    triples.sort(key=itemgetter(0))
+    row, node, gpus = np.fromiter(chain.from_iterable(zip(*triples, strict=True)), np.int64).reshape(3, -1)
     return Placement.made_of((("row", row), ("node", node), ("gpus", gpus)))
