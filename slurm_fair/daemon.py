@@ -232,7 +232,7 @@ class Daemon:
         # Up to a little before now: what happened in the last seconds may not have reached accounting yet.
         until = max(now - 2.0, ledger.time)
         filled = fill_gap(ledger, runs, until, self.rules.ledger)
-        self.standing = replace(self.standing, ledger=filled, amended=True)
+        self.standing = self.standing._replace(ledger=filled, amended=True)
         log.info("filled %.0f s without us from accounting", until - ledger.time)
 
     def settle_accounts(self, now: float) -> None:
@@ -245,7 +245,7 @@ class Daemon:
             return
         ledger, moved = settle(self.standing.ledger, runs, self.standing.ledger.time)
         if moved > 0:
-            self.standing = replace(self.standing, ledger=ledger, amended=True)
+            self.standing = self.standing._replace(ledger=ledger, amended=True)
         if moved > 0.5:
             log.info("settled %.1f GPU-seconds with accounting", moved)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,7 +118,7 @@ def tick(
     alive = living(snapshot)
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
-        return Done(replace(standing, last_jobs=alive), blind=odd)
+        return Done(standing._replace(last_jobs=alive), blind=odd)
     ready = prepare(standing, snapshot, rules, alive)
     if journal.keeps_all:
         ready.standing.ledger.read()
@@ -157,16 +157,14 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
     failed = [event for event in followed.of("takenback") if event.detail["opened"]]
-    standing = Standing(
+    standing = standing._replace(
         ledger=ledger,
         leases=leases,
         tick=standing.tick + 1,
-        memory=standing.memory,
-        unsettled=standing.unsettled,
         backoff=backoff_after(standing.backoff, failed, now) if failed else standing.backoff,
         shunned=shunned_after(standing.shunned, failed, snapshot),
-        unmoved=standing.unmoved,
         last_jobs=living(snapshot) if alive is None else alive,
+        amended=False,
     )
     view = View(
         overlaid(seen, standing),  # anew: a start that failed just now rests from now on
@@ -227,16 +225,12 @@ def conclude(
             backoff = {**backoff, **rest} if rest else backoff
             stays = unmoved_after(outcome, now, rules.terms.term, unmoved)
             unmoved = {**unmoved, **stays} if stays else unmoved
-    return Standing(
-        ledger=before.ledger,
+    return before._replace(
         leases=leases,
-        tick=before.tick,
         memory=before.memory if plan.note else plan.memory,
         unsettled=unsettled,
         backoff=backoff,
-        shunned=before.shunned,
         unmoved=unmoved,
-        last_jobs=before.last_jobs,
     )
 
 

@@ -138,20 +138,15 @@ class Start:
 
 
 def spread(record: Record, free: Mapping[str, int]) -> dict[str, int] | None:
-    """The gang over these nodes: evenly, else as it fits; None when it does not."""
+    """The gang over these nodes, one filled after the other if no split is asked for; None = it does not fit."""
     names = list(free)
     if record.gpus_per_node:
         enough = len(names) * record.gpus_per_node == record.gpus
         share = dict.fromkeys(names, record.gpus_per_node)
         return share if enough and all(free[n] >= record.gpus_per_node for n in names) else None
-    each, rest = divmod(record.gpus, len(names))
-    even = {name: each + (row < rest) for row, name in enumerate(names)}
-    if all(0 < even[name] <= free[name] for name in names):
-        return even
-    missing, greedy = record.gpus - len(names), dict.fromkeys(names, 1)
-    for name in sorted(names, key=lambda n: -free[n]):
-        more = min(max(free[name] - 1, 0), missing)
-        greedy[name] += more
-        missing -= more
-    fits = missing == 0 and all(free[name] >= 1 for name in names)
-    return greedy if fits else None
+    split, missing = {}, record.gpus
+    for after, name in zip(range(len(names) - 1, -1, -1), names, strict=True):
+        split[name] = min(free[name], missing - after)
+        missing -= split[name]
+    fits = missing == 0 and all(here >= 1 for here in split.values())
+    return split if fits else None

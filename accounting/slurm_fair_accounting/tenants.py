@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from slurm_fair.errors import InputError
 from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Event, Standing
@@ -56,6 +57,11 @@ Accounts = Mapping[str, Account]
 
 def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
     """One row per tenant; the covered period is the one between the two instants whose accounts are known."""
+    if choice.user is not None:
+        raise InputError(
+            "a user's share of what a tenant had and was owed is not kept: leave --user out, "
+            "or ask for the report jobs, usage, leases or fairness"
+        )
     standing = source.latest()
     live = live_of(standing, period)
     kinds = ("finished", "revoked", "stays", "stopped")

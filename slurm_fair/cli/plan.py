@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import click
 
@@ -47,7 +46,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     ready = prepare(standing, snapshot, rules)
     chosen = decide(ready.view, rules, clock)
     leases, actions, _ = reconcile(ready, chosen, rules)
-    after = replace(ready.standing, leases=leases)
+    after = ready.standing._replace(leases=leases)
     record = TickRecord(
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
         chosen, (), Events(), {}, dry_run=True,

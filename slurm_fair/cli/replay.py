@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import click
 import numpy as np
 
@@ -55,7 +53,7 @@ def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Pl
         rules = rules_then(record, settings)
         if standing is None:
             standing = Standing.new(record.time)
-        standing = replace(standing, tick=record.number - 1, ledger=record.amended or standing.ledger)
+        standing = standing._replace(tick=record.number - 1, ledger=record.amended or standing.ledger)
         ready = prepare(standing, record.snapshot, rules)
         ready.standing.ledger.read()  # at each tick, as the daemon did: looks taken together are rounded otherwise
         if record.number == number:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +39,13 @@ class _Shared(NamedTuple):
 
 
 def charge(
-    ledger: Ledger, window: Window, until: float, settings: LedgerSettings, changes: Changes = ()
-) -> tuple[Ledger, Charged]:
+    ledger: Ledger, window: Window, until: float, settings: LedgerSettings, changes: Changes = (),
+    looked: Sequence[float] = (),
+) -> tuple[Ledger, Charged]:  # fmt: skip
     """Integrals up to `until`; weights and the cluster's size are those that the ledger knew before.
 
-    `changes` are those of the size since then, as far as their instants are known.
+    `changes` are those of the size since then, as far as their instants are known; `looked` are instants of
+    looks that are folded together, if this window is not one look's.
     """
     lives, runs, before, met = window.lives, window.runs, ledger.jobs, ledger.jobs.key.size
     charged, closed = runs.less_already_charged(window.fresh, lives.key, ledger.closed)
@@ -68,7 +71,7 @@ def charge(
     owed.lives[:met] += before.owed
     ran[:met] += before.ran
     result = Charged(had, owed.lives, np.maximum(waited, ZERO), ran, used)
-    closed = _closed_after(closed, window, used, until, settings.closed_memory_seconds)
+    closed = _closed_after(closed, window, used, looked or (until,), settings.closed_memory_seconds)
     jobs = _accounts_after(window, result)
     return Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed), result
 
@@ -216,23 +219,24 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     return after
 
 
+def _remembered_since(since: float, looked: Sequence[float], memory_seconds: float) -> float:
+    """Since when closed runs are remembered after these looks, if before them they were since an instant."""
+    for instant in looked:
+        if instant - memory_seconds - since >= _FORGET_PART * memory_seconds:
+            since = instant - memory_seconds
+    return since
+
+
 def _closed_after(
-    closed: ClosedRuns, window: Window, used: Floats, until: float, memory_seconds: float
+    closed: ClosedRuns, window: Window, used: Floats, looked: Sequence[float], memory_seconds: float
 ) -> ClosedRuns:
     """Runs that ended, and ends of jobs that did not run since they were submitted, so that each counts once."""
     if window.over.size or window.ended.size:
         closed = closed.joined(_closed_now(window, used, closed.since))
-    forget = forgets_before(closed, until, memory_seconds)
-    if forget is None:
+    since = _remembered_since(closed.since, looked, memory_seconds)
+    if since == closed.since:
         return closed
-    kept = (closed.end >= forget).nonzero()[0]
-    return closed.take(kept).with_columns(since=forget)
-
-
-def forgets_before(closed: ClosedRuns, until: float, memory_seconds: float) -> float | None:
-    """Which closed runs are forgotten by a look at this instant: those that ended before; None = not any."""
-    forget = until - memory_seconds
-    return None if forget - closed.since < _FORGET_PART * memory_seconds else forget
+    return closed.take((closed.end >= since).nonzero()[0]).with_columns(since=since)
 
 
 def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:

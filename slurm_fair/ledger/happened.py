@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -12,56 +12,47 @@ import numpy as np
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
 from slurm_fair.ledger.lives import Window
-from slurm_fair.ledger.looks import HOLDS, Look
+from slurm_fair.ledger.looks import BEGAN, CAME, HOLDS, OVER, STOPPED, Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
-from slurm_fair.model.columns import find
 
 _DONE = int(JobState.DONE)
 _SUBMITTED, _STOPPED, _STARTED, _FINISHED = range(4)
-_OF_EDGES = (_SUBMITTED, _STARTED, _FINISHED, _STOPPED)  # in the order of what edges tell
+_EDGES = (CAME, STOPPED, BEGAN, OVER)  # of these kinds
 _KINDS = ("submitted", "stopped", "started", "finished")
 _OF_FINISHED = ("had", "owed", "waited", "ran", "rho", "restarts", "submit", "end")
 _WHEN = itemgetter(0, 1)  # time and key
 
 # Time, key, kind, row of the lives, and what the ledger has to say of it.
 _Said = tuple[float, int, int, int, dict[str, Any]]
+_Sight = tuple[float, int, int, int, dict[str, Any], int, int]  # and the look and the row that show it
 
 
-def happened(ledger: Ledger, looks: Sequence[Look], window: Window, result: Charged) -> list[list[Event]]:
+def happened(ledger: Ledger, strip: Strip, window: Window, result: Charged) -> list[list[Event]]:
     """Events of one window, in the order of time, of each look those that it is the first to show.
 
     Beginnings and ends name the user, the expected run time and the final state: reports want what the ledger does
     not. A start names the nodes, where the look shows the run.
     """
-    said = (
-        _submitted(ledger, window) + _stopped(window, result) + _started(window) + _finished(window, result)
-    )
-    told: list[list[Event]] = [[] for _ in looks]
-    if not said:
-        return told
+    told: list[list[Event]] = [[] for _ in strip.looks]
+    of_kinds = (
+        _submitted(ledger, window), _stopped(window, result), _started(window), _finished(window, result)
+    )  # fmt: skip
+    said = [one for kind, some in enumerate(of_kinds) if some for one in _with_sights(strip, kind, some)]
     # Of two events at the same instant, the one that must have come first stands first.
     said.sort(key=_WHEN)
     names, tenant, gpus = ledger.tenants.names, window.lives.tenant.item, window.lives.gpus.item
-    for (time, key, kind, life, detail), (number, row) in zip(said, _sights(looks, said), strict=True):
+    for time, key, kind, life, detail, number, row in said:
         if row >= 0 and kind != _STOPPED:
             more = _name_nodes if kind == _STARTED else _name_people
-            more(detail, looks[number].snapshot, row, time)
+            more(detail, strip.looks[number].snapshot, row, time)
         told[number].append(Event(time, _KINDS[kind], key, names[tenant(life)], gpus(life), detail))
     return told
 
 
-def _sights(looks: Sequence[Look], said: Sequence[_Said]) -> list[tuple[int, int]]:
-    """Which look first shows what is said, and at which row of its jobs; row -1 where no look does."""
-    if len(looks) == 1:
-        keys = np.array([key for _, key, *_ in said], dtype=np.int64)
-        return [(0, row) for row in find(looks[0].snapshot.jobs.key, keys).tolist()]
-    first: dict[tuple[int, int], tuple[int, int]] = {}
-    for number, look in enumerate(looks):
-        keys = look.snapshot.jobs.key
-        for kind, rows in zip(_OF_EDGES, look.edges or (), strict=False):
-            for row in rows:
-                first[kind, keys.item(row)] = number, row
-    return [first[kind, key] for _, key, kind, *_ in said]
+def _with_sights(strip: Strip, kind: int, said: Sequence[_Said]) -> Iterator[_Sight]:
+    """And which look first shows it, at which row of its jobs; row -1 where no look does."""
+    sights = strip.sights(_EDGES[kind], np.array([key for _, key, *_ in said], dtype=np.int64))
+    return ((*one, look, row) for one, look, row in zip(said, *sights, strict=True))
 
 
 def _name_people(detail: dict[str, Any], snapshot: Snapshot, row: int, time: float) -> None:

@@ -8,181 +8,230 @@ requeues, holds, weights, gangs, jobs that are gone, late news) counts from a lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import JobState, JobTable, Ledger, Snapshot, Untold
-from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, any_of, code
+from slurm_fair.model import JobState, JobTable, Snapshot, Untold
+from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of, code, find
 
 Column = NDArray[Any]
 
-_DONE, _OVER = code(JobState.DONE), int(JobState.DONE)
-_WAITING, _RUNNING = code(JobState.WAITING), code(JobState.RUNNING)
+_DONE, _WAITING, _RUNNING = map(code, (JobState.DONE, JobState.WAITING, JobState.RUNNING))
 HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 HOLDS.setflags(write=False)
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
 _CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight")
 _LASTING = attrgetter("key", "tenant", "gpus", "weight")  # of that, what a requeue leaves as it is
-_OF_RUNS = attrgetter("restarts", "submit", "state", "start")
 _SHOWN = ("key", "submit", "restarts", "tenant", "state", "blocked", "gpus", "start", "end", "weight")
 _COLUMNS = attrgetter(*_SHOWN)
-
-
-class Edges(NamedTuple):
-    """Rows of a look's jobs: those of which it is the first to show that they came, ran, ended or were stopped."""
-
-    came: list[int]
-    began: list[int]
-    over: list[int]
-    stopped: list[int]
-
-
-_NOTHING = Edges([], [], [], [])
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Look:
     """A look, and what became of jobs since the one before, as soon as the ledger has found out."""
 
-    __slots__ = ("edges", "highest", "known", "snapshot", "told")
+    __slots__ = ("highest", "known", "snapshot", "told")
 
     def __init__(self, snapshot: Snapshot, told: Untold, known: int) -> None:
         keys = snapshot.jobs.key
         self.snapshot, self.told = snapshot, told
         self.known = known  # the highest key of a job that was ever shown before: Slurm uses ids again
         self.highest = max(known, keys.item(-1)) if keys.size else known
-        self.edges: Edges | None = None  # since the look before, where it is plain and somebody had to know
 
 
-def edges_between(base: Ledger, before: Snapshot, look: Look) -> Edges | None:
-    """What a look shows since the one before, if it is plain; `base` is the ledger that both are folded into."""
-    shown = look.snapshot
-    if shown.total_gpus != before.total_gpus or shown.resized or not _same_tenants(before, shown):
-        return None
-    old, new = before.jobs, shown.jobs
-    lives = old.state != _DONE
-    lived = None if all_of(lives) else lives.nonzero()[0]
-    count = old.key.size if lived is None else lived.size
-    if new.key.size < count:
-        return None
-    same = _same_claims(_CLAIM, old, new, lived, count)
-    stopped = _NOBODY if same else _stopped(base, before, shown, lived, count)
-    if stopped is None:
-        return None
-    state, start = old.state, old.start
-    if lived is not None:
-        state, start = state[lived], start[lived]
-    moved = new.start[:count] != start
-    other = moved | (new.state[:count] != state)
-    other[stopped] = False
-    changed = other.nonzero()[0]
-    held = HOLDS.take(state[changed]) & (start[changed] > ZERO)
-    # Who was seen to hold GPUs has held them since the same instant.
-    if any_of(held & moved[changed]) or not _same_holds(old, new, lived, changed):
-        return None
-    if new.key.size > count:
-        if new.key[count] <= look.known:
-            return None
-        changed = np.concatenate((changed, np.arange(count, new.key.size)))
-    edges = _edges(base, before.time, shown, changed, held) if changed.size else _NOTHING
-    return edges._replace(stopped=stopped.tolist()) if edges is not None and stopped.size else edges
+CAME, BEGAN, OVER, STOPPED = range(4)
 
 
-def _same_tenants(before: Snapshot, shown: Snapshot) -> bool:
-    old, new = before.tenants, shown.tenants
-    return old is new or (old.names == new.names and _alike(old.weight, new.weight))
+class _Edge(NamedTuple):
+    """Who came, began, ended or was stopped: which look is the first to show it, and at which row of its jobs."""
+
+    key: Ints  # sorted; each is there once
+    look: Ints
+    row: Ints
 
 
-def _same_claims(
-    claim: Callable[[JobTable], tuple[Column, ...]],
-    old: JobTable,
-    new: JobTable,
-    lived: Ints | None,
-    count: int,
-) -> bool:
-    """Whether all who lived are listed first, and claim what they did."""
-    for one, other in zip(claim(old), claim(new), strict=True):
-        if not _alike(one if lived is None else one.take(lived), other[:count]):
+class Strip(NamedTuple):
+    """Looks that are folded together, and all jobs that any of them shows, as the last one that does."""
+
+    looks: Sequence[Look]
+    jobs: JobTable
+    edges: tuple[_Edge, ...] = ()  # of several looks; one alone is asked itself
+
+    def sights(self, edge: int, keys: Ints) -> tuple[list[int], list[int]]:
+        """Which look first shows this of each of these jobs, and at which row; -1 where none does."""
+        if not self.edges:
+            return [0] * keys.size, find(self.jobs.key, keys).tolist()
+        there, look, row = self.edges[edge]
+        at = there.searchsorted(keys)
+        return look[at].tolist(), row[at].tolist()
+
+
+def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[Strip]:
+    """The looks, as many at a time as can be folded together into a ledger that was brought up to an instant."""
+    if before is None or len(looks) <= 1:
+        yield from (Strip((look,), look.snapshot.jobs) for look in looks)
+        return
+    series, first = _Series(before, looks), 0
+    while first < len(looks):
+        last = first + 1
+        if series.plain(first, since):
+            while last < len(looks) and series.plain(last, since):
+                last += 1
+        yield series.strip(first, last)
+        first, since = last, looks[last - 1].snapshot.time
+
+
+class _Series:
+    """Looks one after the other, their jobs one below the other: what each shows since the one before."""
+
+    def __init__(self, before: Snapshot, looks: Sequence[Look]) -> None:
+        self._looks, self._snapshots = looks, (before, *(look.snapshot for look in looks))
+        tables = [_COLUMNS(snapshot.jobs) for snapshot in self._snapshots]
+        columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
+        self._jobs = JobTable.made_of(zip(_SHOWN, columns, strict=True))
+        self._first = np.cumsum([0, *(table[0].size for table in tables)])  # row of each table
+        self._known = np.array([look.known for look in looks])
+        self._times = np.array([snapshot.time for snapshot in self._snapshots])
+        self._odd = np.array([_other_cluster(*both) for both in pairwise(self._snapshots)])
+        self._at_once = np.zeros(len(looks), dtype=bool)  # an end at the very instant of the look before
+        old, new, look = self._lived()
+        self._stopped = self._stops(old, new, look)
+        self._look, self._row, self._edges = self._changes(old, new, look)
+
+    def plain(self, number: int, since: float) -> bool:
+        """Whether a look is, for a ledger that was brought up to an instant."""
+        if self._odd[number] or (self._at_once[number] and self._times[number] <= since):
             return False
-    return True
+        return number not in self._stopped or self._times[number + 1] == since
+
+    def strip(self, first: int, last: int) -> Strip:
+        """These looks."""
+        looks = self._looks[first:last]
+        if last - first == 1:
+            return Strip(looks, looks[0].snapshot.jobs)
+        mine = (self._look >= first) & (self._look < last)
+        edges = [self._edge(mine & flags, first) for flags in self._edges]
+        before = (mine & self._edges[OVER] & (self._look < last - 1)).nonzero()[0]
+        if not before.size:
+            return Strip(looks, looks[-1].snapshot.jobs, tuple(edges))
+        rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
+        rows = rows[self._jobs.key[rows].argsort()]
+        jobs = JobTable.made_of(zip(_SHOWN, (column[rows] for column in _COLUMNS(self._jobs)), strict=True))
+        return Strip(looks, jobs, tuple(edges))
+
+    def _edge(self, flags: Bools, first: int) -> _Edge:
+        look, row = self._look[flags], self._row[flags]
+        key = self._jobs.key[row]
+        order = key.argsort()
+        return _Edge(key[order], (look - first)[order], (row - self._first[look + 1])[order])
+
+    def _lived(self) -> tuple[Ints, Ints, Ints]:
+        """Rows of those who lived at the look before, theirs at the look, and which look; all are listed first."""
+        first, lived = self._first, (self._jobs.state != _DONE).nonzero()[0]
+        at = lived.searchsorted(first)
+        count, old = (at[1:] - at[:-1])[:-1], lived[: at[-2]]
+        look = np.arange(count.size).repeat(count)
+        new = np.arange(old.size) + (first[1:-1] - at[:-2])[look]
+        gone = count > (first[1:] - first[:-1])[1:]
+        if not any_of(gone):
+            return old, new, look
+        self._odd |= gone
+        left = (~gone)[look]
+        return old[left], new[left], look[left]
+
+    def _stops(self, old: Ints, new: Ints, look: Ints) -> dict[int, Ints]:
+        """Rows of jobs that were requeued at the instant of both looks; what else claims something new is odd."""
+        other = np.zeros(old.size, dtype=bool)
+        for column in _CLAIM(self._jobs):
+            other |= column[old] != column[new]
+        stopped: dict[int, Ints] = {}
+        for number in np.unique(look[other]).tolist() if any_of(other) else ():
+            rows = _stopped(self._snapshots[number], self._snapshots[number + 1])
+            if rows is None:
+                self._odd[number] = True
+            else:
+                stopped[number] = rows + self._first[number + 1]
+        return stopped
+
+    def _changes(self, old: Ints, new: Ints, look: Ints) -> tuple[Ints, Ints, tuple[Bools, ...]]:
+        """Rows that show something new, by look, and what: CAME, BEGAN, OVER, STOPPED."""
+        state, start = self._jobs.state, self._jobs.start
+        moved = start[old] != start[new]
+        other = moved | (state[old] != state[new])
+        stops = np.concatenate((_NOBODY, *self._stopped.values()))
+        if stops.size:
+            other &= ~among(new, stops)
+        changed = other.nonzero()[0]
+        was = old[changed]
+        held = HOLDS.take(state[was]) & (start[was] > ZERO)
+        # Who was seen to hold GPUs has held them since the same instant.
+        self._odd[look[changed[held & moved[changed]]]] = True
+        self._note_holds(old, new, look, changed)
+        fresh = np.ones(self._jobs.key.size, dtype=bool)
+        fresh[: self._first[1]] = fresh[new] = False
+        came = fresh.nonzero()[0]
+        rows = np.concatenate((new[changed], came, stops))
+        by = self._first.searchsorted(rows, side="right") - 2
+        had, is_new, is_stop = np.zeros((3, rows.size), dtype=bool)
+        had[: changed.size] = held
+        is_new[changed.size : changed.size + came.size] = True
+        is_stop[changed.size + came.size :] = True
+        return by, rows, (is_new, *self._runs(by, rows, had, is_new, is_stop), is_stop)
+
+    def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
+        """That somebody was held back or let go is odd, and that somebody changed who was held back."""
+        if np.count_nonzero(self._jobs.blocked):
+            claims = self._jobs.active
+            other = (claims[new] != claims[old]) & (self._jobs.state[new] != _DONE)
+            other[changed] |= ~claims[old[changed]]
+            self._odd[look[other]] = True
+
+    def _runs(self, look: Ints, row: Ints, had: Bools, is_new: Bools, is_stop: Bools) -> tuple[Bools, Bools]:
+        """Which of these rows began to run and which are over, if all that a look shows is plain."""
+        jobs, since, now = self._jobs, self._times[look], self._times[look + 1]
+        submit, start, end, over = jobs.submit[row], jobs.start[row], jobs.end[row], jobs.state[row] == _DONE
+        # It holds GPUs now, or it did since it began, and is over.
+        ran = (start > ZERO) & np.where(over, end > start, HOLDS.take(jobs.state[row]))
+        began = ran & ~had
+        odd = is_new & ((submit < since) | (submit > now) | (jobs.key[row] <= self._known[look]))
+        # It gave its GPUs back and goes on, or never had them, or changed in some other way.
+        odd |= ~(is_new | is_stop | ran) & (had | ~over)
+        odd |= began & ((start < since) | (start > now))
+        odd |= over & ((end < since) | (end > now))
+        self._odd[look[odd]] = True
+        self._at_once[look[over & (end <= since)]] = True
+        return began, over
 
 
-def _stopped(base: Ledger, before: Snapshot, shown: Snapshot, lived: Ints | None, count: int) -> Ints | None:
-    """Rows of jobs that were requeued at the instant of both looks and of the ledger; None where more is new.
+def _other_cluster(before: Snapshot, shown: Snapshot) -> bool:
+    """Whether its size, its tenants or their weights are others than at the look before."""
+    old, new = before.tenants, shown.tenants
+    if shown.total_gpus != before.total_gpus or shown.resized:
+        return True
+    return old is not new and (old.names != new.names or any_of(old.weight != new.weight))
+
+
+def _stopped(before: Snapshot, shown: Snapshot) -> Ints | None:
+    """Rows of jobs that were requeued at the instant of both looks; None where more is new.
 
     Each had its run charged up to that very instant, so that it does not matter from which look on it is over.
     """
-    if not base.time == before.time == shown.time:
+    if before.time != shown.time:
         return None
-    if not _same_claims(_LASTING, before.jobs, shown.jobs, lived, count):
+    old, new = before.jobs.take(before.jobs.state != _DONE), shown.jobs
+    count = old.key.size
+    if not all(all_of(one == other[:count]) for one, other in zip(_LASTING(old), _LASTING(new), strict=True)):
         return None
-    columns, new = _OF_RUNS(before.jobs), shown.jobs
-    restarts, submit, state, start = columns if lived is None else (column[lived] for column in columns)
-    again = new.restarts[:count] != restarts
-    if any_of((new.submit[:count] != submit) & ~again):
+    again = new.restarts[:count] != old.restarts
+    if any_of((new.submit[:count] != old.submit) & ~again):
         return None
     rows: Ints = again.nonzero()[0]
-    began = start[rows]  # of a run of no length the ledger does not know
-    plainly = (state[rows] == _RUNNING) & (began > 0) & (began < shown.time) & (new.state[rows] == _WAITING)
-    plainly &= (new.restarts[rows] == restarts[rows] + 1) & (new.submit[rows] == shown.time)
-    return rows if all_of(plainly) else None
-
-
-def _same_holds(old: JobTable, new: JobTable, lived: Ints | None, changed: Ints) -> bool:
-    """Whether nobody was held back or let go, and nobody changed who was held back."""
-    if not np.count_nonzero(old.blocked) and not np.count_nonzero(new.blocked):
-        return True
-    claimed, claims = old.active, new.active
-    if lived is not None:
-        claimed = claimed[lived]
-    other = (claims[: claimed.size] != claimed) & (new.state[: claimed.size] != _DONE)
-    return not any_of(other) and all_of(claimed[changed])
-
-
-def _edges(base: Ledger, since: float, shown: Snapshot, rows: Ints, held: Bools) -> Edges | None:
-    """These rows show something new; `held` tells of those that are not new whether they held GPUs before."""
-    jobs, now, edges, before = shown.jobs, shown.time, Edges([], [], [], []), held.tolist()
-    columns = (column[rows].tolist() for column in (jobs.state, jobs.submit, jobs.start, jobs.end))
-    for number, (row, state, submit, start, end) in enumerate(zip(rows.tolist(), *columns, strict=True)):
-        is_new, over = number >= len(before), state == _OVER
-        had = not is_new and before[number]
-        # It holds GPUs now, or it did since it began, and is over.
-        ran = start > 0 and (end > start if over else HOLDS.item(state))
-        if is_new:
-            if not since <= submit <= now:
-                return None
-            edges.came.append(row)
-        elif not ran and (had or not over):
-            return None  # it gave its GPUs back and goes on, or never had them, or changed in some other way
-        if ran and not had:
-            if not since <= start <= now:
-                return None
-            edges.began.append(row)
-        if over:
-            if not since <= end <= now or end <= base.time:
-                return None
-            edges.over.append(row)
-    return edges
-
-
-def shown_by(looks: Sequence[Look]) -> JobTable:
-    """All jobs that any of the looks shows, as the last one that does: also those who were over before."""
-    tables = [_COLUMNS(looks[-1].snapshot.jobs)]
-    for look in looks[:-1]:
-        over = look.edges.over if look.edges is not None else []
-        if over:
-            tables.append(tuple(column[over] for column in _COLUMNS(look.snapshot.jobs)))
-    if len(tables) == 1:
-        return looks[-1].snapshot.jobs
-    columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
-    order = columns[0].argsort()
-    return JobTable.made_of(zip(_SHOWN, (column[order] for column in columns), strict=True))
-
-
-def _alike(one: Column, other: Column) -> bool:
-    """Whether two columns are the same to the last bit; for few rows their bytes are the quickest to compare."""
-    return one is other or one.tobytes() == other.tobytes()
+    began = old.start[rows]  # of a run of no length the ledger does not know
+    plainly = (old.state[rows] == _RUNNING) & (began > 0) & (began < shown.time)
+    plainly &= (new.restarts[rows] == old.restarts[rows] + 1) & (new.submit[rows] == shown.time)
+    return rows if all_of(plainly & (new.state[rows] == _WAITING)) else None

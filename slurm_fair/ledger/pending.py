@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from slurm_fair.ledger.charge import charge, forgets_before
+from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.happened import happened
-from slurm_fair.ledger.looks import Look, edges_between, shown_by
+from slurm_fair.ledger.looks import Look, Strip, strips
 from slurm_fair.ledger.observed import window_seen
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.tenants import with_tenants
@@ -43,7 +43,7 @@ class Pending:
         look = Look(snapshot, told, source._highest if isinstance(source, Pending) else -1)
         if not isinstance(source, Pending):
             later = cls(ledger, None, (look,), settings)
-        elif source._goes_on(look, settings):
+        elif source._goes_on(settings):
             later = cls(source._base, source._before, (*source._looks, look), settings)
         else:
             later = cls(source.folded(), source._last, (look,), settings)
@@ -51,11 +51,11 @@ class Pending:
 
     def folded(self) -> Ledger:
         """The ledger with nothing left to read later."""
-        if self._looks:
-            self._base, events = _folded(self._base, self._looks, self._settings)
-            for look, told in zip(self._looks, events, strict=True):
+        for strip in strips(self._base.time, self._before, self._looks):
+            self._base, events = _folded(self._base, strip, self._settings)
+            for look, told in zip(strip.looks, events, strict=True):
                 look.told.told(told)
-            self._before, self._looks = self._last, ()
+        self._before, self._looks = self._last, ()
         return self._base
 
     @property
@@ -78,40 +78,24 @@ class Pending:
         self.folded()
         return look.told.events
 
-    def _goes_on(self, look: Look, settings: LedgerSettings) -> bool:
-        """Whether the look can be folded together with those that are pending; it then knows its edges."""
-        if not self._looks or settings != self._settings or self._full():
+    def _goes_on(self, settings: LedgerSettings) -> bool:
+        """Whether one look more can be kept until somebody reads all of them."""
+        looks = len(self._looks)
+        if not looks or self._before is None or settings != self._settings:
             return False
-        first = self._looks[0]
-        if first.edges is None:
-            if self._before is None:
-                return False
-            first.edges = edges_between(self._base, self._before, first)
-        if first.edges is not None:
-            look.edges = edges_between(self._base, self._last, look)
-        return look.edges is not None
-
-    def _full(self) -> bool:
-        looks, rows = len(self._looks), len(self._last.jobs)
-        if looks >= _MOST_LOOKS or (looks + 1) * rows > _MOST_ROWS:
-            return True
-        # Closed runs are forgotten at the looks at which they would be if each look were folded.
-        forget = forgets_before(self._base.closed, self._last.time, self._settings.closed_memory_seconds)
-        return forget is not None
+        return looks < _MOST_LOOKS and (looks + 1) * len(self._last.jobs) <= _MOST_ROWS
 
 
-def _folded(
-    ledger: Ledger, looks: Sequence[Look], settings: LedgerSettings
-) -> tuple[Ledger, list[list[Event]]]:
+def _folded(ledger: Ledger, strip: Strip, settings: LedgerSettings) -> tuple[Ledger, list[list[Event]]]:
     """The ledger at the last of the looks, and what each look is the first to tell."""
-    last = looks[-1].snapshot
+    last = strip.looks[-1].snapshot
     if ledger.total_gpus < 0:
         ledger = replace(ledger, total_gpus=float(last.total_gpus))
     known, tenant_row = with_tenants(ledger, last.tenants.names, last.tenants.weight)
-    jobs = shown_by(looks) if len(looks) > 1 else last.jobs
-    window = window_seen(known, jobs, last.time, tenant_row, settings)
-    charged, result = charge(known, window, last.time, settings, last.resized)
-    events = happened(known, looks, window, result)
+    window = window_seen(known, strip.jobs, last.time, tenant_row, settings)
+    looked = [look.snapshot.time for look in strip.looks]
+    charged, result = charge(known, window, last.time, settings, last.resized, looked)
+    events = happened(known, strip, window, result)
     tenants = _with_weights(charged.tenants, tenant_row, last.tenants.weight)
     total_gpus = float(last.total_gpus)
     after = Ledger(charged.time, charged.began, total_gpus, tenants, charged.jobs, charged.closed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, Self, TypeAlias, overload
 
@@ -14,7 +13,7 @@ from slurm_fair.model.once import once
 from slurm_fair.model.plan import Plan
 from slurm_fair.model.snapshot import Snapshot
 
-_NO_DETAIL: Mapping[str, Any] = {}
+_NOTHING: Mapping[Any, Any] = {}
 CAPACITY = "capacity"  # an event of the cluster, not of a job: M is now its number of GPUs
 
 
@@ -26,7 +25,7 @@ class Event(NamedTuple):
     key: int
     tenant: str
     gpus: int
-    detail: Mapping[str, Any] = _NO_DETAIL
+    detail: Mapping[str, Any] = _NOTHING
 
 
 class Later(NamedTuple):
@@ -140,20 +139,17 @@ def _changed(part: _Part, change: Callable[[Event], Event]) -> _Part:
     return part if isinstance(part, Later) else [change(event) for event in part]
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """The whole state that one tick hands to the next."""
 
     ledger: Ledger
     leases: Leases
     tick: int = 0
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    unsettled: Mapping[int, float] = field(default_factory=dict)  # key -> instant of an unknown outcome
-    backoff: Mapping[int, tuple[float, int]] = field(default_factory=dict)  # key -> (until, times)
-    shunned: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # key -> nodes it did not start on
-    unmoved: Mapping[int, tuple[float, int]] = field(
-        default_factory=dict
-    )  # the same of jobs not to be stopped
+    memory: Mapping[str, Any] = _NOTHING
+    unsettled: Mapping[int, float] = _NOTHING  # key -> instant of an unknown outcome
+    backoff: Mapping[int, tuple[float, int]] = _NOTHING  # key -> (until, times)
+    shunned: Mapping[int, tuple[str, ...]] = _NOTHING  # key -> nodes it did not start on
+    unmoved: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of jobs not to be stopped
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
 

@@ -16,9 +16,9 @@ from slurm_fair.model import Blocked, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed, ranks
-from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, suffice
+from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, poured, suffice
 from slurm_fair.policy.ordered import Words
-from slurm_fair.policy.placement import Placer, poured, spreads
+from slurm_fair.policy.placement import Placer, spreads
 from slurm_fair.policy.room import Room
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.view import View
@@ -139,13 +139,13 @@ class _Walk:
         return None
 
     def _taken(self, gang: Gang, sites: Sites, seconds: float) -> Sites:
-        """Its place from now on; of a gang that is spread, with all that Slurm may give it there."""
-        taken = _taken(self._pools, gang, sites, self._room.gpus)
+        """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
+        taken = gang.claims(sites, self._pools.size_of, self._room.gpus.item)
         for node, gpus in taken:
             self._room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
         if self._forecast is not None:
             self._forecast.take(0, seconds, taken)
-        return taken if gang.spread else sites
+        return sites if gang.whole else taken
 
     def _reserve(self, job: int, ways: Sequence[Gang]) -> None:
         if self._forecast is None:
@@ -214,7 +214,8 @@ class Forecast:
             return
         first, gang = min(found, key=lambda each: each[0])
         least = self._least(first, seconds)
-        self.take(first, seconds, _taken(self._pools, gang, self._sites(gang, least), least))
+        sites = self._sites(gang, least)
+        self.take(first, seconds, gang.claims(sites, self._pools.size_of, least.item))
 
     def _until(self, start: float, seconds: float) -> int:
         return int(np.searchsorted(self._at, start + seconds, side="left"))
@@ -239,13 +240,8 @@ class Forecast:
         nodes = nodes[np.lexsort((cost, ~np.isin(nodes, gang.wanted)))]
         if gang.spread:
             count = int(np.searchsorted(np.cumsum(free[nodes]), gang.gpus)) + 1
-            return poured(np.sort(nodes[: max(count, gang.nodes, len(gang.wanted))]), free, gang.gpus)
+            nodes = np.sort(nodes[: max(count, gang.nodes, len(gang.wanted))])
+            return poured(nodes.tolist(), free[nodes].tolist(), gang.gpus)
         if gang.whole:
             nodes = nodes[: int(np.searchsorted(np.cumsum(size[nodes]), gang.gpus)) + 1]
         return gang.over(nodes[: len(nodes) if gang.whole else gang.nodes].tolist(), size)
-
-
-def _taken(pools: Pools, gang: Gang, sites: Sites, free: Ints) -> Sites:
-    """What nobody else gets: the rest of its nodes comes along where Slurm splits a gang in its own way."""
-    size = pools.size_of
-    return [(node, gang.reach(here, size[node], int(free[node]))) for node, here in sites]

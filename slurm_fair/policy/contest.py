@@ -128,20 +128,18 @@ class Contest:
         return None
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
-        """Its place from now on; of a gang that is spread, with all that Slurm may give it there."""
-        claimed = []
+        """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
+        sizes = self._pools.size_of
         for node, here in sites:
-            # Slurm may split a gang over whole nodes in its own way: nobody else gets what is left on them.
-            size = self._pools.size_of[node]
-            gpus = size if gang.whole else here
+            gpus = sizes[node] if gang.whole else here
             if not self.free.carries(node, gpus, gang.cpus, gang.memory_mb):
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
-            gpus = gang.reach(here, size, self.free.amounts(node)[0])
+        claimed = gang.claims(sites, sizes, self.free.gpus_of)
+        for node, gpus in claimed:
             for room in self._rooms:
                 room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self._left -= gpus
-            claimed.append((node, gpus))
-        return claimed if gang.spread else sites
+        return sites if gang.whole else claimed
 
     def _make_way(self, node: int, need: Amounts) -> None:
         """Evict likely losers and then those owed least, and none that is not needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -34,18 +35,24 @@ class Gang(NamedTuple):
     cpus: int
     memory_mb: int
     most: int = 0  # no more nodes than this; 0 = as many as it takes
+    poured: bool = False  # its user left to Slurm how many of its GPUs lie on each of its nodes
     wanted: tuple[int, ...] = ()
     barred: tuple[int, ...] = ()
     spread: bool = False  # over any nodes that have free GPUs, `nodes` of them or more
 
-    def reach(self, here: int, size: int, free: int) -> int:
-        """GPUs of a node that nobody else gets: Slurm splits a gang of no fixed split in its own way.
+    def claims(self, sites: Sites, sizes: Sequence[int], free: Callable[[int], int]) -> Sites:
+        """GPUs of its nodes that nobody else gets: Slurm splits a gang of no fixed split in its own way.
 
-        `here` are those of its place, `size` and `free` those of the node.
+        `sites` is its place, `sizes` and `free` are the GPUs that nodes have at all, and now.
         """
         if self.whole:
-            return size
-        return max(here, free) if self.spread else here
+            return [(node, sizes[node]) for node, _ in sites]
+        if self.spread:
+            return [(node, max(here, free(node))) for node, here in sites]
+        if self.poured:
+            nodes = [node for node, _ in sites]
+            return poured(nodes, map(free, nodes), self.gpus)
+        return sites
 
     def over(self, nodes: list[int], sizes: Ints) -> Sites:
         """The gang laid over these nodes: evenly, but whole nodes are filled one after the other."""
@@ -59,6 +66,16 @@ class Gang(NamedTuple):
             sites.append((node, min(left, int(sizes[node]))))
             left -= sites[-1][1]
         return sites
+
+
+def poured(nodes: Sequence[int], free: Iterable[int], gpus: int) -> Sites:
+    """As Slurm fills nodes: in their order, each with all that it has, but for one GPU on each that follows."""
+    sites, left = [], gpus
+    for after, node, here in zip(range(len(nodes) - 1, -1, -1), nodes, free, strict=True):
+        here = min(here, left - after)
+        sites.append((node, here))
+        left -= here
+    return sites
 
 
 @dataclass(frozen=True)

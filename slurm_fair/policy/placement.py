@@ -20,7 +20,7 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Ints
-from slurm_fair.policy.gang import Gang, Pools, Sites
+from slurm_fair.policy.gang import Gang, Pools, Sites, poured
 from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.racks import gathered
 from slurm_fair.policy.room import Room
@@ -74,17 +74,8 @@ def _spread(room: Room, gang: Gang) -> Sites | None:
     count = max(enough, gang.nodes, len(gang.wanted))
     if count > min(len(nodes), gang.most or gang.gpus):
         return None
-    return poured(np.sort(nodes[:count]), room.gpus, gang.gpus)
-
-
-def poured(nodes: Ints, free: Ints, gpus: int) -> Sites:
-    """All that each node has, in order, one GPU at least on each."""
-    sites, left = [], gpus
-    for after, node in zip(range(len(nodes) - 1, -1, -1), nodes.tolist(), strict=True):
-        here = min(int(free[node]), left - after)
-        sites.append((node, here))
-        left -= here
-    return sites
+    chosen = np.sort(nodes[:count])
+    return poured(chosen.tolist(), room.gpus[chosen].tolist(), gang.gpus)
 
 
 def _searched(room: Room, gang: Gang) -> Sites | None:

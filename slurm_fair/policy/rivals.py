@@ -54,10 +54,8 @@ class NoRivals:
         return None
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
-        claimed = []
-        for node, here in sites:
-            gpus = gang.reach(here, self._pools.size_of[node], self.free.amounts(node)[0])
+        claimed = gang.claims(sites, self._pools.size_of, self.free.gpus_of)
+        for node, gpus in claimed:
             self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self.left -= gpus
-            claimed.append((node, gpus))
-        return claimed if gang.spread else sites
+        return sites if gang.whole else claimed

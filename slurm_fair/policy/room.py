@@ -87,6 +87,10 @@ class Room:
         """What one node has free."""
         return self._gpus[node], self._cpus[node], self._memory[node]
 
+    def gpus_of(self, node: int) -> int:
+        """GPUs that one node has free."""
+        return self._gpus[node]
+
     def carries(self, node: int, gpus: int, cpus: int, memory_mb: int) -> bool:
         """Does this node have that much?"""
         return self._gpus[node] >= gpus and self._cpus[node] >= cpus and self._memory[node] >= memory_mb

@@ -120,6 +120,7 @@ class _Table(Shapes):
     cpus: Ints
     memory_mb: Ints
     most: Ints  # nodes, 0 = as many as it takes
+    splits_freely: Bools  # its user left to Slurm how its GPUs lie on its nodes
     spread: Bools  # may lie on more nodes than it needs, however its GPUs split
     wanted: dict[int, tuple[int, ...]]  # nodes, of the few that name some
     barred: dict[int, tuple[int, ...]]
@@ -155,9 +156,10 @@ class _Table(Shapes):
         tables = _fewest_nodes_first(
             np.where(possible, pool, NOWHERE), least, np.where(whole, biggest, share), whole
         )
-        loose = spread & (per_node == 0) & (gpus > 1) & (jobs.nodes[rows] <= 1) & (most != 1)
+        freely = per_node == 0
+        loose = spread & freely & (gpus > 1) & (jobs.nodes[rows] <= 1) & (most != 1)
         wanted, barred = _nodes_by_job(snapshot.wanted, rows), _nodes_by_job(snapshot.barred, rows)
-        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, loose, wanted, barred)
+        return cls(*tables, gpus, jobs.cpus[rows], jobs.memory_mb[rows], most, freely, loose, wanted, barred)
 
     def possible(self) -> Bools:
         possible: Bools = self.pool.max(axis=0) >= 0
@@ -181,6 +183,7 @@ class _Table(Shapes):
                 -(-cpus // nodes),
                 -(-memory_mb // nodes),
                 most,
+                self.splits_freely[jobs] & ~whole[jobs] & (nodes > 1),
             )
             for ways, gang in zip(result, map(Gang, *(column.tolist() for column in columns)), strict=True):
                 if gang.pool >= 0:

@@ -146,21 +146,15 @@ def _take(free: Ints, sites: Iterable[tuple[int, int]]) -> None:
 def _would_take_what_others_were_promised(
     promised: Placement, snapshot: Snapshot, since: Mapping[int, float], row: int
 ) -> bool:
-    """Whether a gang that Slurm splits in its own way shares a node with somebody who has yet to start there.
+    """Whether a gang that Slurm splits in its own way may come to lie on GPUs of somebody who has yet to start.
 
     It starts when they have. Of two such gangs neither would ever start, so of those the earlier one does.
     `since` = when jobs were promised GPUs that have not been seen running.
     """
-    if not _splits_freely(snapshot, row):
+    if not _splits_freely(snapshot, row) or _leaves_them_theirs(promised, snapshot, row):
         return False
-    mine = promised.row == row
-    where = promised.node[mine]
-    apart = _on_parts_of_nodes(snapshot, row, where, promised.gpus[mine])
-    here = np.isin(promised.node, where) & ~mine
+    here = np.isin(promised.node, promised.nodes_of(row)) & (promised.row != row)
     for other in sorted(since.keys() & set(promised.row[here].tolist())):
-        # What was promised after a gang of whole nodes is what these leave: it may wait for its turn.
-        if not apart and since[other] > since[row]:
-            continue
         alike = _splits_freely(snapshot, other) and len(promised.nodes_of(other)) > 1
         if not alike or (since[other], other) < (since[row], row):
             return True
@@ -169,14 +163,25 @@ def _would_take_what_others_were_promised(
 
 def _splits_freely(snapshot: Snapshot, row: int) -> bool:
     """Whether its user left the split over nodes to Slurm."""
-    return not snapshot.jobs.gpus_per_node[row] and bool(snapshot.jobs.nodes[row] <= 1)
+    return not snapshot.jobs.gpus_per_node[row]
 
 
-def _on_parts_of_nodes(snapshot: Snapshot, row: int, where: Ints, count: Ints) -> bool:
-    """Unlike a gang of whole nodes, which leaves a part of one of them at most."""
-    sizes, gpus = snapshot.nodes.gpus[where], int(snapshot.jobs.gpus[row])
-    partly = int(np.count_nonzero(count < sizes))
-    return partly > 1 or int(count.sum()) > gpus or gpus <= int(sizes.max())
+def _leaves_them_theirs(promised: Placement, snapshot: Snapshot, row: int) -> bool:
+    """Whether it gets no GPU of theirs even if it starts before all of them, and so whoever starts first.
+
+    Slurm fills its nodes in their order, each with all that it has free, but for one GPU on each that follows.
+    """
+    count = len(snapshot.nodes.names)
+    nodes, mine = promised.nodes_of(row), promised.row == row
+    free = snapshot.nodes.capacity - snapshot.held.per_node(count)
+    theirs = promised.take(~mine).per_node(count)
+    left = snapshot.jobs.gpus.item(row)
+    for after, node in zip(range(len(nodes) - 1, -1, -1), nodes.tolist(), strict=True):
+        here = min(free.item(node), left - after)
+        if here > free.item(node) - theirs.item(node):
+            return False
+        left -= here
+    return True
 
 
 def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:

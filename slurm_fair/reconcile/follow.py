@@ -45,11 +45,14 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     late = _late(leases, row, waits, snapshot, terms) if waits.size else waits
     events, kept = _NOTHING, None
     if gone.size or late.size:
-        stays = np.ones(len(row), dtype=bool)
-        stays[gone] = False
-        late = late[stays[late]]
-        stays[late] = False
-        kept, begun, waits = stays.nonzero()[0], begun[stays[begun]], waits[stays[waits]]
+        leaves = np.zeros(len(row), dtype=bool)
+        leaves[gone] = True
+        if waits.size:
+            late = late[~leaves[late]]
+            leaves[late] = True
+            waits = waits[~leaves[waits]]
+        stays = ~leaves
+        kept, begun = stays.nonzero()[0], begun[stays[begun]]
         events = _lost(leases, gone, late, row, snapshot)
     leases = _as_seen(leases, row, begun, waits, kept, snapshot, terms)
     row = row if kept is None else row[kept]

@@ -22,8 +22,7 @@ def still_resting(standing: Standing, now: float) -> Standing:
     """Without what has been waited for long enough."""
     if not standing.unsettled and not standing.backoff and not standing.unmoved:
         return standing
-    return replace(
-        standing,
+    return standing._replace(
         unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
         backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
         unmoved={k: rest for k, rest in standing.unmoved.items() if now < rest[0] + _BACKOFF_MOST},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Simulation:
         self._renewing = None
         leases, events = renewed_until(self.standing.leases, seen, self.rules.terms, self.clock.now())
         if leases is not self.standing.leases:
-            self.standing, self._settled.meanwhile = replace(self.standing, leases=leases), events
+            self.standing, self._settled.meanwhile = self.standing._replace(leases=leases), events
 
     # -- when something could change --------------------------------------------------------------------------
 
@@ -130,8 +130,9 @@ class Simulation:
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
         soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
-        if soon or len(done) < len(outcomes) or self._someone_should_have_started(now):
-            due = min(due, self._on_grid(now + _MOMENT))
+        following = self._on_grid(now + _MOMENT)
+        if due > following and (soon or len(done) < len(outcomes) or self._someone_should_have_started(now)):
+            return following
         return due
 
     def _only_renews(self, record: TickRecord, end: float) -> bool:

@@ -94,24 +94,23 @@ class Floor:
         fit = sorted((n for n in fit if self.free[n] > 0), key=lambda n: self.free[n])
         if per_node:
             nodes = [n for n in fit if self.free[n] >= per_node][: gpus // per_node]
-            return self.sites(nodes, gpus, per_node, at_least) if nodes else None
+            return self.sites(nodes, gpus, per_node) if nodes else None
         for count in range(max(at_least, 1), len(fit) + 1):
             roomy = [n for n in fit if self.free[n] * count >= gpus] if count == 1 else fit[-count:]
             if roomy and sum(self.free[n] for n in roomy[:count]) >= gpus:
-                return _over(roomy[:count], gpus, self.free)
+                return self.sites(sorted(roomy[:count]), gpus, per_node)
         return None
 
-    def sites(self, nodes: Sequence[int], gpus: int, per_node: int, at_least: int) -> Sites | None:
+    def sites(self, nodes: Sequence[int], gpus: int, per_node: int) -> Sites | None:
         """How a gang lies on these nodes, or None when it does not fit there now."""
         if len(nodes) == 1:
             node = nodes[0]
             return [(node, gpus)] if self.usable[node] and self.free[node] >= gpus else None
-        evenly, left, sites = at_least > 1 and not per_node, gpus, []
+        left, sites = gpus, []
         for after, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
-            # Without a split of its own it takes all that a node has, and one GPU at least of each.
-            share = -(-left // (after + 1)) if evenly else per_node
-            here = min(left, share) if share else min(self.free[node], left - after)
-            if not self.usable[node] or self.free[node] < here or (here < 1 and not share):
+            # Without a split of its own it takes all that a node has, but for one GPU on each that follows.
+            here = min(left, per_node) if per_node else min(self.free[node], left - after)
+            if not self.usable[node] or self.free[node] < here or (here < 1 and not per_node):
                 return None
             left -= here
             sites.append((node, here))
@@ -158,13 +157,3 @@ class Floor:
     def sites_of(self, job: int) -> Sites:
         """Where a job lies."""
         return self._sites[job]
-
-
-def _over(nodes: Sequence[int], gpus: int, free: Sequence[int]) -> Sites:
-    """One GPU on each node, the rest as it fits."""
-    left, sites = gpus - len(nodes), []
-    for node in nodes:
-        more = min(free[node] - 1, left)
-        sites.append((node, 1 + more))
-        left -= more
-    return sites

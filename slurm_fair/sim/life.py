@@ -170,7 +170,7 @@ class Life:
         if jobs.blocked[job] == _NOT_BLOCKED:
             if self.odd.dated and self._too_late(job, now):
                 return
-            sites = self.floor.sites(nodes, jobs.gpus[job], jobs.gpus_per_node[job], jobs.nodes[job])
+            sites = self.floor.sites(nodes, jobs.gpus[job], jobs.gpus_per_node[job])
         if sites is None:
             self.pinned[job] = nodes
         else:

@@ -27,20 +27,20 @@ class Reports:
         progress: tuple[Floats, Floats, Floats],
         now: float,
     ) -> None:
-        self._jobs, self._rows = people.jobs, rows
-        self._regimes, self._rates, self._apart = people.regimes, people.rates, people.spread_rates
-        self._state, self._noted, self._now = state, progress, now
+        self._people, self._rows, self._state, self._noted, self._now = people, rows, state, progress, now
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """What jobs say, or else what stays the same from their submission on."""
-        of: object = self._progress if name in _REPORTED else self._jobs
+        of: object = self._progress if name in _REPORTED else self._people.jobs
         column: NDArray[Any] = getattr(of, name)
         return column if name in _REPORTED else column.take(self._rows)
 
     @once
     def _progress(self) -> Progress:
         first, last = self.first_regime, self.last_regime
-        return Progress(self._regimes, first, last, self.done_seconds, self.work, self.declared_seconds)
+        return Progress(
+            self._people.regimes, first, last, self.done_seconds, self.work, self.declared_seconds
+        )
 
     @once
     def done_seconds(self) -> Floats:
@@ -53,14 +53,14 @@ class Reports:
     @once
     def declared_seconds(self) -> Floats:
         """Run times as users declared them."""
-        return self._jobs.declared.take(self._rows)
+        return self._people.jobs.declared.take(self._rows)
 
     @once
     def rate(self) -> NDArray[np.float64]:
         """Speed of each job on each GPU type."""
-        return self._rates[self._rows]
+        return self._people.rates[self._rows]
 
     @once
     def spread_rate(self) -> NDArray[np.float64]:
         """What is left of it on more nodes than the job needs."""
-        return self._apart[self._rows]
+        return self._people.spread_rates[self._rows]

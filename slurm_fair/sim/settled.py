@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from slurm_fair.ledger import settle
 from slurm_fair.ledger.outcomes import NODE_FAIL
-from slurm_fair.model import Event, Events, Ledger, Snapshot, Standing, TickRecord
+from slurm_fair.model import Event, Events, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Journal
 from slurm_fair.sim.books import Books, Run
@@ -53,7 +52,9 @@ class Settled:
             if shown:
                 events, unseen = _mended(tick.events, {(run.key, run.start): run for run in shown})
                 tick = tick._replace(events=events)
-                standing = replace(standing, ledger=self._charged(standing.ledger, unseen))
+                if unseen:
+                    settled, _ = settle(standing.ledger, self._books.table(unseen), standing.ledger.time)
+                    standing = standing._replace(ledger=settled)
         self.standing = standing
         self._journal.append(tick, standing)
 
@@ -71,9 +72,6 @@ class Settled:
             elif run.word == NODE_FAIL or jobs.start.item(row) != run.start:
                 self._ended.append(run)  # else the look shows that it runs: there is no more to tell
         return shown
-
-    def _charged(self, ledger: Ledger, unseen: Sequence[Run]) -> Ledger:
-        return settle(ledger, self._books.table(unseen), ledger.time)[0] if unseen else ledger
 
     def latest(self) -> Standing | None:
         """Of the journal behind."""

@@ -89,7 +89,8 @@ class Sight:
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
-        if any_of(seen.acknowledged != NO_ANSWER):  # only those are told of that somebody waits for
+        # Only those answers are told of that somebody waits for.
+        if self._life.answered and any_of(seen.acknowledged != NO_ANSWER):
             answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
             seen.acknowledged[~np.isin(shown, answers)] = NO_ANSWER
         if self._life.odd.dated:

@@ -52,6 +52,7 @@ class Job:
 
     gpus: int = 2
     nodes: int = 1
+    freely: bool = False  # its user leaves to Slurm how its GPUs lie on its nodes
     tasks: str = ""  # "1-4"
     gated: bool = True
     begin_in: float = 0.0  # its user's own begin time
@@ -61,6 +62,11 @@ class Job:
     partition: str = "gpu"
     deadline_in: float = 0.0
     minutes: int = 0  # its time limit
+
+    @property
+    def gpus_per_node(self) -> int:
+        """0 = any split."""
+        return 0 if self.freely or self.nodes == 1 else self.gpus // self.nodes
 
 
 USUAL = Job()
@@ -117,7 +123,7 @@ class RealStage:
         """sbatch as the templates do."""
         stamp = ["slurm_fair:v1", "signal=USR2"] if job.stamped else []
         words = ["--parsable", "-A", "vision", "-p", job.partition, "-o", "/dev/null", f"-N{job.nodes}"]
-        words += [f"--gpus-per-node={job.gpus // job.nodes}" if job.nodes > 1 else f"--gpus={job.gpus}"]
+        words += [f"--gpus-per-node={job.gpus_per_node}" if job.gpus_per_node else f"--gpus={job.gpus}"]
         words += [f"--array={job.tasks}"] if job.tasks else []
         words += ["--requeue" if job.requeue else "--no-requeue"]
         if job.gated and self.gate == "hold":
@@ -224,7 +230,7 @@ class FakeStage:
             tasks=range(int(first), int(last) + 1) if job.tasks else (),
             begin=self.now() + job.begin_in if job.begin_in else 0.0,
             nodes=job.nodes,
-            gpus_per_node=job.gpus // job.nodes if job.nodes > 1 else 0,
+            gpus_per_node=job.gpus_per_node,
             requeue=job.requeue,
             stamped=job.stamped,
             hold=job.gated and self.gate == "hold",
@@ -342,10 +348,16 @@ def do(stage: Stage, what: Action) -> Outcome:
     return outcome
 
 
+def sites_of(stage: Stage, label: str) -> dict[str, int]:
+    """GPUs that a job holds, by node."""
+    snapshot = look(stage)
+    names, sites = snapshot.nodes.names, snapshot.held.sites.get(row_of(snapshot, label), [])
+    return {names[node]: gpus for node, gpus in sites}
+
+
 def nodes_of(stage: Stage, label: str) -> set[str]:
     """Where a job holds GPUs."""
-    snapshot = look(stage)
-    return {snapshot.nodes.names[node] for node in snapshot.held.nodes_of(row_of(snapshot, label)).tolist()}
+    return set(sites_of(stage, label))
 
 
 def running(stage: Stage, job: Job = USUAL, node: str = "n1") -> str:

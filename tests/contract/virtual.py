@@ -48,7 +48,7 @@ class VirtualStage:
                 seconds=ENDLESS,
                 tenant="vision",
                 nodes=job.nodes,
-                gpus_per_node=job.gpus // job.nodes if job.nodes > 1 else 0,
+                gpus_per_node=job.gpus_per_node,
                 tasks=tuple(range(int(first), int(last) + 1)) if job.tasks else (),
                 gated=job.gated,
                 gate_seconds=math.inf if self.gate == "hold" else GATE_SECONDS,

@@ -20,6 +20,7 @@ from tests.contract.stages import (
     nodes_of,
     row_of,
     running,
+    sites_of,
     state,
     until_state,
 )
@@ -57,6 +58,20 @@ def an_opened_gang_runs_on_exactly_the_nodes_named(stage: Stage) -> None:
     assert act(stage, Verb.OPEN, label, nodes=("n1", "n3")).result is Result.DONE
     until_state(stage, label, JobState.RUNNING)
     assert nodes_of(stage, label) == {"n1", "n3"}
+
+
+@promise
+def a_gang_of_no_fixed_split_takes_all_of_one_node_after_the_other_but_for_one_gpu_on_each(
+    stage: Stage,
+) -> None:
+    running(stage, Job(gpus=2), "n2")
+    for gpus, sites in ((12, {"n1": 8, "n2": 4}), (5, {"n1": 4, "n2": 1}), (8, {"n2": 6, "n3": 2})):
+        label = stage.submit(Job(gpus=gpus, nodes=2, freely=True))
+        assert act(stage, Verb.OPEN, label, nodes=tuple(sites)).result is Result.DONE
+        until_state(stage, label, JobState.RUNNING)
+        assert sites_of(stage, label) == sites
+        stage.cancel(label)
+        until_state(stage, label, JobState.DONE)
 
 
 @promise

@@ -21,16 +21,17 @@ def site(new_site: Callable[..., Site]) -> Site:
     return new_site("begin", LEASE).start()
 
 
+# In this order they fill the three nodes to the last GPU.
 FORMS = {
+    "per node on two nodes": ("-N2", "--gpus-per-node=1"),
+    "two nodes, any split": ("-N2", "--gpus=2"),
     "more than one node has": ("--gpus=12",),
     "per job": ("--gpus=2",),
     "per job, by type": ("--gpus=a100:1",),
     "per node": ("--gpus-per-node=1",),
-    "per node on two nodes": ("-N2", "--gpus-per-node=1"),
     "as a generic resource": ("--gres=gpu:1",),
     "as a generic resource, by type": ("--gres=gpu:a100:1",),
     "per task": ("-n2", "--gpus-per-task=1"),
-    "two nodes, any split": ("-N2", "--gpus=2"),
 }
 
 
@@ -44,7 +45,7 @@ def test_every_form_of_asking_starts_on_exactly_the_planned_nodes(site: Site) ->
 
 
 def test_every_form_of_asking_survives_a_revocation(site: Site) -> None:
-    jobs = {what: site.submit("", *options, steps=20) for what, options in FORMS.items()}
+    jobs = {what: site.submit("", *options, steps=100) for what, options in FORMS.items()}
     for job in jobs.values():
         job.runs()
     rival = site.submit(ALL_GPUS, steps=5, tenant="nlp")
@@ -53,6 +54,29 @@ def test_every_form_of_asking_survives_a_revocation(site: Site) -> None:
         job.ends()
         ran_on = [expand(start.nodes) for start in job.starts()]
         assert ran_on == [tuple(sorted(nodes)) for nodes in site.planned(job)], what
+        assert len(ran_on) > 1, f"{what}: nobody revoked it"
+
+
+SPLIT_BY_SLURM = {
+    "fills the first of its nodes": ("--gpus=12",),
+    "leaves one for the second of its nodes": ("-N2", "--gpus=8"),
+    "leaves one for each of the others": ("-N3", "--gpus=6"),
+}
+
+
+@pytest.mark.parametrize("options", SPLIT_BY_SLURM.values(), ids=SPLIT_BY_SLURM)
+def test_what_is_promised_beside_a_gang_that_slurm_splits_is_free_whoever_starts_first(
+    new_site: Callable[..., Site], options: tuple[str, ...]
+) -> None:
+    site = new_site("begin", {"term": 600}).start()
+    gang = site.submit("", *options)
+    others = [site.submit(1) for _ in range(ALL_GPUS - gpus_of(options))]
+    wait_until(lambda: all(job.state == "RUNNING" for job in (gang, *others)), 20)
+    assert {len(site.planned(job)) for job in (gang, *others)} == {1}, "a promise was not kept"
+
+
+def gpus_of(options: tuple[str, ...]) -> int:
+    return int(options[-1].removeprefix("--gpus="))
 
 
 # -- arrays ---------------------------------------------------------------------------------------------------

@@ -108,6 +108,44 @@ def test_two_promises_on_one_node_are_opened_in_their_order() -> None:
     assert told(acts(jobs, first, second)) == ["open 2"]
 
 
+# Job 1 is a gang on two nodes of 8 GPUs, granted at NOW - 20; job 2 has been promised GPUs on one of them.
+BESIDE: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, int], float, list[str]]] = {
+    # what: (the gang, its place, the other's, granted before so many seconds, acts)
+    "it fills its first node, and the other has the second": (
+        {"gpus": 12}, {"n1": 8, "n2": 4}, {"n2": 4}, 20, ["open 1", "open 2"],
+    ),
+    "it leaves one for its second node, whoever starts first": (
+        {"gpus": 8}, {"n1": 7, "n2": 1}, {"n1": 1}, 50, ["open 2", "open 1"],
+    ),
+    "it would take the other's on its first node, and waits": (
+        {"gpus": 8}, {"n1": 5, "n2": 3}, {"n1": 3}, 50, ["open 2"],
+    ),
+    "so it does if the other was promised them later": (
+        {"gpus": 8}, {"n1": 5, "n2": 3}, {"n1": 3}, 10, ["open 2"],
+    ),
+    "a gang of a fixed split takes what it was promised": (
+        {"gpus": 8, "gpus_per_node": 4}, {"n1": 4, "n2": 4}, {"n1": 4}, 50, ["open 2", "open 1"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("gang", "place", "others", "ago", "wanted"), BESIDE.values(), ids=BESIDE)
+def test_a_gang_that_slurm_splits_starts_when_it_can_take_nothing_of_others(
+    gang: dict[str, Any], place: dict[str, int], others: dict[str, int], ago: float, wanted: list[str]
+) -> None:
+    jobs = [gated(1, nodes=2, **gang), gated(2, gpus=sum(others.values()))]
+    first = lease(1, place, phase=GRANTED, granted=NOW - 20)
+    second = lease(2, others, phase=GRANTED, granted=NOW - ago)
+    assert told(acts(jobs, first, second)) == wanted
+
+
+def test_of_two_gangs_that_may_take_each_others_gpus_the_earlier_starts() -> None:
+    jobs = [gated(1, nodes=2, gpus=8), gated(2, nodes=2, gpus=8)]
+    first = lease(1, {"n1": 3, "n2": 5}, phase=GRANTED, granted=NOW - 20)
+    second = lease(2, {"n1": 5, "n2": 3}, phase=GRANTED, granted=NOW - 50)
+    assert told(acts(jobs, first, second)) == ["open 2"]
+
+
 def test_a_promise_without_nodes_is_not_opened() -> None:
     shown = snapshot(time=NOW, nodes={"n1": 8}, jobs=[gated()])
     bare = leases(lease(1, {}, phase=GRANTED))

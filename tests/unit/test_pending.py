@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from slurm_fair.ledger import LedgerSettings, advance, pending
-from slurm_fair.ledger.looks import Look
+from slurm_fair.ledger.looks import Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
 from tests.builders import JobSpec, job, snapshot
 
@@ -45,11 +45,9 @@ def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     passes: list[int] = []
     fold = pending._folded
 
-    def counted(
-        ledger: Ledger, looks: Sequence[Look], how: LedgerSettings
-    ) -> tuple[Ledger, list[list[Event]]]:
-        passes.append(len(looks))
-        return fold(ledger, looks, how)
+    def counted(ledger: Ledger, strip: Strip, how: LedgerSettings) -> tuple[Ledger, list[list[Event]]]:
+        passes.append(len(strip.looks))
+        return fold(ledger, strip, how)
 
     monkeypatch.setattr(pending, "_folded", counted)
     return passes

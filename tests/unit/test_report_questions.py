@@ -138,9 +138,12 @@ def test_two_forms_at_once_are_refused_in_one_line() -> None:
     assert "--json and --csv are different forms" in result.stderr
 
 
-@pytest.mark.parametrize("name", REPORTS)
+OF_TENANTS = [(name, "tenant", "chem, phys") for name in REPORTS]
+OF_USERS = [(name, "user", "ann, bob") for name in REPORTS if name != "tenants"]  # which knows no users
+
+
+@pytest.mark.parametrize(("name", "kind", "known"), [*OF_TENANTS, *OF_USERS])
 @pytest.mark.parametrize("exported", [False, True], ids=["a journal", "an export"])
-@pytest.mark.parametrize(("kind", "known"), [("tenant", "chem, phys"), ("user", "ann, bob")])
 def test_a_tenant_or_user_that_nobody_has_heard_of_is_refused(
     name: str, exported: bool, kind: str, known: str
 ) -> None:
@@ -172,6 +175,12 @@ def test_a_user_without_a_row_is_said_to_have_none() -> None:
         0,
         "note: no row of tenant phys and user bob in this period\n",
     )
+
+
+def test_a_tenants_accounts_are_not_a_users() -> None:
+    result = run("tenants", "--user", "ann", "-S", "2026-02-01")
+    assert result.exit_code == 2
+    assert "leave --user out, or ask for the report jobs, usage, leases or fairness" in result.stderr
 
 
 def test_where_no_user_is_named_nobody_is_unknown() -> None:

@@ -113,7 +113,7 @@ def test_a_tick_number_that_is_not_new_is_refused_and_changes_nothing(journal: S
 def test_a_policys_strange_memory_refuses_the_tick_and_keeps_the_journal(journal: SqliteJournal) -> None:
     run_ticks(journal, 1, 1)
     with pytest.raises(StoreError, match="plain data only"):
-        journal.append(journals.tick(2), replace(journals.standing(2), memory={"x": object()}))
+        journal.append(journals.tick(2), journals.standing(2)._replace(memory={"x": object()}))
     run_ticks(journal, 2, 2)
 
 

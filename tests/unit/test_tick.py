@@ -367,7 +367,7 @@ def test_a_record_says_how_long_each_part_took() -> None:
 def test_a_ledger_that_was_settled_between_ticks_is_kept_with_the_next_one() -> None:
     turn = Turn()
     turn.see(gated(1))
-    turn.standing = replace(turn.standing, amended=True)
+    turn.standing = turn.standing._replace(amended=True)
     settled = turn.standing.ledger
     done = turn.see(gated(1))
     assert done.record is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from slurm_fair.model import Action, LeasePhase, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
@@ -18,7 +17,7 @@ def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:
         lease(2, {"n1": 1}, phase=LeasePhase.REVOKING),
         lease(3, {"n1": 1}),
     )
-    assert owed_answers(replace(Standing.new(BEGAN), leases=asked)) == {pack(1): 8000.0}
+    assert owed_answers(Standing.new(BEGAN)._replace(leases=asked)) == {pack(1): 8000.0}
 
 
 class Prompt(StubCluster):
