@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -180,9 +179,12 @@ def ranks(rows: int, order: Ints) -> Ints:
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
-    if not len(rows):
+    flat = [*chain.from_iterable(sites)]
+    if not flat:
         return Placement.none()
-    triples = [(row, *site) for row, on in zip(rows.tolist(), sites, strict=True) for site in on]
-    triples.sort(key=itemgetter(0))
-    row, node, gpus = np.fromiter(chain.from_iterable(zip(*triples, strict=True)), np.int64).reshape(3, -1)
-    return Placement.made_of((("row", row), ("node", node), ("gpus", gpus)))
+    row = rows.repeat([len(on) for on in sites])
+    node, gpus = map(np.array, zip(*flat, strict=True))
+    if len(rows) > 1:
+        order = row.argsort(kind="stable")
+        row, node, gpus = row[order], node[order], gpus[order]
+    return Placement(row, node, gpus)
