@@ -104,13 +104,13 @@ def test_a_node_that_fails_takes_the_work_since_the_last_checkpoint_with_it() ->
 
 def test_books_that_are_taken_over_tell_only_of_runs_that_no_look_showed_and_of_lost_ones() -> None:
     scene = Scene()
-    seen, lost = scene.runs(seconds=40), scene.runs(seconds=100, node="n2")
+    scene.runs(seconds=40)
+    lost = scene.runs(seconds=100, node="n2")
     assert scene.at(10).books.hand_over(T0 + 10) == []
     unseen = scene.at(41).runs(seconds=5)
     scene.at(50).hands.fail("n2")
     over = scene.books.hand_over(T0 + 60)
     assert [(run.key, run.word) for run in over] == [(unseen, "COMPLETED"), (lost, "NODE_FAIL")]
-    assert scene.job(seen)["state"] == JobState.DONE
     assert scene.books.over == []
 
 
