@@ -151,7 +151,7 @@ def _gangs_of(held: Placement, running: int) -> Ints:
 def _jobs(gang: Ints, owner: Ints, running: int, rng: np.random.Generator) -> JobTable:
     count = len(gang)
     columns: dict[str, Any] = {
-        name: np.zeros(count, dtype=getattr(JobTable.empty(), name).dtype) for name in JobTable.__slots__
+        name: np.zeros(count, dtype=column.dtype) for name, column in JobTable.empty()._arrays().items()
     }
     columns.update(
         key=pack_keys(np.arange(1, count + 1), np.full(count, -1)),

@@ -23,7 +23,7 @@ def advance(ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings = DEFAU
     if snapshot.time < ledger.time:
         return ledger, Events()
     pending, told = Pending.after(ledger, snapshot, settings)
-    at_hand = (("time", snapshot.time), ("began", ledger.began), ("total_gpus", float(snapshot.total_gpus)))
+    at_hand = {"time": snapshot.time, "began": ledger.began, "total_gpus": float(snapshot.total_gpus)}
     return Ledger.made_of(at_hand, pending), Events(_resized(ledger, snapshot), told)
 
 

@@ -38,7 +38,7 @@ _LINES = np.dtype(
 _EDGES = np.dtype([(name, "<f8") for name in SAID] + [(name, "<i4") for name in NAMES])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lines(Columns):
     """The events that count, sorted by (key, time)."""
 

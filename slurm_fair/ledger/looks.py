@@ -93,7 +93,7 @@ class _Series:
         self._looks, self._snapshots = looks, (before, *(look.snapshot for look in looks))
         tables = [_COLUMNS(snapshot.jobs) for snapshot in self._snapshots]
         columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
-        self._jobs = JobTable.made_of(zip(_SHOWN, columns, strict=True))
+        self._jobs = JobTable.made_of(dict(zip(_SHOWN, columns, strict=True)))
         self._first = np.cumsum([0, *(table[0].size for table in tables)])  # row of each table
         self._known = np.array([look.known for look in looks])
         self._times = np.array([snapshot.time for snapshot in self._snapshots])
@@ -121,7 +121,8 @@ class _Series:
             return Strip(looks, looks[-1].snapshot.jobs, tuple(edges))
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
-        jobs = JobTable.made_of(zip(_SHOWN, (column[rows] for column in _COLUMNS(self._jobs)), strict=True))
+        shown = zip(_SHOWN, _COLUMNS(self._jobs), strict=True)
+        jobs = JobTable.made_of({name: column[rows] for name, column in shown})
         return Strip(looks, jobs, tuple(edges))
 
     def _edge(self, flags: Bools, first: int) -> _Edge:

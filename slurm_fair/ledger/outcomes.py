@@ -32,7 +32,7 @@ from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcomes(Columns):
     """Sorted by (key, submit): a key that is used again has a row for each job. nan = not known."""
 
@@ -121,7 +121,7 @@ class Outcomes(Columns):
         return np.where(self.over, self.end, self.until)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runs(Columns):
     """One row per run of a job, sorted by (job, start)."""
 

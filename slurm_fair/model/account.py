@@ -11,7 +11,7 @@ from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 from slurm_fair.model.deferred import Deferred
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TenantAccounts(Columns):
     """One row per tenant ever seen, sorted by name; all integrals in GPU-seconds since the beginning."""
 
@@ -32,7 +32,7 @@ class TenantAccounts(Columns):
         return cls((), empty, empty, empty, empty, empty)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobAccounts(Columns):
     """One row per job that lives, sorted by key; all integrals in GPU-seconds since its submission."""
 
@@ -64,7 +64,7 @@ class JobAccounts(Columns):
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClosedRuns(Columns):
     """Runs that are over and what they were charged, until accounting settles them."""
 
@@ -87,7 +87,7 @@ class ClosedRuns(Columns):
         return cls(ints, floats, floats, floats, ints, ints, floats, since)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ledger(Deferred):
     """Everything owed and had, up to one instant; the tables may be left to whoever first asks for them."""
 

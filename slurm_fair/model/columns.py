@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model.deferred import Deferred, Put, setter
+from slurm_fair.model.deferred import Deferred
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -19,7 +19,6 @@ Texts: TypeAlias = NDArray[np.object_]
 
 # How a field is annotated that is a column; every other field is one value for the whole table.
 _KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
-_new = object.__new__
 
 # To compare and bound columns with; a plain 0 would be converted each time.
 ZERO: Floats = np.zeros(())
@@ -32,36 +31,19 @@ class Columns(Deferred):
     which fields are columns is known of each kind of table.
     """
 
-    __slots__ = ()
-
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
         _columns: ClassVar[tuple[str, ...]]
-        _others: ClassVar[tuple[str, ...]]
-        _rest: ClassVar[tuple[str, ...]]  # what a copy takes over beside the columns
-        _both: ClassVar[tuple[str, ...]]
-        _puts: ClassVar[tuple[Put, ...]]  # of the columns and what is taken over
-        _values: ClassVar[attrgetter[tuple[Any, ...]]]  # of both
+        _is_column: ClassVar[dict[str, bool]]  # of what may be replaced
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
 
     def __init_subclass__(cls) -> None:
-        kinds = cls._kinds()
-        cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
-        cls._others = tuple(name for name, kind in kinds.items() if kind not in _KINDS)
-        cls._names = cls._columns + cls._others
-        cls._rest = cls._taken_over(cls._others)
+        super().__init_subclass__()
+        cls._columns = tuple(name for name, kind in cls._kinds().items() if kind in _KINDS)
+        cls._is_column = {name: name in cls._columns for name in (*cls._names, "_source")}
         # The first once more at the end: of a single name it would be no tuple.
-        cls._both = cls._columns + cls._rest
-        cls._put = {name: setter(cls, name) for name in (*cls._names, *cls._rest)}
-        cls._puts = tuple(cls._put[name] for name in cls._both)
-        cls._values = attrgetter(*cls._both, cls._names[0])
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
-        cls._first = attrgetter(cls._names[0])
-
-    @classmethod
-    def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
-        """What a copy of a table takes over beside its columns: as a rule its other fields."""
-        return others
+        cls._first = attrgetter(cls._columns[0])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return dict(zip(self._columns, self._arrays_of(self), strict=False))
@@ -77,41 +59,31 @@ class Columns(Deferred):
         """The rows asked for; columns of these, or other fields, may be given."""
         if rows.dtype.kind == "b":
             rows = rows.nonzero()[0]
-        values, puts, columns = self._values(self), self._puts, len(self._columns)
-        table = _new(type(self))
-        for name, put, column in zip(self._columns, puts, values, strict=False):
+        table = self._copied()
+        fields = table.__dict__
+        for name, column in zip(self._columns, self._arrays_of(self), strict=False):
             if name not in others:
-                put(table, column[rows])
-        for put, value in zip(puts[columns:], values[columns:], strict=False):
-            put(table, value)
-        for name, value in others.items():
-            self._put[name](table, value)
+                fields[name] = column[rows]
+        fields.update(others)
         return table
 
     def with_columns(self, **columns: Any) -> Self:
         """The same rows with some columns, or other fields, replaced."""
-        table = _new(type(self))
-        for put, value in zip(self._puts, self._values(self), strict=False):
-            put(table, value)
-        rows, longer = len(self._first(self)), False
+        table = self._copied()
+        table.__dict__.update(columns)
+        rows = len(self._first(self))
         for name, value in columns.items():
-            self._put[name](table, value)
-            if name in self._columns and len(value) != rows:
-                longer = True
-        if longer:
-            check_lengths(table)
+            if self._is_column[name] and len(value) != rows:
+                check_lengths(table)
         return table
 
     def joined(self, other: Self) -> Self:
         """These rows and then those of another table; fields that are no arrays stay as they are."""
         if not len(other):
             return self
-        values, behind, columns = self._values(self), other._values(other), len(self._columns)
-        table = _new(type(self))
-        for put, first, second in zip(self._puts[:columns], values, behind, strict=False):
-            put(table, np.concatenate((first, second)))
-        for put, value in zip(self._puts[columns:], values[columns:], strict=False):
-            put(table, value)
+        table, behind = self._copied(), other._arrays_of(other)
+        for name, first, second in zip(self._columns, self._arrays_of(self), behind, strict=False):
+            table.__dict__[name] = np.concatenate((first, second))
         return table
 
     def extended(self, count: int, **fields: Any) -> Self:
@@ -119,17 +91,16 @@ class Columns(Deferred):
         rows = len(self)
         return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
 
-    def _mixed(self, mine: slice | Bools, new: slice | Ints, size: int, fields: Mapping[str, Any]) -> Self:
+    def _mixed(self, mine: slice | Bools, new: slice | Ints, size: int, given: Mapping[str, Any]) -> Self:
         """So many rows: these at some places, and new ones at the others."""
-        values, columns = self._values(self), len(self._columns)
-        table = _new(type(self))
-        for name, put, column in zip(self._columns, self._puts, values, strict=False):
+        table = self._copied()
+        fields = table.__dict__
+        fields.update(given)
+        for name, column in zip(self._columns, self._arrays_of(self), strict=False):
             longer = np.empty(size, column.dtype)
             longer[mine] = column
-            longer[new] = fields[name]
-            put(table, longer)
-        for name, value in zip(self._rest, values[columns:], strict=False):
-            self._put[name](table, fields.get(name, value))
+            longer[new] = given[name]
+            fields[name] = longer
         return table
 
 

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
+from dataclasses import Field, field
 from functools import partial
 from inspect import get_annotations
-from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-_new, _set = object.__new__, object.__setattr__
-Put = Callable[[object, Any], None]
+from slurm_fair.model.once import once
 
 
 class Deferred:
-    """A frozen dataclass of which fields may be left to be read later."""
+    """A frozen dataclass of which fields may be left to be read later.
 
-    __slots__ = ("_source",)
+    It is copied as one dict of what is at hand, at half the cost of its fields one by one: no slots.
+    """
 
     if TYPE_CHECKING:  # of each kind, and no fields of it
         _names: ClassVar[tuple[str, ...]]
-        _put: ClassVar[dict[str, Put]]  # what sets each field
+        _kept: ClassVar[tuple[str, ...]]  # what is worked out of its fields and kept with them
         _source: Any
     else:
+        _kept = ()
 
         def __getattr__(self, name: str) -> Any:
             """A field that was left to be read later."""
             if name not in self._names:
                 raise AttributeError(f"{type(self).__name__} has no {name}")
-            value = getattr(self._source, name)
-            self._put[name](self, value)
+            value = self.__dict__[name] = getattr(self._source, name)
             return value
 
     def __init_subclass__(cls) -> None:
+        if "__slots__" in vars(cls):
+            raise TypeError(f"{cls.__name__}: fields may be left to be read later, so it has no slots")
         cls._names = tuple(cls._kinds())
-        cls._put = {name: setter(cls, name) for name in cls._names}
+        for name, default in vars(cls).copy().items():
+            if name in cls._names and not isinstance(default, Field):
+                setattr(cls, name, _given(default))
+        once_worked_out = (name for name, value in vars(cls).items() if isinstance(value, once))
+        cls._kept = (*cls._kept, *once_worked_out)
 
     @classmethod
     def _kinds(cls) -> dict[str, str]:
@@ -43,17 +49,26 @@ class Deferred:
         }
 
     @classmethod
-    def made_of(cls, at_hand: Iterable[tuple[str, Any]], source: object = None) -> Self:
+    def made_of(cls, at_hand: Mapping[str, Any], source: object = None) -> Self:
         """A value of fields that belong together, so that nothing need be checked.
 
         Nobody asks for most fields of some values: one that is not at hand is read from the source when somebody
         asks for it, and the source must answer at any time as it would have now.
         """
-        value, put = _new(cls), cls._put
-        for name, field in at_hand:
-            put[name](value, field)
-        _set(value, "_source", source)
+        value = object.__new__(cls)
+        fields = value.__dict__
+        fields.update(at_hand)
+        fields["_source"] = source
         return value
+
+    def _copied(self) -> Self:
+        """The same fields, at hand or left to be read later, and nothing that was worked out of them."""
+        copy = object.__new__(type(self))
+        fields = copy.__dict__
+        fields.update(self.__dict__)
+        for name in self._kept:
+            fields.pop(name, None)
+        return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy is made by the constructor, of all fields."""
@@ -66,10 +81,6 @@ class Deferred:
         return self
 
 
-def setter(cls: type, name: str) -> Put:
-    """What sets a field of a frozen value: its own descriptor, where it has one, which then need not be found."""
-    member = getattr(cls, name, None)
-    if isinstance(member, MemberDescriptorType):
-        put: Put = member.__set__
-        return put
-    return lambda value, field: _set(value, name, field)
+def _given(default: Any) -> Any:
+    """A default of the constructor alone: as the kind's own it would be found before what was left to be read."""
+    return field(default_factory=lambda: default)

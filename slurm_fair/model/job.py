@@ -57,7 +57,7 @@ _WAITING, _RUNNING, _SUSPENDED, _DONE = (
 _IS_INACTIVE = np.isin(np.arange(max(Blocked) + 1), INACTIVE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobTable(Columns):
     """One row per managed job or array task, sorted by key."""
 

@@ -101,7 +101,7 @@ class Whereabouts(NamedTuple):
         return self.held.renumber(row).plus(promised)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leases(Columns):
     """One row per job that holds or was promised GPUs, sorted by key.
 
@@ -121,6 +121,7 @@ class Leases(Columns):
     adopted: Bools  # it ran before we granted anything
     places: Placement  # row = row of this table
     node_names: tuple[str, ...]  # what the node indices of `places` mean
+    _kept = ("places",)
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -135,10 +136,6 @@ class Leases(Columns):
             places = self._source.of(self)
             _set(self, "places", places)
             return places
-
-    @classmethod
-    def _taken_over(cls, others: tuple[str, ...]) -> tuple[str, ...]:
-        return "node_names", "_source"
 
     @property
     def whereabouts(self) -> Whereabouts:
@@ -157,7 +154,7 @@ class Leases(Columns):
     def extended(self, count: int, **fields: Any) -> Self:
         """These and so many more, which are sorted by key themselves, and lie where `whereabouts` says by now."""
         rows, at = len(self.key), self.key.searchsorted(fields["key"])
-        fields["_source"] = fields.get("whereabouts", self._source)
+        fields["_source"] = fields.pop("whereabouts", self._source)
         if at.item(0) == rows:  # as a rule new jobs have the greater ids
             return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
         at += np.arange(count)

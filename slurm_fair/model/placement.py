@@ -20,6 +20,7 @@ class Placement(Columns):
     row: Ints
     node: Ints
     gpus: Ints
+    _kept = ("_taken",)
 
     @classmethod
     def none(cls) -> Self:

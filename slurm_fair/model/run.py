@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunTable(Columns):
     """One row per run (a requeued job has several), sorted by (key, start)."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Told(Columns):
     """Row i is row i of the snapshot's jobs; nan = nobody said.
 

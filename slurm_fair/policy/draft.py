@@ -75,7 +75,7 @@ Column = TypeVar("Column", bound=Ints | Floats)
 
 
 # What a draft's plan says of itself unless its policy says otherwise.
-_AS_A_RULE = (("note", ""), ("again", math.inf))
+_AS_A_RULE = {"note": "", "again": math.inf}
 
 
 class Draft:
@@ -163,8 +163,8 @@ class Draft:
             self._checked(score)
         self._rank, self._score = rank, score
         kept = {} if memory is None else memory
-        at_hand = (("verdict", self._verdict), ("places", places), ("memory", kept), ("rests", rests))
-        return Plan.made_of((*at_hand, *_AS_A_RULE), self)
+        at_hand = {"verdict": self._verdict, "places": places, "memory": kept, "rests": rests}
+        return Plan.made_of(at_hand | _AS_A_RULE, self)
 
     def unchanged(self, *, rests: bool = False) -> Plan:
         """The plan of a round in which there is nothing to decide."""
@@ -185,4 +185,4 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     each = zip(rows.tolist(), sites, strict=True)
     triples = sorted(((row, *site) for row, on in each for site in on), key=itemgetter(0))
     row, node, gpus = np.array(triples, dtype=np.int64).reshape(-1, 3).T
-    return Placement.made_of((("row", row), ("node", node), ("gpus", gpus)))
+    return Placement.made_of({"row": row, "node": node, "gpus": gpus})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence
 from inspect import get_annotations
 from typing import Any
 
@@ -23,7 +23,6 @@ _PLAIN = (
     "partition", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb", "array_limit",
     "time_limit_seconds", "weight", "checkpoints", "requeueable",
 )  # fmt: skip
-_SEEN = _CHANGING + _PLAIN
 _MOST_LENGTHS = 512
 _DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}
 
@@ -31,28 +30,24 @@ _DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": n
 class Plain:
     """Columns in which jobs seldom differ: those in which they do not are made once for so many jobs."""
 
-    def __init__(self, columns: Sequence[NDArray[Any]]) -> None:
+    def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        alike = {name: _alike(column) for name, column in columns.items()}
         # As long as there are jobs, where they are alike.
-        self._columns = [(column, _alike(column)) for column in columns]
-        self._made: dict[int, list[NDArray[Any]]] = {}  # by number of jobs
-        self._differ = any(alike is None for _, alike in self._columns)
+        self._alike = [(name, column) for name, column in alike.items() if column is not None]
+        self._differ = [(name, column) for name, column in columns.items() if alike[name] is None]
+        self._made: dict[int, dict[str, NDArray[Any]]] = {}  # by number of jobs
 
-    def of(self, rows: Ints) -> list[NDArray[Any]]:
-        """The columns at these rows."""
+    def put(self, rows: Ints, shown: dict[str, NDArray[Any]]) -> None:
+        """The columns at these rows, beside others."""
         count = len(rows)
         made = self._made.get(count)
         if made is None:
             if len(self._made) >= _MOST_LENGTHS:
                 self._made.clear()
-            made = self._made[count] = [
-                column if alike is None else alike[:count] for column, alike in self._columns
-            ]
-        if not self._differ:
-            return made
-        return [
-            column.take(rows) if alike is None else shown
-            for shown, (column, alike) in zip(made, self._columns, strict=True)
-        ]
+            made = self._made[count] = {name: column[:count] for name, column in self._alike}
+        shown.update(made)
+        for name, column in self._differ:
+            shown[name] = column.take(rows)
 
 
 def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
@@ -155,7 +150,7 @@ class JobColumns:
 
     def __init__(self, capacity: int = 0) -> None:
         self.count, self.cells = 0, Cells()
-        self._changing: list[NDArray[Any]] = []
+        self._changing: list[tuple[str, NDArray[Any]]] = []
         self._plain: Plain | None = None  # of the jobs that there are
         for name, kind in get_annotations(JobColumns).items():
             setattr(self, name, np.zeros(0, dtype=_DTYPES[str(kind)]))
@@ -168,7 +163,7 @@ class JobColumns:
             wider[: len(column)] = column
             setattr(self, name, wider)
             setattr(self.cells, name, wider.data)
-        self._changing = [getattr(self, name) for name in _CHANGING]
+        self._changing = [(name, getattr(self, name)) for name in _CHANGING]
 
     def add(self, count: int) -> slice:
         """Room for so many more jobs; returns their rows."""
@@ -181,10 +176,10 @@ class JobColumns:
     def seen(self, rows: Ints) -> JobTable:
         """What a look shows of these jobs: as it is now, whatever happens later."""
         if self._plain is None:
-            self._plain = Plain([getattr(self, name)[: self.count] for name in _PLAIN])
-        columns = [column[rows] for column in self._changing]
-        columns += self._plain.of(rows)
-        return JobTable.made_of(zip(_SEEN, columns, strict=True))
+            self._plain = Plain({name: getattr(self, name)[: self.count] for name in _PLAIN})
+        columns = {name: column[rows] for name, column in self._changing}
+        self._plain.put(rows, columns)
+        return JobTable.made_of(columns)
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
         """How far these jobs were when their last run ended, how fast they go, and since when."""

@@ -35,7 +35,7 @@ class Sight:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = self._seen(shown, asked, now)
         reports = Reports(people, shown, states.state, self._jobs.progress(shown), now)
-        told = Told.made_of((("models", people.models),), reports)
+        told = Told.made_of({"models": people.models}, reports)
         held = self._held(shown)
         reasons, resized = self._reasons(len(shown)), self._resized()
         self._looked = now

@@ -13,7 +13,7 @@ from slurm_fair.model.once import once
 RACK_FACTOR = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Regimes(Columns):
     """All jobs' regimes in one row: job j has those from its `first_regime` to its `last_regime`.
 

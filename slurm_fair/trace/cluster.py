@@ -38,7 +38,7 @@ _PART = re.compile(r"[A-Za-z0-9_.-]*")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machines(Columns):
     """One row per node."""
 

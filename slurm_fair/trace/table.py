@@ -27,7 +27,7 @@ class Mode(IntEnum):
     GNS = 2  # doubles, never shrinks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trace(Columns):
     """One row per job, in order of submission; a number that is not given is NaN, or 0 in whole numbers."""
 
@@ -71,7 +71,7 @@ class Trace(Columns):
 
     def with_columns(self, **columns: Any) -> Self:
         """The same rows with some columns, or other fields, replaced."""
-        changed = super(Trace, self).with_columns(**columns)
+        changed = super().with_columns(**columns)
         changed._check_further()
         return changed
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import pickle
+from dataclasses import FrozenInstanceError, dataclass
 from typing import get_origin, get_type_hints
 
 import numpy as np
@@ -17,7 +18,7 @@ from slurm_fair.trace import Machines, Trace
 TABLES = [kind for kind in vars(model).values() if isinstance(kind, type) and issubclass(kind, Columns)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shelf(Columns):
     """A table."""
 
@@ -87,7 +88,7 @@ def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() 
             asked.append("width")
             return np.zeros(2)
 
-    table = Shelf.made_of([("number", np.arange(2)), ("colours", ())], Source())
+    table = Shelf.made_of({"number": np.arange(2), "colours": ()}, Source())
     assert (len(table), asked) == (2, [])
     assert [table.width.sum(), table.width.sum(), asked] == [0.0, 0.0, ["width"]]
     assert not hasattr(table, "height")
@@ -138,3 +139,57 @@ def test_what_is_taken_on_each_node_is_kept_and_nobody_can_change_it() -> None:
     assert places.sites == {0: [(1, 4)], 2: [(0, 1), (1, 2)]}
     with pytest.raises(ValueError, match="read-only"):
         taken[0] = 5
+
+
+def test_a_copy_of_the_same_rows_leaves_to_be_read_later_what_was_left() -> None:
+    asked: list[str] = []
+
+    class Source:
+        @property
+        def width(self) -> Floats:
+            asked.append("width")
+            return np.zeros(2)
+
+    table = Shelf.made_of({"number": np.arange(2), "colours": ()}, Source())
+    copy = table.with_columns(number=np.array([4, 5]))
+    assert asked == []
+    assert (rows(copy), asked) == ([(4, 0.0), (5, 0.0)], ["width"])
+    assert rows(table.take(np.array([1]))) == [(1, 0.0)]
+
+
+def test_what_was_worked_out_of_a_table_is_worked_out_anew_of_its_copies() -> None:
+    @dataclass(frozen=True)
+    class Sum(Shelf):
+        @once
+        def total(self) -> int:
+            return int(self.number.sum())
+
+    table = Sum(np.array([1, 2, 3]), np.zeros(3))
+    assert table.total == 6
+    assert table.take(np.array([0, 2])).total == 4
+    assert table.with_columns(number=np.array([5, 5, 5])).total == 15
+    assert table.extended(1, number=4, width=0.0).total == 10
+    places = Placement.of([(0, 1, 4), (2, 1, 2)])
+    assert places.per_node(2).tolist() == [0, 6]
+    assert places.only(np.array([2])).per_node(2).tolist() == [0, 2]
+
+
+def test_a_table_that_has_slots_could_not_be_copied_and_is_refused() -> None:
+    with pytest.raises(TypeError, match="Narrow: fields may be left to be read later, so it has no slots"):
+
+        @dataclass(frozen=True, slots=True)
+        class Narrow(Columns):
+            number: Ints
+
+
+def test_a_field_that_there_is_not_is_not_replaced() -> None:
+    with pytest.raises(KeyError, match="height"):
+        shelf(1).with_columns(height=np.zeros(1))
+
+
+def test_a_table_that_is_left_to_be_read_later_is_stored_whole_and_stays_frozen() -> None:
+    lazy = Shelf.made_of({"number": np.arange(2)}, shelf(7, 8))
+    copy = pickle.loads(pickle.dumps(lazy))
+    assert (rows(copy), copy.colours) == ([(0, 3.5), (1, 4.0)], ("red",))
+    with pytest.raises(FrozenInstanceError):
+        lazy.number = np.arange(2)  # type: ignore[misc]
