@@ -40,10 +40,9 @@ from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import (
     backoff_after,
     overlaid,
-    rest_after,
+    resting_after,
     shunned_after,
     still_resting,
-    unmoved_after,
 )
 
 _REVOKING = code(LeasePhase.REVOKING)
@@ -51,7 +50,7 @@ _REVOKING = code(LeasePhase.REVOKING)
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
-_WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
+_WAS_DONE = Result.DONE
 _OF_ACTS = ("opened", "asked", "requeued")
 
 
@@ -212,26 +211,13 @@ def conclude(
     ready: Prepared, leases: Leases, outcomes: tuple[Outcome, ...], plan: Plan, rules: Rules
 ) -> Standing:
     """The standing after the acts on these leases; a plan that is not the policy's own leaves it its memory."""
-    now, before = ready.snapshot.time, ready.standing
-    unsettled, backoff, unmoved = before.unsettled, before.backoff, before.unmoved
+    before, snapshot, terms = ready.standing, ready.snapshot, rules.terms
     if rules.dry_run:
         leases = _without_promises(leases)
     if outcomes:
-        leases = settle(leases, outcomes, rules.terms, now)
-        unknown = {o.action.key: now for o in outcomes if o.result is _UNKNOWN}
-        unsettled = {**unsettled, **unknown} if unknown else unsettled
-        for outcome in outcomes:
-            rest = rest_after(outcome, ready.snapshot, rules.terms.interval, backoff)
-            backoff = {**backoff, **rest} if rest else backoff
-            stays = unmoved_after(outcome, now, rules.terms.term, unmoved)
-            unmoved = {**unmoved, **stays} if stays else unmoved
-    return before._replace(
-        leases=leases,
-        memory=before.memory if plan.note else plan.memory,
-        unsettled=unsettled,
-        backoff=backoff,
-        unmoved=unmoved,
-    )
+        leases = settle(leases, outcomes, terms, snapshot.time)
+    after = before._replace(leases=leases, memory=before.memory if plan.note else plan.memory)
+    return resting_after(after, outcomes, snapshot, terms)
 
 
 def _without_promises(leases: Leases) -> Leases:

@@ -17,9 +17,10 @@ OVER = len(LeasePhase)  # a lease that is over, beside the phases and that of jo
 
 # Those of jobs without a lease come last: as their phase is -1, so do their numbers count from the end.
 CASES = tuple(product((*range(OVER + 1), NO_LEASE), JobState, Blocked))
+_STATES, _BLOCKS = len(JobState), len(Blocked)
 _SHORT = np.min_scalar_type(-len(CASES))  # as short as they all fit
-_ONE_STATE = np.array(len(Blocked), dtype=_SHORT)
-_ONE_PHASE = np.array(len(JobState) * len(Blocked), dtype=_SHORT)
+_ONE_STATE = np.array(_BLOCKS, dtype=np.min_scalar_type(-_STATES * _BLOCKS))
+_ONE_PHASE = np.array(_STATES * _BLOCKS, dtype=_SHORT)
 _MAY_START = CASES.index((NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED))
 MAY_START = np.array(_MAY_START - len(CASES), dtype=_SHORT)
 

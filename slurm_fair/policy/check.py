@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import JobTable, LeasePhase, Placement, Plan, Verdict
-from slurm_fair.model.columns import Ints, absent, all_of, any_of
+from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.view import View
 
 _GRANT = int(Verdict.GRANT)
@@ -34,9 +34,12 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     node, gpus = places.node, places.gpus
     if node.size and (_least(node) < 0 or node.item(node.argmax()) >= node_count or _least(gpus) < 1):
         return "it places GPUs on no node"
-    wrong = _not_its_gang(plan, jobs, gangs) or _misshapen(plan, view, gangs)
-    if wrong:
-        return wrong
+    if not _each_on_one_node(places, jobs, gangs):
+        wrong = _not_its_gang(plan, jobs, gangs) or _too_wide(places, jobs, gangs)
+        if wrong:
+            return wrong
+    if _stands_still(places, view):
+        return "it gives a job GPUs of a type on which it does not run"
     available = view.free_gpus
     if revoked.size:
         gone = np.zeros(len(jobs.key), dtype=bool)
@@ -48,19 +51,19 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     return ""
 
 
-def _least(column: Ints) -> int:
+def _least(column: Ints | Floats) -> float:
     return column.item(column.argmin())
 
 
+def _each_on_one_node(places: Placement, jobs: JobTable, gangs: Ints) -> bool:
+    """Whether each gang, and nobody else, has all that it asks for on one node: mostly just so."""
+    alone = len(places.row) == len(gangs) and all_of(places.row == gangs)
+    return alone and all_of(places.gpus == jobs.gpus[gangs])
+
+
 def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
-    """Each of the granted gets what it asks for and nobody else anything: mostly just so."""
+    """Each of the granted gets what it asks for and nobody else anything."""
     rows, places = len(jobs.key), plan.places
-    if (
-        len(places.row) == len(gangs)
-        and all_of(places.row == gangs)
-        and all_of(places.gpus == jobs.gpus[gangs])
-    ):
-        return ""  # all of each on one node
     given, wanted = np.bincount(places.row, places.gpus, rows), np.zeros(rows)
     wanted[gangs] = jobs.gpus[gangs]
     if len(given) == rows:
@@ -75,18 +78,19 @@ def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
     return "a granted job does not get its whole gang, or another gets GPUs"
 
 
-def _misshapen(plan: Plan, view: View, gangs: Ints) -> str:
-    """Gangs on more nodes than they take, or where they do not run."""
-    jobs, places, snapshot = view.snapshot.jobs, plan.places, view.snapshot
+def _too_wide(places: Placement, jobs: JobTable, gangs: Ints) -> str:
     most = jobs.most_nodes[gangs]
-    if most.size and most.item(most.argmax()) > 0:
-        count = np.bincount(places.row, minlength=len(jobs.key))[gangs]
-        if ((most > 0) & (count > most)).any():
-            return "it lays a gang over more nodes than its job takes"
+    count = np.bincount(places.row, minlength=len(jobs.key))[gangs]
+    return "it lays a gang over more nodes than its job takes" if any_of((most > 0) & (count > most)) else ""
+
+
+def _stands_still(places: Placement, view: View) -> bool:
+    """Whether a job would not run where it is to lie."""
+    snapshot = view.snapshot
     if snapshot.told is None or len(snapshot.gpu_types) < 2 or not places.row.size:
-        return ""
+        return False
     speed = snapshot.told.rate[places.row, snapshot.nodes.gpu_type[places.node]]
-    return "it gives a job GPUs of a type on which it does not run" if speed.min() <= 0 else ""
+    return _least(speed) <= 0
 
 
 def standstill(view: View, note: str) -> Plan:

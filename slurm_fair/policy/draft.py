@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -180,9 +179,12 @@ def ranks(rows: int, order: Ints) -> Ints:
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     """The sites of many gangs, one per row, as one placement."""
-    if not len(rows):
+    flat = [*chain.from_iterable(sites)]
+    if not flat:
         return Placement.none()
-    each = zip(rows.tolist(), sites, strict=True)
-    triples = sorted(((row, *site) for row, on in each for site in on), key=itemgetter(0))
-    row, node, gpus = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+    row = rows.repeat([len(on) for on in sites])
+    node, gpus = map(np.array, zip(*flat, strict=True))
+    if len(rows) > 1:
+        order = row.argsort(kind="stable")
+        row, node, gpus = row[order], node[order], gpus[order]
     return Placement.made_of({"row": row, "node": node, "gpus": gpus})

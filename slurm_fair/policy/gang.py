@@ -168,6 +168,17 @@ class Pools:
         return numbers
 
     @once
+    def level_count(self) -> int:
+        """How many there are, with those of no region."""
+        return (int(self.region.max(initial=NOWHERE)) + 2) * (self.most + 1)
+
+    @once
+    def ladders(self) -> list[list[list[int]]]:
+        """[pool][f]: the levels of f free GPUs, in the order of the pool's regions."""
+        height = self.most + 1
+        return [[[each * height + free for each in of] for free in range(height)] for of in self.regions]
+
+    @once
     def size_of(self) -> list[int]:
         """The sizes as plain numbers."""
         numbers: list[int] = self.size.tolist()

@@ -283,7 +283,6 @@ class _Round:
         jobs, runs = view.snapshot.jobs, len(queue.contested)
         self.candidates = Candidates(jobs, rows, numbers, asking, shapes, runs)
         self._granting = view.waiting[rows]
-        self._moving = queue.movers[rows]
         self._lane = queue.lane_of(rows)
         self.granted: dict[int, Sites] = {}
         self.misfits: list[int] = []
@@ -304,8 +303,11 @@ class _Round:
 
     def walk(self, turn: Callable[[int], None] | None = None) -> None:
         """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
-        change = (self._granting | self._moving)[: self._listed].nonzero()[0]
-        for jobs in stretches(int(change[-1]) + 1 if len(change) else 0):
+        change = self._granting
+        if self._queue.moves:
+            change = change | self._queue.movers[self.candidates.rows]
+        last = change[: self._listed].nonzero()[0][-1:]
+        for jobs in stretches(last.item() + 1 if last.size else 0):
             if self.contest.left <= 0:
                 return
             self._stretch(self._worth_a_look(jobs), turn)
@@ -324,13 +326,13 @@ class _Round:
         return jobs[~misfit]
 
     def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
-        rows, grants, moves = self.candidates.rows, self._granting.data, self._moving.data
+        rows, grants, movers = self.candidates.rows, self._granting.data, self._queue.movers
         for job, ways in zip(jobs.tolist(), self.candidates.ways(jobs), strict=True):
             if turn is not None:
-                turn(int(rows[job]))
+                turn(rows.item(job))
             if grants[job]:
                 self._place(job, ways)
-            elif moves[job]:
+            elif movers.item(rows.item(job)):
                 self._move(job, self.candidates.contested.item(job), ways)
             elif (contested := self.candidates.contested.item(job)) < 0:
                 self.contest.place(ways, evict=False)  # it is on its way back: this room is kept for it

@@ -59,17 +59,15 @@ class Room:
         had = np.maximum(gpus, 0) if gpus.size and gpus.item(gpus.argmin()) < 0 else gpus
         self._at_first = pools.levels + had
         # How many nodes stood at each level at first: at most levels none.
-        self._unasked: list[int] = np.bincount(self._at_first).tolist()
+        self._unasked: list[int] = np.bincount(self._at_first, minlength=pools.level_count).tolist()
         self._stacks: dict[int, list[int]] = {}
 
-    def _stack(self, region: int, free: int) -> list[int] | None:
-        """Who may be at this level; None where nobody ever was."""
-        level = region * (self.pools.most + 1) + free
-        stack = self._stacks.get(level)
-        if level < len(self._unasked) and self._unasked[level]:
+    def _stack(self, level: int) -> list[int]:
+        stack = self._stacks.get(level, [])
+        if self._unasked[level]:
             self._unasked[level] = 0
-            at_first = (self._at_first == level).nonzero()[0][::-1].tolist()
-            stack = self._stacks[level] = at_first if stack is None else at_first + stack
+            stack[:0] = (self._at_first == level).nonzero()[0][::-1].tolist()
+            self._stacks[level] = stack
         return stack
 
     def add(self, node: int, gpus: int, cpus: int, memory_mb: int) -> None:
@@ -102,13 +100,13 @@ class Room:
 
         A single node also has its CPUs and memory; several may not.
         """
-        regions, count = self.pools.regions[gang.pool], gang.nodes
+        stacks, unasked, count = self._stacks, self._unasked, gang.nodes
         found: list[int] = []
-        for free in range(gang.share, self.pools.most + 1):
-            for region in regions:
-                stack = self._stack(region, free)
-                if not stack:
+        for free, levels in enumerate(self.pools.ladders[gang.pool][gang.share :], gang.share):
+            for level in levels:
+                if not unasked[level] and level not in stacks:
                     continue
+                stack = self._stack(level)
                 if count > 1:
                     found += self._tops(stack, free, count - len(found))
                     if len(found) == count:
@@ -122,9 +120,8 @@ class Room:
         found: list[int] = []
         missing = gang.gpus
         for free in range(self.pools.most, 0, -1):
-            for region in self.pools.regions[gang.pool]:
-                stack = self._stack(region, free) or []
-                idle = self._tops(stack, free, -(-missing // free), idle_only=True)
+            for level in self.pools.ladders[gang.pool][free]:
+                idle = self._tops(self._stack(level), free, -(-missing // free), idle_only=True)
                 found += idle
                 missing -= free * len(idle)
                 if missing <= 0:

@@ -218,7 +218,7 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     waiting = jobs.state == _WAITING
     if not any_of(waiting):
         return _NOBODY
-    well_gated = jobs.gate_until - now >= terms.term
+    well_gated = jobs.gate_until >= now + terms.term
     well_gated &= jobs.gated > jobs.pinned  # and not pinned
     well_gated &= jobs.blocked == _NOT_BLOCKED
     rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated

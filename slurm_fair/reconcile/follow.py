@@ -80,15 +80,17 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not len(jobs.key):
         return np.arange(len(row)), False
     state = jobs.state[row]
-    runs = state == _RUNNING
-    runs &= jobs.restarts[row] == leases.restarts
+    doubts = state != _RUNNING
+    doubts |= jobs.restarts[row] != leases.restarts
     if not listed:
-        runs &= row >= 0
-    doubtful: Ints = (~runs).nonzero()[0]
+        doubts |= row < 0
+    doubtful: Ints = doubts.nonzero()[0]
     if not doubtful.size:
         return doubtful, False
     job, state = row[doubtful], state[doubtful]
-    lives = (state != _DONE) & (job >= 0)
+    lives = state != _DONE
+    if not listed:
+        lives &= job >= 0
     if not any_of(lives):
         return doubtful, False
     was = leases.restarts[doubtful]

@@ -7,7 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from slurm_fair.model import Blocked, Event, JobState, Outcome, Placement, Result, Snapshot, Standing, Verb
+from slurm_fair.model import (
+    Blocked,
+    Event,
+    JobState,
+    LeaseTerms,
+    Outcome,
+    Placement,
+    Result,
+    Snapshot,
+    Standing,
+    Verb,
+)
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import TASK_BITS
 
@@ -15,7 +26,7 @@ _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out f
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
 _OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
 _STOPS = (Verb.ASK, Verb.REQUEUE)
-_WAS_DONE = Result.DONE
+_WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 
 
 def still_resting(standing: Standing, now: float) -> Standing:
@@ -110,7 +121,23 @@ def backoff_after(
     return after
 
 
-def rest_after(
+def resting_after(
+    standing: Standing, outcomes: Sequence[Outcome], snapshot: Snapshot, terms: LeaseTerms
+) -> Standing:
+    """With those who rest after these acts: of what was done, only a closed gate may leave somebody resting."""
+    outcomes = [o for o in outcomes if o.result is not _WAS_DONE or o.action.verb is _CLOSE]
+    if not outcomes:
+        return standing
+    now, backoff, unmoved = snapshot.time, standing.backoff, standing.unmoved
+    unknown = {o.action.key: now for o in outcomes if o.result is _UNKNOWN}
+    for outcome in outcomes:
+        backoff = {**backoff, **_rest_after(outcome, snapshot, terms.interval, backoff)}
+        unmoved = {**unmoved, **_unmoved_after(outcome, now, terms.term, unmoved)}
+    unsettled = {**standing.unsettled, **unknown}
+    return standing._replace(unsettled=unsettled, backoff=backoff, unmoved=unmoved)
+
+
+def _rest_after(
     outcome: Outcome, snapshot: Snapshot, interval: float, backoff: Mapping[int, tuple[float, int]]
 ) -> dict[int, tuple[float, int]]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
@@ -131,7 +158,7 @@ def rest_after(
     return {}
 
 
-def unmoved_after(
+def _unmoved_after(
     outcome: Outcome, now: float, term_seconds: float, unmoved: Mapping[int, tuple[float, int]]
 ) -> dict[int, tuple[float, int]]:
     """A job whose stop was refused keeps its GPUs beyond the next end of its lease too, and longer each time."""

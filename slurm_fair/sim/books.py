@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.model import JobState, RunTable
 from slurm_fair.sim.floor import Sites
 from slurm_fair.sim.load import Population
@@ -32,11 +34,16 @@ class Run(NamedTuple):
 
 
 class Books:
-    """A History port; keeps what has ended, and what runs."""
+    """A History port; keeps what has ended, and what runs.
+
+    Whoever takes over what has ended looks at the cluster too: of runs that were seen and did not end with their
+    nodes there is no more to tell, and no more is kept.
+    """
 
     def __init__(self, people: Population, node_names: Sequence[str]) -> None:
         self._people, self._cells, self._node_names = people, people.jobs.cells, node_names
         self.over: list[Run] = []
+        self._seen_until = -math.inf  # runs that began before were seen
         # Of each run that goes on: restarts and work done when it began, and where it lies. What else is told of
         # it stays in the columns until it is over.
         self._open: dict[int, tuple[int, float, Sites]] = {}
@@ -48,7 +55,10 @@ class Books:
     def ends(self, job: int, word: str, lived_on: bool) -> None:
         """Its GPUs are free again."""
         cells = self._cells
-        self.over.append(self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on))
+        if cells.start[job] >= self._seen_until or word == NODE_FAIL:
+            self.over.append(
+                self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on)
+            )
         del self._open[job]
 
     def _run(
@@ -64,9 +74,9 @@ class Books:
             resumed_from, end, reached, saved, word, lived_on,
         )  # fmt: skip
 
-    def hand_over(self) -> list[Run]:
-        """The runs that have ended; they are no longer kept here."""
-        over, self.over = self.over, []
+    def hand_over(self, seen_until: float) -> list[Run]:
+        """The runs that have ended, at a look at this instant; they are no longer kept here."""
+        over, self.over, self._seen_until = self.over, [], seen_until
         return over
 
     def of(self, key: int) -> Iterator[Run]:

@@ -6,7 +6,6 @@ of it when it settles its ledger with accounting; a simulated one settles at eve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
@@ -29,7 +28,6 @@ class Settled:
         self._books, self._journal = books, journal
         # Runs that no look has shown to be over, and of which there is more to tell.
         self._ended: list[Run] = []
-        self._looked = -math.inf
         self.standing: Standing | None = None
         # What became of leases between the last look and the next one, which tells of it.
         self.meanwhile: Events | None = None
@@ -41,10 +39,7 @@ class Settled:
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Mend the look's events and the ledger, and pass both on."""
-        # One that ran at the look before, and did not end with its node, was seen as it was.
-        over = self._books.hand_over()
-        self._ended += [run for run in over if run.start >= self._looked or run.word == NODE_FAIL]
-        self._looked = tick.time
+        self._ended += self._books.hand_over(tick.time)
         if self.meanwhile is not None:
             tick, self.meanwhile = tick._replace(events=self.meanwhile + _parts(tick.events)), None
         if self._ended:

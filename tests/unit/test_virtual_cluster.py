@@ -102,6 +102,18 @@ def test_a_node_that_fails_takes_the_work_since_the_last_checkpoint_with_it() ->
     assert [run.word for run in scene.books.of(key)] == ["REQUEUED", "NODE_FAIL", "COMPLETED"]
 
 
+def test_books_that_are_taken_over_tell_only_of_runs_that_no_look_showed_and_of_lost_ones() -> None:
+    scene = Scene()
+    scene.runs(seconds=40)
+    lost = scene.runs(seconds=100, node="n2")
+    assert scene.at(10).books.hand_over(T0 + 10) == []
+    unseen = scene.at(41).runs(seconds=5)
+    scene.at(50).hands.fail("n2")
+    over = scene.books.hand_over(T0 + 60)
+    assert [(run.key, run.word) for run in over] == [(unseen, "COMPLETED"), (lost, "NODE_FAIL")]
+    assert scene.books.over == []
+
+
 def test_a_gang_is_lost_whole_and_its_other_nodes_are_free_at_once() -> None:
     scene = Scene()
     gang = scene.submit(gpus=16, nodes=2, gpus_per_node=8)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model import Snapshot, Verb
+from slurm_fair.model import Placement, Snapshot, Verb
 from slurm_fair.sim import Costs
 from tests.virtual_scene import Scene
 
@@ -46,7 +46,7 @@ def test_what_a_look_counts_on_each_node_is_what_its_jobs_hold_there() -> None:
         snapshot = scene.look()
         held, nodes = snapshot.held, len(snapshot.nodes)
         counts.append(held.per_node(nodes).tolist())
-        assert counts[-1] == held.take(held.gpus > 0).per_node(nodes).tolist()
+        assert counts[-1] == Placement(held.row, held.node, held.gpus).per_node(nodes).tolist()
 
     count()
     first = scene.runs(gpus=2, seconds=100)
