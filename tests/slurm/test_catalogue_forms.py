@@ -39,6 +39,7 @@ def test_every_form_of_asking_starts_on_exactly_the_planned_nodes(site: Site) ->
     jobs = {what: site.submit("", *options) for what, options in FORMS.items()}
     for what, job in jobs.items():
         job.runs()
+        wait_until(lambda job=job: site.planned(job))  # type: ignore[misc]  # written when all acts are done
         (planned,) = site.planned(job)
         assert expand(job.starts()[0].nodes) == tuple(sorted(planned)), what
         assert job.now().nodes == tuple(sorted(planned)), what
@@ -72,6 +73,7 @@ def test_what_is_promised_beside_a_gang_that_slurm_splits_is_free_whoever_starts
     gang = site.submit("", *options)
     others = [site.submit(1) for _ in range(ALL_GPUS - gpus_of(options))]
     wait_until(lambda: all(job.state == "RUNNING" for job in (gang, *others)), 20)
+    site.ticks_pass(1)  # what the last tick did is written down
     assert {len(site.planned(job)) for job in (gang, *others)} == {1}, "a promise was not kept"
 
 
