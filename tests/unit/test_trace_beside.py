@@ -170,6 +170,7 @@ def test_weights_are_by_name() -> None:
     ("old", "new", "words"),
     [
         ("chem,0.5", "chem,0", ":3: share: '0' must be above 0"),
+        ("chem,0.5", "chem,1e-300", ":3: share: '1e-300' is too small: give a number from 1e-12 to 1e+12"),
         ("chem,0.5", "chem,", ":3: share: is empty"),
         ("chem,0.5", ",2", ":3: name: is empty"),
         ("chem,0.5", "phys,2", ":3: name: 'phys' is there twice"),
