@@ -87,8 +87,8 @@ def _check(path: Path, columns: tuple[str, ...]) -> None:
 
 
 def _refuse_backwards(cells: Mapping[str, str]) -> None:
-    """A run cannot end before it starts, nor start before it was submitted: a requeued one's next run is submitted
-    anew, in a row of its own, and leaves the row of the run before as it is."""
+    """A run cannot end before it starts, nor start before its job is submitted."""
+    # Nor does a requeue bring that about: the next run has a row of its own, with its own submission.
     submit, start, end = (int(cells[name]) if cells[name].isdigit() else 0 for name in TIMES)
     if 0 < end < start:
         raise SlurmTextError("End: the run ends before it starts")

@@ -79,32 +79,6 @@ def test_jobs_of_an_array_that_never_ran_count_each(tmp_path: Path) -> None:
     assert "note: 8 jobs that never ran (or less than 1 s) left out: 2, 3, 5 and 5 more" in said.out
 
 
-def test_a_run_that_ends_before_it_starts_is_a_bad_row(tmp_path: Path) -> None:
-    path = saved(tmp_path / "sacct.txt", [run("1", 0, 0, 100), run("2", 0, 50, 10)])
-    said = call("replay", "--sacct", str(path), "--gpus", "8", "--policy", "fifo")
-    assert (said.code, ":3: row: End: the run ends before it starts" in said.complaint) == (2, True)
-
-
-def test_a_run_that_starts_before_its_submission_is_a_bad_row(tmp_path: Path) -> None:
-    path = saved(tmp_path / "sacct.txt", [run("1", 0, 0, 100), run("2", 500, 50, 600)])
-    options = ("replay", "--sacct", str(path), "--gpus", "8", "--policy", "fifo")
-    said = call(*options)
-    assert (said.code, said.out) == (2, "")
-    assert ":3: row: Start: the run starts before its job is submitted (" in said.complaint
-    skipping = call(*options, "--skip-bad")
-    assert (skipping.code, ":3: row: Start: " in skipping.err) == (0, True)
-
-
-def test_a_requeued_job_whose_next_run_was_submitted_later_is_no_bad_row(tmp_path: Path) -> None:
-    runs = [
-        run("1", 0, 0, 100, state="REQUEUED"),
-        run("1", 100, 130, 300),
-        run("2", 5, 5, None, state="RUNNING"),
-    ]
-    path = saved(tmp_path / "sacct.txt", [*runs, run("3", 7, None, 9, state="CANCELLED by 0")])
-    assert call("replay", "--sacct", str(path), "--gpus", "8", "--policy", "fifo").code == 0
-
-
 def test_a_past_of_a_larger_cluster_is_worth_a_warning(file: Path) -> None:
     options = ("replay", "--sacct", str(file), "--policy", "fifo", "--too-large", "drop", "--gpus")
     assert call(*options, "9").err == ""
