@@ -50,7 +50,7 @@ def test_a_requeued_job_whose_next_run_was_submitted_later_is_no_bad_row(tmp_pat
 def test_a_past_without_a_run_says_what_there_is(
     tmp_path: Path, runs: list[tuple[int, int | None, int | None, str]], words: str
 ) -> None:
-    rows = [run(str(at), *times, state=state) for at, (*times, state) in enumerate(runs, start=1)]
+    rows = [run(str(at), *known[:3], state=known[3]) for at, known in enumerate(runs, start=1)]
     path = saved(tmp_path / "sacct.txt", rows)
     said = call("replay", "--sacct", str(path), "--gpus", "8", "--policy", "fifo")
     assert (said.code, said.complaint.rstrip()) == (2, f"slurm-fair: {path}: {words}")
