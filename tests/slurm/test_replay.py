@@ -84,6 +84,10 @@ def test_what_was_recorded_has_the_numbers_of_sacct(new_site: Callable[..., Site
     for job in jobs:
         job.ends()
     settled(site, *jobs)
+    runs = [row for row in rows_of_sacct(site) if row[2].isdigit()]
+    assert "REQUEUED" in {state for *_, state in runs}
+    # A requeue leaves the submission of the run before as it is: files in which it does not are refused.
+    assert [row for row in runs if int(row[2]) < int(row[1])] == []
     sure = lives(rows_of_sacct(site))
     assert set(sure) >= {job.label for job in jobs}
 
