@@ -160,6 +160,7 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
+_LEAST_WEIGHT = 1e-12  # what is divided by less than this, and then squared, is beyond any number
 _MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 
 
@@ -251,8 +252,10 @@ def _weights(value: Any, where: str) -> dict[str, float]:
     if not isinstance(value, dict):
         raise ConfigError(f"{where} must be a table of account = weight")
     for name, weight in value.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < _MOST:
-            raise ConfigError(f"{where}.{name} must be a weight above 0, not {weight!r}")
+        fits = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not fits or not _LEAST_WEIGHT <= weight <= _MOST:
+            wanted = f"a weight above 0, from {_LEAST_WEIGHT:g} to {_MOST:g}"
+            raise ConfigError(f"{where}.{name} must be {wanted}, not {repr(weight)[:60]}")
     return {name: float(weight) for name, weight in value.items()}
 
 

@@ -16,6 +16,7 @@ Line: TypeAlias = Event | TenantMoment
 
 _SCHEMA = "docs/schema/events.json says what a line holds"
 _MOST = 1e18  # what is more would not add up
+_MOST_RATIO = 1e75  # weights are from 1e-12 to 1e12: who is owed little of much has far more than that
 _MOST_GPUS = 2**31 - 1
 _YEAR_9999 = 253370764800.0  # calendars end in it
 _MUST_SAY = {"finished": ("had", "owed", "waited", "ran")}
@@ -74,10 +75,14 @@ def _detail(content: Mapping[str, Any]) -> dict[str, Any]:
 # -- values -------------------------------------------------------------------------------------------------------
 
 
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST <= value <= _MOST:
-        raise _wrong(name, value, f"give a number, at most {_MOST:g}")
+def _number(name: str, value: Any, most: float = _MOST) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -most <= value <= most:
+        raise _wrong(name, value, f"give a number, at most {most:g}")
     return float(value)
+
+
+def _ratio(name: str, value: Any) -> float:
+    return _number(name, value, _MOST_RATIO)
 
 
 def _instant(name: str, value: Any) -> float:
@@ -127,9 +132,10 @@ def _wrong(name: str, value: Any, cure: str) -> InputError:
 _MAY_BE_NOTHING = ("until", "rho")  # a lease that lasts until its job ends; a job that was owed nothing
 _READ: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("submit", "start", "end", "until"), _instant),
-    **dict.fromkeys(("had", "owed", "waited", "ran", "rho", "held_seconds", "grace_seconds"), _number),
+    **dict.fromkeys(("had", "owed", "waited", "ran", "held_seconds", "grace_seconds"), _number),
     **dict.fromkeys(("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds"), _number),
     "limit_seconds": _number,
+    "rho": _ratio,
     **dict.fromkeys(("restarts", "number"), _count),
     **dict.fromkeys(("user", "name", "app", "state"), _text),
     "nodes": _nodes,

@@ -24,6 +24,7 @@ from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.load import refuse_impossible
 from slurm_fair.sim.past import Jobs, jobs_of
 from slurm_fair.sim.scenario import Costs, Scenario
+from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Fault, Machines, Reading, Trace
 from slurm_fair_accounting.period import Period, choose
 
@@ -135,13 +136,25 @@ def _of_site(live: LiveSite, period: Period, now: float) -> Source:
     return Source("slurmdbd", Path(f"history from {when}"), jobs, now, past.left_out, period)
 
 
+def _no_run_of(past: Past) -> str:
+    """Why no job of a file can be replayed, in one clause."""
+    begun = past.runs.start > 0
+    if not begun.any():
+        return "no GPU job of it ever ran"
+    if not (past.runs.end[begun] > 0).any():
+        running = many(len(set(past.runs.key[begun].tolist())), "job")
+        why = f"no GPU job of it has ended yet, and it knows of no second that {running} ran"
+        return f"{why}: give a longer history"
+    return "no GPU job of it ran for a second: give a longer history"
+
+
 def _of_file(path: Path, skip_bad: bool) -> Source:
     """A past that sacct wrote into a file."""
     saved = read_saved(path, skip_bad)
     jobs = jobs_of(saved.past, saved.until)
     if jobs is None:
         reasons = ", ".join(f"{count} {why}" for why, count in sorted(saved.past.left_out.items()))
-        raise InputError(f"{path}: no GPU job of it ever ran{f' (but {reasons})' if reasons else ''}")
+        raise InputError(f"{path}: {_no_run_of(saved.past)}{f' (but {reasons})' if reasons else ''}")
     return Source("sacct", path, jobs, saved.until, saved.past.left_out, bad=saved.bad)
 
 

@@ -87,10 +87,13 @@ def _check(path: Path, columns: tuple[str, ...]) -> None:
 
 
 def _refuse_backwards(cells: Mapping[str, str]) -> None:
-    """A run cannot end before it starts."""
-    _, start, end = (cells[name] for name in TIMES)
-    if start.isdigit() and end.isdigit() and 0 < int(end) < int(start):
+    """A run cannot end before it starts, nor start before its job is submitted."""
+    # Nor does a requeue bring that about: the next run has a row of its own, with its own submission.
+    submit, start, end = (int(cells[name]) if cells[name].isdigit() else 0 for name in TIMES)
+    if 0 < end < start:
         raise SlurmTextError("End: the run ends before it starts")
+    if 0 < start < submit:
+        raise SlurmTextError("Start: the run starts before its job is submitted")
 
 
 def _refuse_double(cells: Mapping[str, str], seen: dict[tuple[str, ...], str], place: str) -> None:

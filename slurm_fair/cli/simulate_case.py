@@ -198,7 +198,8 @@ def machines_of(gpus: int | None, gpus_per_node: int | None, cluster: Path | Non
     """The cluster that was asked for, by one of the two ways."""
     if cluster is not None:
         if gpus is not None or gpus_per_node is not None:
-            raise InputError("--gpus and --cluster both say what the cluster is: give one of them")
+            given = "--gpus" if gpus is not None else "--gpus-per-node"
+            raise InputError(f"{given} and --cluster both say what the cluster is: give one of them")
         return read_machines(cluster)
     if gpus is None:
         raise InputError("no cluster: give --gpus N [--gpus-per-node N], or --cluster FILE.toml")

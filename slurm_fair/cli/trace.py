@@ -28,6 +28,7 @@ from slurm_fair.trace.convert import SOURCES, convert
 from slurm_fair.trace.write import check_target
 
 _MOST_LISTED = 20  # tenants
+_USUAL_GPUS = 32
 _FILE = click.Path(path_type=Path)
 _OUT = click.option(
     "-o",
@@ -82,7 +83,7 @@ def convert_command(
 @click.option(
     "--load", type=float, help="GPU-time asked for against that of --gpus; 1 unless --rate is given."
 )
-@click.option("--gpus", type=int, default=32, show_default=True, help="The cluster that --load speaks of.")
+@click.option("--gpus", type=int, help=f"The cluster that --load speaks of; {_USUAL_GPUS} unless given.")
 @click.option("--tenants", type=int, default=8, show_default=True, help="How many tenants submit them.")
 @click.option(
     "--zipf",
@@ -103,7 +104,7 @@ def convert_command(
 )
 @_OUT
 def generate_command(
-    jobs: int, rate: float | None, load: float | None, gpus: int, tenants: int, zipf: float, classes: str,
+    jobs: int, rate: float | None, load: float | None, gpus: int | None, tenants: int, zipf: float, classes: str,
     seed: int, out: Path,
 ) -> None:  # fmt: skip
     """Make up a trace with the job sizes of a paper.
@@ -111,7 +112,10 @@ def generate_command(
     Arrivals are a Poisson process, as dense as --rate or --load makes it; tenants have uneven appetites.
     """
     check_target(out)
-    wish = Wish(jobs, rate, load, gpus, tenants, zipf, WORKLOADS[classes])
+    if rate is not None and gpus is not None:
+        raise InputError("--gpus is the cluster that --load speaks of: leave it out beside --rate")
+    cluster = _USUAL_GPUS if gpus is None else gpus
+    wish = Wish(jobs, rate, load, cluster, tenants, zipf, WORKLOADS[classes])
     made = generate(wish, np.random.default_rng(seed))
     write_trace(made, out)
     hours = float(made.gpu_seconds.sum()) / 3600

@@ -9,8 +9,10 @@ from slurm_fair.model.columns import Bools, Floats, Ints
 
 def jain(values: Floats) -> float:
     """Jain's index: 1 = all alike, 1/n = one has everything; 1 for nobody or when all have nothing."""
-    squares = float(np.sum(np.square(values))) * values.size
-    return float(np.sum(values)) ** 2 / squares if squares > 0 else 1.0
+    # Scaled by a power of two, which rounds nothing, squares of very large and very small values are numbers.
+    scaled = np.ldexp(values, -int(np.frexp(np.max(values, initial=0.0))[1]))
+    squares = float(np.sum(np.square(scaled))) * values.size
+    return float(np.sum(scaled)) ** 2 / squares if squares > 0 else 1.0
 
 
 def largest_envy(had: Floats, weight: Floats) -> float:

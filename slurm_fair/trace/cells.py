@@ -9,6 +9,7 @@ from slurm_fair.trace.faults import BadCell, shown
 
 # Far beyond any cluster or century, and small enough that products and sums stay exact.
 MOST = 1e12
+LEAST_WEIGHT = 1e-12  # what is divided by less than this, and then squared, is beyond any number
 CENTURY = 100 * 365.25 * 86_400.0  # seconds; no job runs so long, and no trace spans more
 _MOST_TEXT = 200
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
@@ -73,9 +74,17 @@ def one_or_more_or_nan(text: str) -> float:
     return value
 
 
-def positive_or_one(text: str) -> float:
-    """A number above 0; 1 where it is not given."""
-    return positive(text) if text else 1.0
+def weight(text: str) -> float:
+    """What somebody weighs against others."""
+    value = positive(text)
+    if value < LEAST_WEIGHT:
+        raise BadCell(f"{shown(text)} is too small: give a number from {LEAST_WEIGHT:g} to {MOST:g}")
+    return value
+
+
+def weight_or_one(text: str) -> float:
+    """A weight; 1 where it is not given."""
+    return weight(text) if text else 1.0
 
 
 def whole_or_zero(text: str) -> int:

@@ -34,6 +34,7 @@ _KEYS: dict[str, Any] = {
 _NEEDED = ("name", "gpus")
 _MOST_NODES = 200_000
 _MOST_GPUS = 4096  # of one node
+_LEAST = {"speed": 1e-12}  # of the others 0 means something
 _PART = re.compile(r"[A-Za-z0-9_.-]*")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
@@ -139,25 +140,25 @@ def _group(group: Any, where: str) -> dict[str, Any]:
     for key in _NEEDED:
         if key not in group:
             raise ConfigError(f"{where}: {key} is missing: each table needs {' and '.join(_NEEDED)}")
-    checked = {key: _checked(group.get(key, usual), usual, f"{where}: {key}") for key, usual in _KEYS.items()}
+    checked = {key: _checked(key, group.get(key, usual), where) for key, usual in _KEYS.items()}
     if checked["gpus"] == 0:
         raise ConfigError(f"{where}: gpus must be above 0")
     if checked["gpus"] > _MOST_GPUS:
         raise ConfigError(f"{where}: gpus must be at most {_MOST_GPUS}: no node has more")
-    if checked["speed"] == 0:
-        raise ConfigError(f"{where}: speed must be above 0")
     return checked | {"name": expand(checked["name"], f"{where}: name")}
 
 
-def _checked(value: Any, usual: Any, where: str) -> Any:
+def _checked(key: str, value: Any, where: str) -> Any:
+    usual, least = _KEYS[key], _LEAST.get(key, 0)
     if isinstance(usual, str):
         if not isinstance(value, str) or not value.isprintable():
-            raise ConfigError(f"{where} must be a printable text")
+            raise ConfigError(f"{where}: {key} must be a printable text")
         return value
     wanted = "a whole number" if isinstance(usual, int) else "a number"
     fits = isinstance(value, int if isinstance(usual, int) else (int, float)) and not isinstance(value, bool)
-    if not fits or not 0 <= value <= MOST:
-        raise ConfigError(f"{where} must be {wanted} of 0 or more, not {shown(repr(value)[:80])}")
+    if not fits or not least <= value <= MOST:
+        limits = f"from {least:g} to {MOST:g}" if key in _LEAST else "of 0 or more"
+        raise ConfigError(f"{where}: {key} must be {wanted} {limits}, not {shown(repr(value)[:80])}")
     return value
 
 

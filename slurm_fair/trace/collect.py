@@ -38,7 +38,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "gpu_type": cells.words,
     "model": cells.words,
     "status": end_of,
-    "weight": cells.positive_or_one,
+    "weight": cells.weight_or_one,
     "gpus_choices": cells.choices,
     "app": cells.words,
     "mode": _mode,

@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.errors import InputError
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.classes import HOUR, SHOCKWAVE, Workload
 from slurm_fair.trace.collect import Collector, Rules
 from slurm_fair.trace.table import REQUIRED, Trace
@@ -110,6 +111,13 @@ def _arrivals(wish: Wish, gpu_seconds: float, random: np.random.Generator) -> Fl
     waits = random.exponential(1 / per_second, wish.jobs)
     waits[0] = 0.0
     times: Floats = np.round(np.cumsum(waits), 3).astype(np.float64)
+    if times[-1] > CENTURY:
+        named = f"--rate {wish.rate_per_hour:g}" if wish.rate_per_hour else f"--load {load:g}"
+        cures = "a higher --rate" if wish.rate_per_hour else "a higher --load, more --gpus"
+        raise InputError(
+            f"{named}: the last of {wish.jobs} jobs would be submitted after {times[-1]:g} s, more than a hundred "
+            f"years ({CENTURY:.0f} s): give {cures}, or fewer --jobs"
+        )
     return times
 
 

@@ -33,7 +33,7 @@ def _take(place: str, name: str, share: str, weights: dict[str, float]) -> Fault
     if tenant in weights:
         return Fault(place, "name", f"{shown(tenant)} is there twice: keep one of them")
     try:
-        weights[tenant] = cells.positive(share)
+        weights[tenant] = cells.weight(share)
     except BadCell as bad:
         return Fault(place, "share", bad.what)
     return None

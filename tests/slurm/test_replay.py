@@ -57,6 +57,13 @@ def lives(rows: list[list[str]]) -> dict[str, tuple[int, int, int]]:
     return {job: life for job, life in found.items() if life[2] > 0}
 
 
+def started_before_submission(site: Site) -> list[str]:
+    """Jobs of which a run began before its own submission; a requeued one must be among the rows."""
+    rows = rows_of_sacct(site)
+    assert "REQUEUED" in {state for *_, state in rows}
+    return [job for job, submit, start, *_ in rows if start.isdigit() and int(start) < int(submit)]
+
+
 def settled(site: Site, *jobs: Job) -> None:
     """Wait until slurmdbd knows the end of each job."""
 
@@ -86,7 +93,7 @@ def test_what_was_recorded_has_the_numbers_of_sacct(new_site: Callable[..., Site
     settled(site, *jobs)
     sure = lives(rows_of_sacct(site))
     assert set(sure) >= {job.label for job in jobs}
-
+    assert started_before_submission(site) == []  # such files are refused
     found = told(site, "replay", "--policy", "astraea,fifo")
     recorded, astraea, fifo = found["results"]
     assert (recorded["policy"], found["source"]["kind"]) == ("recorded", "slurmdbd")

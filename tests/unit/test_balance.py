@@ -11,9 +11,10 @@ from slurm_fair.ledger import balance
 from tests.outcome_rows import floats
 
 JAIN = [((1, 1, 1, 1), 1.0), ((1, 0, 0, 0), 0.25), ((), 1.0), ((0, 0), 1.0), ((1, 3), 0.8)]
+JAIN_FAR_OUT = [((1e300, 3e300), 0.8), ((1e-300, 3e-300), 0.8), ((1e300, 0.0), 0.5)]
 
 
-@pytest.mark.parametrize(("values", "index"), JAIN)
+@pytest.mark.parametrize(("values", "index"), [*JAIN, *JAIN_FAR_OUT])
 def test_jains_index(values: tuple[float, ...], index: float) -> None:
     assert balance.jain(floats(*values)) == pytest.approx(index)
 

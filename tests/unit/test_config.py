@@ -104,6 +104,11 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ("[lease]\nterm = 5\ninterval = 10", ["lease.interval (10 s) must not exceed lease.term (5 s)"]),
         ("[scope]\npartitions = 'gpu'", ["scope.partitions must be a list of names"]),
         ("[tenants]\nweights = { vision = 0 }", ["tenants.weights.vision must be a weight above 0"]),
+        (
+            "[tenants]\nweights = { vision = 1e-300 }",
+            ["tenants.weights.vision", "from 1e-12 to 1e+12", "1e-300"],
+        ),
+        (f"[tenants]\nweights = {{ vision = {'9' * 300} }}", ["from 1e-12 to 1e+12, not 999"]),
         ("[guard]\nshrink_alarm = 2", ["guard.shrink_alarm", "fraction"]),
         ("[policy]\nwindow = 3", ["policy.window", "[policy.<name>]"]),
         ("[storage]\ndir = 'here'", ["storage.dir must be an absolute path"]),

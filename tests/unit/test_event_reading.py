@@ -53,6 +53,7 @@ ODD = {
         FINISHED | {"waited": 1e308},
         "`waited` is 1e+308: give a number, at most 1e+18",
     ),
+    "a rho beyond all weights": (FINISHED | {"rho": 1e300}, "`rho` is 1e+300: give a number, at most 1e+75"),
     "an end without its account": (JOB | {"kind": "finished"}, "it does not say its `had`"),
     "an account with a hole": (ACCOUNT | {"owed_quota": None}, "it does not say its `owed_quota`"),
     "an account in words": (ACCOUNT | {"had": "much"}, '`had` is "much": give a number'),

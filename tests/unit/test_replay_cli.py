@@ -79,12 +79,6 @@ def test_jobs_of_an_array_that_never_ran_count_each(tmp_path: Path) -> None:
     assert "note: 8 jobs that never ran (or less than 1 s) left out: 2, 3, 5 and 5 more" in said.out
 
 
-def test_a_run_that_ends_before_it_starts_is_a_bad_row(tmp_path: Path) -> None:
-    path = saved(tmp_path / "sacct.txt", [run("1", 0, 0, 100), run("2", 0, 50, 10)])
-    said = call("replay", "--sacct", str(path), "--gpus", "8", "--policy", "fifo")
-    assert (said.code, ":3: row: End: the run ends before it starts" in said.complaint) == (2, True)
-
-
 def test_a_past_of_a_larger_cluster_is_worth_a_warning(file: Path) -> None:
     options = ("replay", "--sacct", str(file), "--policy", "fifo", "--too-large", "drop", "--gpus")
     assert call(*options, "9").err == ""

@@ -193,3 +193,21 @@ def test_reports_count_no_pre_emption_where_a_node_failed_while_the_job_saved(tm
     assert sum(row["gpu_seconds"] for row in report("usage", path)) == pytest.approx(found["gpu_seconds"])
     had = sum(row["had_gpu_seconds"] for row in report("tenants", path))
     assert had == pytest.approx(found["gpu_seconds"])
+
+
+def test_weights_as_far_apart_as_they_may_be_are_simulated_and_reported(tmp_path: Path) -> None:
+    trace = written(tmp_path, "a,x,0,16,900", "b,y,0,16,900", "c,x,0,16,1000")
+    weights, events = tmp_path / "weights.csv", tmp_path / "events.jsonl"
+    weights.write_text("name,share\nx,1e-12\ny,1e12\n")
+    found = only(trace, "--weights", str(weights), "--events-out", str(events))
+    assert found["jobs_completed"] == 3
+    assert len(report("tenants", events)) == 2
+    assert len(report("fairness", events)) >= 2
+
+
+def test_shares_that_are_too_small_are_refused_where_they_stand(tmp_path: Path) -> None:
+    trace, weights = written(tmp_path, "a,x,0,4,900", "b,y,0,4,900"), tmp_path / "weights.csv"
+    weights.write_text("name,share\nx,1e-300\ny,1\n")
+    said = call("simulate", str(trace), "--gpus", "4", "--weights", str(weights))
+    assert (said.code, said.out) == (2, "")
+    assert "weights.csv:2: share: '1e-300' is too small: give a number from 1e-12" in said.complaint

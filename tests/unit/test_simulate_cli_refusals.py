@@ -128,4 +128,13 @@ def test_a_simulation_wants_a_cluster(tmp_path: Path) -> None:
     said = call("simulate", str(made(tmp_path)))
     assert (said.code, "no cluster: give --gpus N" in said.complaint) == (2, True)
     said = call("simulate", str(made(tmp_path)), "--cluster", "c.toml", "--gpus-per-node", "4")
-    assert (said.code, "give one of them" in said.complaint) == (2, True)
+    assert (said.code, "--gpus-per-node and --cluster both say" in said.complaint) == (2, True)
+    assert "--gpus and" not in said.complaint
+
+
+def test_a_cluster_too_slow_to_simulate_is_refused_with_short_numbers(tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.toml"
+    cluster.write_text('[[nodes]]\nname = "n1"\ngpus = 16\nspeed = 1e-12\n')
+    said = call("simulate", str(made(tmp_path)), "--cluster", str(cluster))
+    assert (said.code, "a simulation goes up to 500000" in said.complaint) == (2, True)
+    assert len(said.complaint) < 250

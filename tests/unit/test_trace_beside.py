@@ -170,6 +170,7 @@ def test_weights_are_by_name() -> None:
     ("old", "new", "words"),
     [
         ("chem,0.5", "chem,0", ":3: share: '0' must be above 0"),
+        ("chem,0.5", "chem,1e-300", ":3: share: '1e-300' is too small: give a number from 1e-12 to 1e+12"),
         ("chem,0.5", "chem,", ":3: share: is empty"),
         ("chem,0.5", ",2", ":3: name: is empty"),
         ("chem,0.5", "phys,2", ":3: name: 'phys' is there twice"),
@@ -227,7 +228,20 @@ def test_no_cluster_is_made_of_no_gpus(gpus: int, per_node: int) -> None:
         ('[[nodes]]\nname = "n1"\ngpus = 1.5', "gpus must be a whole number"),
         ('[[nodes]]\nname = "n1"\ngpus = true', "gpus must be a whole number"),
         ('[[nodes]]\nname = "n1"\ngpus = -1', "gpus must be a whole number of 0 or more"),
-        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 0', "speed must be above 0"),
+        (
+            '[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 0',
+            "speed must be a number from 1e-12 to 1e+12, not '0'",
+        ),
+        (
+            '[[nodes]]\nname = "n1"\ngpus = 1\nspeed = -1',
+            "speed must be a number from 1e-12 to 1e+12, not '-1'",
+        ),
+        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 1e-300', "from 1e-12 to 1e+12, not '1e-300'"),
+        ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = 1e300', "from 1e-12 to 1e+12, not '1e+300'"),
+        (
+            '[[nodes]]\nname = "n1"\ngpus = 1\nmemory_gb = -1',
+            "memory_gb must be a number of 0 or more, not '-1'",
+        ),
         ('[[nodes]]\nname = "n1"\ngpus = 1\nspeed = nan', "speed must be a number"),
         ("[[nodes]]\nname = 1\ngpus = 1", "name must be a printable text"),
         ('[[nodes]]\nname = "n1,n1"\ngpus = 1', "node n1 is there twice"),

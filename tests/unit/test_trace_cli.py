@@ -127,6 +127,15 @@ def test_names_of_a_trace_reach_a_terminal_only_clean(tmp_path: Path) -> None:
         (["convert", "philly", "{data}/helios.csv", "-o", "{tmp}/o.csv"], "not JSON"),
         (["generate", "-o", "{tmp}/o.csv", "--jobs", "0"], "jobs and tenants must be above 0"),
         (["generate", "-o", "{tmp}/o.csv", "--rate", "1", "--load", "1"], "cannot both be given"),
+        (["generate", "-o", "{tmp}/o.csv", "--rate", "5", "--gpus", "4"], "leave it out beside --rate"),
+        (
+            ["generate", "-o", "{tmp}/o.csv", "--jobs", "5", "--load", "1e-6", "--gpus", "1"],
+            "--load 1e-06: the last of 5 jobs would be submitted after 1.04638e+11 s, more than a hundred years",
+        ),
+        (
+            ["generate", "-o", "{tmp}/o.csv", "--jobs", "5", "--rate", "1e-6"],
+            "years (3155760000 s): give a higher --rate, or fewer --jobs",
+        ),
         (["generate", "-o", "{tmp}/o.csv", "--classes", "small"], "small"),
         (["generate", "-o", "{tmp}/o.csv", "--seed", "-1"], "--seed"),
         (["desribe"], "did you mean 'describe'"),

@@ -181,6 +181,7 @@ def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left:
         ("shockwave", "\tgns\t", "\tgnss\t", ":1: mode: 'gnss' is no mode; did you mean gns?"),
         ("shockwave", "\t100\t1\t", "\t100\tone\t", ":1: scale_factor: 'one' is no whole number"),
         ("shockwave", "\t2.5\t", "\t0\t", ":2: priority_weight: '0' must be above 0"),
+        ("shockwave", "\t2.5\t", "\t1e-13\t", ":2: priority_weight: '1e-13' is too small"),
         ("pollux", "bert,1,12", "bert,0,12", ":3: num_replicas: '0' must be above 0"),
         ("pollux", "12.5", "-12.5", ":2: time: '-12.5' must be 0 or more"),
         ("pollux", "application", "app", "no column application"),

@@ -197,6 +197,7 @@ def test_a_bad_row_is_refused_with_its_line_its_column_and_the_reason(
         ("status", "FAILDE", "did you mean failed?"),
         ("mode", "acordion", "did you mean accordion?"),
         ("weight", "0", "must be above 0"),
+        ("weight", "1e-300", "'1e-300' is too small: give a number from 1e-12"),
         ("gpus_choices", "1|two", "no whole number"),
         ("gpus_choices", "0|1", "above 0"),
         ("batch_size", "1.5", "no whole number"),

@@ -69,7 +69,7 @@ def _job(numbered: tuple[int, Sequence[str]]) -> Mapping[str, str]:
             f"{', '.join(_LAYOUTS[12])}"
         )
     row = {name: field.strip() for name, field in zip(layout, fields, strict=True)}
-    weight = of_column("priority_weight", cells.positive, row["priority_weight"])
+    weight = of_column("priority_weight", cells.weight, row["priority_weight"])
     for name in ("arrival_time", "SLO"):
         of_column(name, cells.number, row[name])
     for name in ("total_steps", "scale_factor"):
