@@ -68,6 +68,13 @@ def test_the_virtual_demo_proves_itself_compares_itself_and_leaves_nothing(tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_closing_report_knows_that_every_job_has_ended() -> None:
+    result = CliRunner().invoke(command.demo, ["--virtual", "--fast", "--quick", "--no-fifo"])
+    assert result.exit_code == 0, result.output
+    states = re.findall(r"^\d+ +\S+ +\S+ +([A-Z]+) ", result.stdout, re.MULTILINE)
+    assert states == ["COMPLETED"] * 13
+
+
 def test_what_is_kept_is_a_journal_that_the_other_commands_read(tmp_path: Path) -> None:
     with running(tmp_path, "--quick", "--no-fifo", "--keep") as demo:
         said, complained = demo.communicate(timeout=60)
