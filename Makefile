@@ -11,7 +11,10 @@ PYTEST_ARGS ?= -n 3 --dist loadfile
 # The public traces, converted; benchmarks/reproduce.py says which files it wants.
 TRACES ?= ../shared/traces
 
-.PHONY: help demo test prove check format lint types layers bench reproduce speed install clean
+# name==lowest.* of what is needed at run time
+OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]*\),.*/\1==\2.*/p' setup.cfg)
+
+.PHONY: help demo test oldest prove check format lint types layers bench reproduce speed install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -31,6 +34,11 @@ demo: $(STAMP) ## A private Slurm (or a virtual cluster), three tenants, 30 jobs
 test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when it is root and they are missing)
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+oldest: ## Unit tests and properties with the oldest releases that setup.cfg allows
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[dev]' $(OLDEST)
+	$(VENV)-oldest/bin/python -m pytest $(PYTEST_ARGS) tests/unit tests/properties
 
 prove: $(STAMP) ## The long proofs: hundreds of repetitions, on a real Slurm and in simulations; writes docs/proofs.md
 	@$(BIN)/python -m slurm_fair.lab --packages-only
@@ -64,5 +72,5 @@ speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); wr
 	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(VENV)-oldest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

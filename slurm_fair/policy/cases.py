@@ -27,7 +27,8 @@ MAY_START = np.array(_MAY_START - len(CASES), dtype=_SHORT)
 
 def cases(lease_phase: Codes, state: Codes, blocked: Codes, over: Ints) -> Shorts:
     """Place in `CASES` of each job; the leases of the rows `over` are over."""
-    case: Shorts = lease_phase * _ONE_PHASE + (state * _ONE_STATE + blocked)
+    # Before NumPy 2 a product with a single number is no wider than the column: the column is made wide first.
+    case: Shorts = lease_phase.astype(_SHORT) * _ONE_PHASE + (state * _ONE_STATE + blocked)
     if over.size:
         case[over] += _ONE_PHASE * (OVER - LeasePhase.RUNNING)
     return case

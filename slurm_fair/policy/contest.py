@@ -129,8 +129,12 @@ class Contest:
 
     def _claimed(self, gang: Gang, sites: Sites) -> Sites:
         """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
-        sizes = self._pools.size_of
-        for node, here in sites:
+        sizes, in_turn = self._pools.size_of, sites
+        if gang.poured:  # what comes free where most is missing may do for the others of its nodes
+            in_turn = sorted(sites, key=lambda site: self.free.gpus_of(site[0]) - site[1])
+        for node, here in in_turn:
+            if gang.poured and self._pours(gang, sites):
+                break
             gpus = sizes[node] if gang.whole else here
             if not self.free.carries(node, gpus, gang.cpus, gang.memory_mb):
                 self._make_way(node, (gpus, gang.cpus, gang.memory_mb))
@@ -140,6 +144,11 @@ class Contest:
                 room.add(node, -gpus, -gang.cpus, -gang.memory_mb)
             self._left -= gpus
         return sites if gang.whole else claimed
+
+    def _pours(self, gang: Gang, sites: Sites) -> bool:
+        """Whether its nodes have enough together, each of them one GPU at least."""
+        each = all(self.free.carries(node, 1, gang.cpus, gang.memory_mb) for node, _ in sites)
+        return each and sum(self.free.gpus_of(node) for node, _ in sites) >= gang.gpus
 
     def _make_way(self, node: int, need: Amounts) -> None:
         """Evict likely losers and then those owed least, and none that is not needed."""

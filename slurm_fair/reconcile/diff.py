@@ -148,15 +148,23 @@ def _would_take_what_others_were_promised(
 ) -> bool:
     """Whether a gang that Slurm splits in its own way may come to lie on GPUs of somebody who has yet to start.
 
-    It starts when they have. Of two such gangs neither would ever start, so of those the earlier one does.
+    It starts when they have. What was promised later is what it leaves, and may wait for its turn: else it would
+    wait for ever newer ones. Of two such gangs neither would ever start, so of those the earlier one does; and
+    while that may lie otherwise than was promised, nobody knows what it leaves to the later one.
     `since` = when jobs were promised GPUs that have not been seen running.
     """
-    if not _splits_freely(snapshot, row) or _leaves_them_theirs(promised, snapshot, row):
+    if not _splits_freely(snapshot, row):
         return False
+    harmless = _leaves_them_theirs(promised, snapshot, row)
     here = np.isin(promised.node, promised.nodes_of(row)) & (promised.row != row)
-    for other in sorted(since.keys() & set(promised.row[here].tolist())):
+    for other in since.keys() & set(promised.row[here].tolist()):
+        if since[other] > since[row]:
+            continue
         alike = _splits_freely(snapshot, other) and len(promised.nodes_of(other)) > 1
-        if not alike or (since[other], other) < (since[row], row):
+        earlier, known = since[other] < since[row], alike and _leaves_them_theirs(promised, snapshot, other)
+        if alike and earlier and not known:
+            return True
+        if not harmless and (known or not alike or other < row):
             return True
     return False
 

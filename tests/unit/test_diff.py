@@ -120,8 +120,8 @@ BESIDE: dict[str, tuple[dict[str, Any], dict[str, int], dict[str, int], float, l
     "it would take the other's on its first node, and waits": (
         {"gpus": 8}, {"n1": 5, "n2": 3}, {"n1": 3}, 50, ["open 2"],
     ),
-    "so it does if the other was promised them later": (
-        {"gpus": 8}, {"n1": 5, "n2": 3}, {"n1": 3}, 10, ["open 2"],
+    "who was promised later has what it leaves: it waits for none of those, who may be ever newer ones": (
+        {"gpus": 8}, {"n1": 5, "n2": 3}, {"n1": 3}, 10, ["open 1", "open 2"],
     ),
     "a gang of a fixed split takes what it was promised": (
         {"gpus": 8, "gpus_per_node": 4}, {"n1": 4, "n2": 4}, {"n1": 4}, 50, ["open 2", "open 1"],
@@ -144,6 +144,22 @@ def test_of_two_gangs_that_may_take_each_others_gpus_the_earlier_starts() -> Non
     first = lease(1, {"n1": 3, "n2": 5}, phase=GRANTED, granted=NOW - 20)
     second = lease(2, {"n1": 5, "n2": 3}, phase=GRANTED, granted=NOW - 50)
     assert told(acts(jobs, first, second)) == ["open 2"]
+
+
+def test_of_two_gangs_promised_at_once_the_one_that_takes_nothing_of_the_other_starts_first() -> None:
+    jobs = [gated(1, nodes=2, gpus=7), gated(2, nodes=2, gpus=5)]
+    first = lease(1, {"n1": 4, "n2": 3}, phase=GRANTED, granted=NOW - 20)
+    second = lease(2, {"n1": 4, "n3": 1}, phase=GRANTED, granted=NOW - 20)
+    assert told(acts(jobs, first, second, nodes={"n1": 8, "n2": 8, "n3": 8})) == ["open 2"]
+
+
+def test_behind_a_gang_that_may_lie_otherwise_than_promised_a_later_one_waits() -> None:
+    jobs = [gated(1, nodes=2, gpus=7), gated(2, nodes=2, gpus=5), gated(3, gpus=7)]
+    first = lease(1, {"n1": 4, "n2": 3}, phase=GRANTED, granted=NOW - 50)
+    second = lease(2, {"n1": 4, "n3": 1}, phase=GRANTED, granted=NOW - 20)
+    third = lease(3, {"n3": 7}, phase=GRANTED, granted=NOW - 20)
+    done = acts(jobs, first, second, third, nodes={"n1": 8, "n2": 8, "n3": 8})
+    assert told(done) == ["open 1", "open 3"]
 
 
 def test_a_promise_without_nodes_is_not_opened() -> None:

@@ -1,0 +1,26 @@
+"""Lease, state and what blocks a job as one number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurm_fair.model import Blocked, JobState, LeasePhase
+from slurm_fair.policy.cases import CASES, MAY_START, NO_LEASE, OVER, cases
+
+# Whether columns as narrow as the tables' are wide enough differs between releases of NumPy.
+PHASES = (*LeasePhase, OVER, NO_LEASE)
+
+
+def narrow(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    return np.array(values, dtype=np.int8)
+
+
+def test_every_case_has_its_own_number() -> None:
+    every = [(p, s, b) for p in PHASES for s in JobState for b in Blocked]
+    over = np.array([row for row, (phase, _, _) in enumerate(every) if phase == OVER])
+    phase = [int(LeasePhase.RUNNING) if p == OVER else int(p) for p, _, _ in every]
+    found = cases(
+        narrow(phase), narrow([int(s) for _, s, _ in every]), narrow([int(b) for _, _, b in every]), over
+    )
+    assert [CASES[number] for number in found.tolist()] == every
+    assert CASES[int(MAY_START)] == (NO_LEASE, JobState.WAITING, Blocked.NOT_BLOCKED)
