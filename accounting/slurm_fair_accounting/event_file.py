@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 from slurm_fair.errors import InputError
@@ -12,6 +14,7 @@ from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.event_reading import read_line
 from slurm_fair_accounting.one_run import Told, fault_of, put_in_order
 
+_time_of = attrgetter("time")
 _CURE = "give the events of one run, each line once"
 
 
@@ -63,7 +66,10 @@ class EventFile:
 
     def moment_time(self, near: float) -> float | None:
         """The instant nearest to one at which the tenants' accounts are known."""
-        return min((moment.time for moment in self._moments), key=lambda time: abs(time - near), default=None)
+        # No subtraction of instants out of reach: so far away floats lie apart by more than accounts do.
+        at = bisect_left(self._moments, near, key=_time_of)
+        around = (moment.time for moment in self._moments[max(at - 1, 0) : at + 1])
+        return min(around, key=lambda time: abs(time - near), default=None)
 
     def close(self) -> None:
         """All of it was read at once."""

@@ -83,18 +83,18 @@ class EventsOut:
         self._file.writelines(line for _, line in lines)
 
     def _named(self, event: Event) -> Event:
-        """A job's name in the trace beside its number, which is its place there, and at its end what it is."""
+        """A job's name and app in the trace beside its number, its place there, and at its end what it is."""
         if event.kind not in _NAMED:
             return event
         row = (event.key >> TASK_BITS) - 1
         more: dict[str, Any] = {"name": str(self._trace.job_id[row])}
+        if self._trace.app[row] >= 0:  # from its submission on: an app lives as long as one of its jobs
+            more["app"] = self._trace.apps[self._trace.app[row]]
         if event.kind == "finished":
             if self._trace.status[row] in BAD_ENDS and event.detail.get("state", _COMPLETED) == _COMPLETED:
                 more["state"] = End(int(self._trace.status[row])).name
             known = ((name, column[row]) for name, column in self._truth.items())
             more |= {name: seconds for name, seconds in known if math.isfinite(seconds)}
-            if self._trace.app[row] >= 0:
-                more["app"] = self._trace.apps[self._trace.app[row]]
         return event._replace(detail={**event.detail, **more})
 
     def _put_in_order(self) -> None:

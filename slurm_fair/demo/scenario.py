@@ -51,7 +51,6 @@ class Scenario:
     grace_seconds: float
     jobs: tuple[DemoJob, ...]
     weights: Mapping[str, int]
-    share_band: float  # how far a tenant's part of the GPU time may be from its due, and still be its due
     least_rho: float
     interval_seconds: float = 1.0
 
@@ -59,6 +58,11 @@ class Scenario:
     def total_gpus(self) -> int:
         """All GPUs of the cluster."""
         return self.nodes * self.gpus_per_node
+
+    @property
+    def biggest_gang(self) -> int:
+        """The GPUs of the biggest job."""
+        return max(job.gpus for job in self.jobs)
 
     @property
     def work_gpu_seconds(self) -> float:
@@ -99,7 +103,7 @@ def full(
         _Wave(SECOND, (half, quarter, node, 1, half, quarter, 1, node), 0.9, 0.55, 0.3, 1.3),
         _Wave(THIRD, (half, pair, quarter, node, half, node), 1.3, 0.6, 0.25, 1.2),
     )
-    return _scenario(nodes, gpus_per_node, lease_seconds, waves, 2.0, (0.4, 0.6))
+    return _scenario(nodes, gpus_per_node, lease_seconds, waves, 2.0, 0.6)
 
 
 def quick(lease_seconds: float = 5.0) -> Scenario:
@@ -110,8 +114,8 @@ def quick(lease_seconds: float = 5.0) -> Scenario:
         _Wave(SECOND, (1, 2, 1, 2), 0.7, 0.5, 0.2, 1.2),
         _Wave(THIRD, (4, 2, 2), 0.9, 0.55, 0.2, 1.2),
     )
-    # One lease is a good part of the whole, so the bounds are wider; plain Slurm is out of them all the same.
-    return _scenario(2, 4, lease_seconds, waves, 0.6, (0.5, 0.5))
+    # One lease is a good part of the whole, so the bound is lower; plain Slurm is below it all the same.
+    return _scenario(2, 4, lease_seconds, waves, 0.6, 0.5)
 
 
 def _scenario(
@@ -120,7 +124,7 @@ def _scenario(
     lease_seconds: float,
     waves: Sequence[_Wave],
     whole_cluster_leases: float,
-    bounds: tuple[float, float],
+    least_rho: float,
 ) -> Scenario:
     last = max(wave.at_leases + wave.spread_leases for wave in waves)
     long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.05) * lease_seconds,
@@ -128,7 +132,7 @@ def _scenario(
     jobs = [job for wave in waves for job in _jobs(wave, nodes, gpus_per_node, lease_seconds)]
     ordered = sorted([*jobs, long], key=lambda job: job.at_seconds)
     grace = min(5.0, max(2.0, lease_seconds / 2))
-    return Scenario(nodes, gpus_per_node, lease_seconds, grace, tuple(ordered), WEIGHTS, *bounds)
+    return Scenario(nodes, gpus_per_node, lease_seconds, grace, tuple(ordered), WEIGHTS, least_rho)
 
 
 def _jobs(wave: _Wave, nodes: int, gpus_per_node: int, lease_seconds: float) -> Iterator[DemoJob]:

@@ -122,11 +122,15 @@ class VirtualAct:
             if now >= next_look:
                 next_look = now + _LOOK_SECONDS
                 if self._look() and not self._due:
-                    return
+                    break
             arrival = self._began + self._due[0].at_seconds if self._due else math.inf
             following = min(next_tick, next_look, arrival)
             yield following - self._began
             self._clock.sleep_until(following)
+        if daemon:  # it has looked before the last job ended, and is to tell of that end
+            yield next_tick - self._began
+            self._clock.sleep_until(next_tick)
+            self._tick(daemon)
 
     def _tick(self, daemon: Daemon) -> float:
         done = daemon.once()

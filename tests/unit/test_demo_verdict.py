@@ -12,12 +12,12 @@ import pytest
 from slurm_fair.demo.measure import Measures, TenantMeasures
 from slurm_fair.demo.scenario import DemoJob, Scenario
 from slurm_fair.demo.stage import Facts
-from slurm_fair.demo.verdict import Check, compare, prove, prove_fifo, ticks
+from slurm_fair.demo.verdict import Check, compare, most_astray, prove, prove_fifo, ticks
 from slurm_fair_templates.demo_counter import chain
 from tests.builders import runs
 
 JOBS = (DemoJob("a-01", "a", 1, 2, 0.0, 4), DemoJob("b-01", "b", 1, 2, 0.0, 3))
-SCENARIO = Scenario(1, 4, 5.0, 2.0, JOBS, {"a": 1, "b": 1}, share_band=0.3, least_rho=0.6)
+SCENARIO = Scenario(1, 4, 5.0, 2.0, JOBS, {"a": 1, "b": 1}, least_rho=0.6)
 
 
 def tenant(name: str, share: float, rho: float) -> TenantMeasures:
@@ -129,6 +129,36 @@ def test_what_the_daemon_leaves_is_noticed(folder: Path, change: dict[str, objec
 )
 def test_what_accounting_says_is_noticed(folder: Path, measures: Measures, noticed: list[str]) -> None:
     assert broken(prove(SCENARIO, facts(folder), measures)) == noticed
+
+
+@pytest.mark.parametrize(
+    ("window_seconds", "of_all", "why"),
+    [
+        (25.0, 0.1, "one lease of 2 GPUs"),  # 5 s of 2 GPUs, of 25 s of 4
+        (250.0, 0.01, "one lease of 2 GPUs"),
+        (6.25, 0.4, "one lease of 2 GPUs"),
+        (6.0, 0.4, "80% of the smallest due"),
+        (0.0, 0.4, "80% of the smallest due"),
+    ],
+)
+def test_as_much_may_go_astray_as_a_lease_of_the_biggest_gang_but_nobody_starves(
+    window_seconds: float, of_all: float, why: str
+) -> None:
+    most, found = most_astray(SCENARIO, window_seconds)
+    assert most == pytest.approx(of_all)
+    assert found == why
+
+
+@pytest.mark.parametrize(
+    ("first", "holds"), [(0.5, True), (0.58, True), (0.59, False), (0.41, False), (1.0, False), (0.0, False)]
+)
+def test_what_went_astray_is_held_against_one_lease_of_the_biggest_gang(
+    folder: Path, first: float, holds: bool
+) -> None:
+    parted = replace(GOOD, tenants=(tenant("a", first, 1.0), tenant("b", 1 - first, 1.0)))
+    (check,) = (check for check in prove(SCENARIO, facts(folder), parted) if "part of the GPU" in check.title)
+    assert check.holds is holds
+    assert check.found.endswith("of at most 8.3% (one lease of 2 GPUs)")
 
 
 def test_the_comparison_has_a_line_for_each_tenant_and_a_dash_without_the_other_act() -> None:

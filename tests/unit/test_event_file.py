@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import InputError
+from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting import REPORTS, export_lines, read_events
+from slurm_fair_accounting.event_file import EventFile
 from tests import months
 from tests.asked_reports import run
 from tests.command_line import call
@@ -192,3 +195,16 @@ def test_a_period_in_which_nothing_was_says_so_and_nobody_is_fair(tmp_path: Path
     total = document["total"]
     assert (document["rows"], total.pop("tenant"), total.pop("jobs")) == ([], "(all)", 0)
     assert set(total.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("near", "wanted"),
+    [(-math.inf, 0.0), (0.0, 0.0), (49.0, 0.0), (50.0, 0.0), (51.0, 100.0), (106.0, 110.0), (1e18, 110.0)],
+)
+def test_the_account_nearest_to_an_instant_is_found_however_far_it_is(near: float, wanted: float) -> None:
+    moments = [TenantMoment(time, "x", 1.0, 0.0, 0.0, 0.0, 0.0, 0.0) for time in (110.0, 100.0, 0.0)]
+    assert EventFile((), moments).moment_time(near) == wanted
+
+
+def test_a_file_without_accounts_knows_no_instant() -> None:
+    assert EventFile((), ()).moment_time(1e18) is None

@@ -15,7 +15,7 @@ from slurm_fair.ledger.windows import edges_of, windows_of_moments
 from slurm_fair_accounting import read_events
 from tests.command_line import call
 from tests.schemas import faults
-from tests.simulations import COSTS, jobs_of, made, only, written
+from tests.simulations import COSTS, HEADER, jobs_of, made, only, written
 
 ROOT = Path(__file__).parents[2]
 EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())
@@ -163,6 +163,28 @@ def test_a_lease_without_a_term_has_no_end_and_a_report_ends_where_the_run_ended
     assert period["end"] == pytest.approx(max(line["time"] for line in lines), abs=1.0)
     if more:
         assert period["end"] - period["start"] == pytest.approx(5000.0, abs=1.0)
+
+
+@pytest.mark.parametrize("until", ["7205", "50"])
+def test_usage_of_jobs_that_still_run_counts_to_the_last_instant(tmp_path: Path, until: str) -> None:
+    """The last full hour, or the beginning, is so near to the end that the instants must be told apart."""
+    path, trace = tmp_path / "events.jsonl", written(tmp_path, "a,x,0,4,50000", "b,y,10,4,50000")
+    options = ("--policy", "astraea", "--lease", "3600", "--until", until)
+    found = only(trace, *options, "--events-out", str(path))
+    assert found["gpu_seconds"] == 8 * float(until) - 40
+    assert sum(row["gpu_seconds"] for row in report("usage", path)) == found["gpu_seconds"]
+
+
+def test_an_app_of_which_a_job_still_lives_is_one_app_in_reports(tmp_path: Path) -> None:
+    path, header = tmp_path / "events.jsonl", f"{HEADER},app"
+    trace = written(tmp_path, "a,x,0,8,100,A", "b,x,0,8,5000,A", "c,y,0,8,100,", header=header)
+    found = only(trace, "--lease", "600", "--until", "2000", "--events-out", str(path))
+    of_app, alone = (row["ftf_themis_worst"] for row in report("fairness", path))
+    assert (of_app, alone) == (None, found["ftf_themis_worst"])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    apps = {line["name"]: line.get("app") for line in lines if line["kind"] == "submitted"}
+    assert apps == {"a": "A", "b": "A", "c": None}
+    assert [fault for line in lines for fault in faults(line, EVENTS)] == []
 
 
 def test_events_of_jobs_that_end_at_once_can_be_reported_on(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -16,13 +17,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from slurm_fair.cli import demo as command
 from slurm_fair.demo.counters import leave_behind
-from slurm_fair.demo.scenario import DemoJob
+from slurm_fair.demo.measure import measure
+from slurm_fair.demo.scenario import DemoJob, Scenario, full, quick
 from slurm_fair.demo.stage import Stopped
-from slurm_fair.demo.verdict import evidence
-from slurm_fair.demo.virtual import Pace
+from slurm_fair.demo.verdict import evidence, prove
+from slurm_fair.demo.virtual import Pace, play
 from slurm_fair.errors import InputError, LabError
 from slurm_fair.sim import Run
 from slurm_fair_templates.demo_counter import verify
@@ -66,6 +69,36 @@ def test_the_virtual_demo_proves_itself_compares_itself_and_leaves_nothing(tmp_p
     assert re.search(r"^ +\d+ s  slurm_fair: GPUs vision \d+ \(rho", said, re.MULTILINE)
     assert "\x1b" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_closing_report_knows_that_every_job_has_ended() -> None:
+    result = CliRunner().invoke(command.demo, ["--virtual", "--fast", "--quick", "--no-fifo"])
+    assert result.exit_code == 0, result.output
+    states = re.findall(r"^\d+ +\S+ +\S+ +([A-Z]+) ", result.stdout, re.MULTILINE)
+    assert states == ["COMPLETED"] * 13
+
+
+SIZES = {
+    "quick": quick(),
+    "longer leases": full(lease_seconds=15.0),
+    "few nodes of an odd number of GPUs": full(2, 3),
+    "long leases on two nodes": full(2, 8, 60.0),
+    "an odd cluster": full(3, 3),
+    "one GPU": full(1, 1),
+}
+
+
+@pytest.mark.parametrize("plot", SIZES.values(), ids=SIZES)
+def test_the_proof_holds_at_every_size_and_plain_fifo_would_not_pass_it(
+    plot: Scenario, tmp_path: Path
+) -> None:
+    played = play(plot, tmp_path, True, Console(file=io.StringIO()), True)
+    assert played.fifo is not None
+    fair, fifo = (measure(facts.runs, plot.weights, plot.total_gpus) for facts in (played.fair, played.fifo))
+    assert [check for check in prove(plot, played.fair, fair) if not check.holds] == []
+    failed = [check.title for check in prove(plot, played.fair, fifo) if not check.holds]
+    assert any(title.startswith("each tenant's part") for title in failed)
+    assert any(title.startswith("no tenant's rho") for title in failed)
 
 
 def test_what_is_kept_is_a_journal_that_the_other_commands_read(tmp_path: Path) -> None:
