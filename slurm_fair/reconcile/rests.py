@@ -85,11 +85,17 @@ def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Place
 
 
 def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
-    """Whether enough other nodes of its partition could take the gang now."""
-    jobs = snapshot.jobs
+    """Whether enough other nodes of its partition that it takes could take the gang now."""
+    jobs, nodes, told = snapshot.jobs, snapshot.nodes, snapshot.told
+    if set(out) & set(snapshot.wanted.nodes_of(row).tolist()):
+        return False
     per_node = -(-int(jobs.gpus[row]) // max(int(jobs.nodes[row]), 1))
     fits = snapshot.partitions.members[jobs.partition[row]] & (free >= per_node)
-    fits[out] = False
+    if jobs.gpu_type[row] >= 0:
+        fits &= nodes.gpu_type == jobs.gpu_type[row]
+    if told is not None and len(snapshot.gpu_types) > 1:
+        fits &= told.rate[row, nodes.gpu_type] > 0
+    fits[out] = fits[snapshot.barred.nodes_of(row)] = False
     return int(fits.sum()) >= max(int(jobs.nodes[row]), 1)
 
 
