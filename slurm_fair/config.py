@@ -12,6 +12,7 @@ from typing import Any, get_origin, get_type_hints
 from slurm_fair.errors import ConfigError
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import LeaseTerms
+from slurm_fair.model.tenant import LEAST_WEIGHT
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
@@ -160,7 +161,6 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
-_LEAST_WEIGHT = 1e-12  # what is divided by less than this, and then squared, is beyond any number
 _MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 
 
@@ -253,8 +253,8 @@ def _weights(value: Any, where: str) -> dict[str, float]:
         raise ConfigError(f"{where} must be a table of account = weight")
     for name, weight in value.items():
         fits = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not fits or not _LEAST_WEIGHT <= weight <= _MOST:
-            wanted = f"a weight above 0, from {_LEAST_WEIGHT:g} to {_MOST:g}"
+        if not fits or not LEAST_WEIGHT <= weight <= _MOST:
+            wanted = f"a weight above 0, from {LEAST_WEIGHT:g} to {_MOST:g}"
             raise ConfigError(f"{where}.{name} must be {wanted}, not {repr(weight)[:60]}")
     return {name: float(weight) for name, weight in value.items()}
 

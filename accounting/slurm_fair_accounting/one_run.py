@@ -21,7 +21,7 @@ _TURN = {kind: turn for turn, kind in enumerate(_TURNS)}
 # left the scope and came back is told of again.
 _ONCE = ("granted", "renewed", "revoked", "stays", "finished")
 _ALONE = (
-    "exclusive_seconds"  # an end that tells it is of a simulation or of a recorded past: there is no other
+    "exclusive_seconds"  # who tells it at an end is a simulation or a recorded past: there is no other end
 )
 _LEAST_LOSS = 3600.0  # GPU-seconds of a quota, which only grows
 # Accounts of all tenants are written at least once in an hour in which anything happens.

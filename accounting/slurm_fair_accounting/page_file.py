@@ -11,6 +11,7 @@ from pathlib import Path
 from slurm_fair.errors import InputError, SlurmFairError
 
 Write = Callable[[str], None]
+_MOST_LINKS = 40  # as many as Linux follows
 
 
 @contextmanager
@@ -27,13 +28,9 @@ def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
 def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
     """What `path` stands for, and the file beside it that is to be written first; both can be."""
     target = Path(os.path.realpath(path))  # a link stays one
-    # os.path asks without raising where a directory may not be looked into; the attempt to write says why
     if target in {Path(os.path.realpath(other)) for other in read_too}:
         raise InputError(f"{path}: is read here too: name another file")
-    if os.path.isdir(target):
-        raise InputError(f"{path}: is a directory: name a file in it")
-    if os.path.exists(target) and not os.path.isfile(target):
-        raise InputError(f"{path}: is no plain file: name one")
+    refuse_no_file(path)
     beside = target.with_name(f".{os.getpid()}.{target.name}")  # its ending says how it is written
     try:
         beside.open("wb").close()
@@ -42,6 +39,31 @@ def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
             f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
         ) from None
     return target, beside
+
+
+def refuse_no_file(path: Path) -> None:
+    """What is no file, and what somebody holds open: /dev/stdout would be replaced rather than written to."""
+    # os.path asks without raising where a directory may not be looked into; the attempt to write says why
+    if _leads_to_open_file(path) or (
+        os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    ):
+        raise InputError(f"{path}: is no plain file: name one")
+    if os.path.isdir(path):
+        raise InputError(f"{path}: is a directory: name a file in it")
+
+
+def _leads_to_open_file(path: Path) -> bool:
+    """Whether a link on the way is one of a process, as /dev/stdout and /dev/fd/3 are."""
+    at = os.path.abspath(path)
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(at)
+        at = os.path.join(os.path.realpath(folder), name)
+        if at.startswith("/proc/"):
+            return True
+        if not os.path.islink(at):
+            return False
+        at = os.path.join(os.path.dirname(at), os.readlink(at))
+    return False
 
 
 def _write(target: Path, beside: Path, text: str) -> None:

@@ -146,10 +146,8 @@ def _recorded(source: Source, case: Case, job_share: JobShare) -> Done:
 def _warn_of_size(case: Case, really: Done) -> None:
     """On standard error: what was recorded cannot have been on a cluster so small."""
     runs = really.result.runs
-    most, here = (
-        int(Steps.of(runs.start, runs.end, runs.gpus).level.max(initial=0.0)),
-        case.scenario.machines.total_gpus,
-    )
+    most = int(Steps.of(runs.start, runs.end, runs.gpus).level.max(initial=0.0))
+    here = case.scenario.machines.total_gpus
     if most > here:
         click.echo(
             f"warning: up to {most} GPUs were held at once, the cluster has {here}: what was recorded was on a "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,9 +20,8 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_whole
 from slurm_fair.trace.write import columns_of
-from slurm_fair_accounting.page_file import claim
+from slurm_fair_accounting.page_file import claim, refuse_no_file
 
-_MOST_LINKS = 40  # as many as Linux follows
 JOB_COLUMNS = (
     "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",
     "ftf_themis", "ftf_shockwave", "ftf_static", "ftf_sia", "latency_ratio",
@@ -52,7 +50,7 @@ class Outputs:
 
     def claim(self, path: Path) -> Path:
         """Where to write what is to become `path`; refused when that cannot be."""
-        _refuse_device(path)
+        refuse_no_file(path)
         if path.resolve() in self._beside:
             raise InputError(f"{path}: is to be written twice: name another file")
         target, beside = claim(path, self._inputs)
@@ -61,9 +59,7 @@ class Outputs:
 
     def claim_each(self, path: Path, policies: Sequence[str], many: bool) -> dict[str, Path]:
         """A file for each policy; the name that was given is looked at before others follow from it."""
-        _refuse_device(path)
-        if os.path.isdir(path):
-            raise InputError(f"{path}: is a directory: name a file in it")
+        refuse_no_file(path)
         return {name: self.claim(of_policy(path, name, many)) for name in policies}
 
     def commit(self) -> None:
@@ -73,28 +69,6 @@ class Outputs:
                 beside.replace(target)
             except OSError as problem:
                 raise SlurmFairError(f"{target}: cannot be written: {problem.strerror}") from None
-
-
-def _refuse_device(path: Path) -> None:
-    """What is no file, and what somebody holds open: /dev/stdout would be replaced rather than written to."""
-    if _leads_to_open_file(path) or (
-        os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
-    ):
-        raise InputError(f"{path}: is no plain file: name one")
-
-
-def _leads_to_open_file(path: Path) -> bool:
-    """Whether a link on the way is one of a process, as /dev/stdout and /dev/fd/3 are."""
-    at = os.path.abspath(path)
-    for _ in range(_MOST_LINKS):
-        folder, name = os.path.split(at)
-        at = os.path.join(os.path.realpath(folder), name)
-        if at.startswith("/proc/"):
-            return True
-        if not os.path.islink(at):
-            return False
-        at = os.path.join(os.path.dirname(at), os.readlink(at))
-    return False
 
 
 def of_policy(path: Path, policy: str, many: bool) -> Path:

@@ -133,9 +133,7 @@ class Happened:
 def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
     """Whose jobs they are, how long they were expected to run, as far as anybody says, and how they ended."""
     people = [_person(snapshots[look], row) for look, row in zip(looks, rows, strict=True)]
-    return dict(
-        zip(("user", "declared_seconds", "limit_seconds", "state"), zip(*people, strict=True), strict=True)
-    )
+    return dict(zip(_OF_PEOPLE, zip(*people, strict=True), strict=True))
 
 
 def _person(snapshot: Snapshot, row: int) -> tuple[str | None, float | None, float | None, str | None]:

@@ -11,15 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, JobTable, Snapshot, Untold
 from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of, code, find
-
-Column = NDArray[Any]
 
 _DONE, _WAITING, _RUNNING = map(code, (JobState.DONE, JobState.WAITING, JobState.RUNNING))
 HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -93,3 +94,13 @@ class Placement(Columns):
         node = np.concatenate([self.node, other.node])[order]
         gpus = np.concatenate([self.gpus, other.gpus])[order]
         return type(self)(row[order], node, gpus)
+
+
+def poured(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:
+    """As Slurm fills nodes: in their order, each with all that it has, but for one GPU on each that follows."""
+    sites, left = [], gpus
+    for after, node, here in zip(range(len(nodes) - 1, -1, -1), nodes, free, strict=True):
+        here = min(here, left - after)
+        sites.append((node, here))
+        left -= here
+    return sites

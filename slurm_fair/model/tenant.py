@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from slurm_fair.model.columns import Columns, Floats
 
+LEAST_WEIGHT = 1e-12  # what is divided by less than this, and then squared, is beyond any number
+
 
 @dataclass(frozen=True)
 class TenantTable(Columns):

@@ -14,9 +14,10 @@ import numpy as np
 
 from slurm_fair.model import Blocked, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.placement import poured
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed, ranks
-from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, poured, suffice
+from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, suffice
 from slurm_fair.policy.ordered import Words
 from slurm_fair.policy.placement import Placer, spreads
 from slurm_fair.policy.room import Room

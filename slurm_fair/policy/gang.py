@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeAlias
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import NodeTable, PartitionTable, Snapshot
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.once import once
+from slurm_fair.model.placement import poured
 
 NOWHERE = -1
 _BITS = 40  # partitions whose members make up one number; with the regions so far it stays below 2^63
@@ -66,16 +67,6 @@ class Gang(NamedTuple):
             sites.append((node, min(left, int(sizes[node]))))
             left -= sites[-1][1]
         return sites
-
-
-def poured(nodes: Sequence[int], free: Iterable[int], gpus: int) -> Sites:
-    """As Slurm fills nodes: in their order, each with all that it has, but for one GPU on each that follows."""
-    sites, left = [], gpus
-    for after, node, here in zip(range(len(nodes) - 1, -1, -1), nodes, free, strict=True):
-        here = min(here, left - after)
-        sites.append((node, here))
-        left -= here
-    return sites
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Ints
-from slurm_fair.policy.gang import Gang, Pools, Sites, poured
+from slurm_fair.model.placement import poured
+from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.racks import gathered
 from slurm_fair.policy.room import Room

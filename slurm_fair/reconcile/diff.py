@@ -23,6 +23,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Ints, among, any_of, code, find
 from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.model.placement import poured
 
 _NO_ANSWER = 0
 _NOBODY = np.zeros(0, dtype=np.int64)
@@ -175,21 +176,12 @@ def _splits_freely(snapshot: Snapshot, row: int) -> bool:
 
 
 def _leaves_them_theirs(promised: Placement, snapshot: Snapshot, row: int) -> bool:
-    """Whether it gets no GPU of theirs even if it starts before all of them, and so whoever starts first.
-
-    Slurm fills its nodes in their order, each with all that it has free, but for one GPU on each that follows.
-    """
-    count = len(snapshot.nodes.names)
-    nodes, mine = promised.nodes_of(row), promised.row == row
+    """Whether it gets no GPU of theirs even if it starts before all of them, and so whoever starts first."""
+    count, nodes = len(snapshot.nodes.names), promised.nodes_of(row).tolist()
     free = snapshot.nodes.capacity - snapshot.held.per_node(count)
-    theirs = promised.take(~mine).per_node(count)
-    left = snapshot.jobs.gpus.item(row)
-    for after, node in zip(range(len(nodes) - 1, -1, -1), nodes.tolist(), strict=True):
-        here = min(free.item(node), left - after)
-        if here > free.item(node) - theirs.item(node):
-            return False
-        left -= here
-    return True
+    left = free - promised.take(promised.row != row).per_node(count)
+    sites = poured(nodes, map(free.item, nodes), snapshot.jobs.gpus.item(row))
+    return all(here <= left.item(node) for node, here in sites)
 
 
 def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.model import NodeTable, PartitionTable
 from slurm_fair.model.columns import Ints
+from slurm_fair.model.placement import poured
 from slurm_fair.trace import Machines
 
 PARTITION = "gpu"
@@ -106,15 +107,15 @@ class Floor:
         if len(nodes) == 1:
             node = nodes[0]
             return [(node, gpus)] if self.usable[node] and self.free[node] >= gpus else None
-        left, sites = gpus, []
-        for after, node in zip(range(len(nodes) - 1, -1, -1), nodes, strict=True):
-            # Without a split of its own it takes all that a node has, but for one GPU on each that follows.
-            here = min(left, per_node) if per_node else min(self.free[node], left - after)
-            if not self.usable[node] or self.free[node] < here or (here < 1 and not per_node):
-                return None
-            left -= here
-            sites.append((node, here))
-        return [site for site in sites if site[1]] if left == 0 else None
+        if per_node:
+            shares = [min(per_node, max(gpus - at * per_node, 0)) for at in range(len(nodes))]
+            sites = list(zip(nodes, shares, strict=True))
+        else:
+            sites = poured(nodes, map(self.free.__getitem__, nodes), gpus)
+        if sum(here for _, here in sites) != gpus:
+            return None
+        fits = all(self.usable[n] and (here >= 1 or per_node) and self.free[n] >= here for n, here in sites)
+        return [site for site in sites if site[1]] if fits else None
 
     def take(self, job: int, sites: Sites) -> None:
         """These GPUs are the job's from now on."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 
+from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.trace.faults import BadCell, shown
 
 # Far beyond any cluster or century, and small enough that products and sums stay exact.
 MOST = 1e12
-LEAST_WEIGHT = 1e-12  # what is divided by less than this, and then squared, is beyond any number
 CENTURY = 100 * 365.25 * 86_400.0  # seconds; no job runs so long, and no trace spans more
 _MOST_TEXT = 200
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")

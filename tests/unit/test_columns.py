@@ -79,7 +79,8 @@ def test_columns_are_replaced_by_others_of_the_same_length_or_all_together() -> 
         Shelf(np.zeros(1, dtype=np.int64), np.zeros(2))
 
 
-def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() -> None:
+def with_width_left_to_be_read() -> tuple[Shelf, list[str]]:
+    """A table, and how often its width was asked for."""
     asked: list[str] = []
 
     class Source:
@@ -88,7 +89,11 @@ def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() 
             asked.append("width")
             return np.zeros(2)
 
-    table = Shelf.made_of({"number": np.arange(2), "colours": ()}, Source())
+    return Shelf.made_of({"number": np.arange(2), "colours": ()}, Source()), asked
+
+
+def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() -> None:
+    table, asked = with_width_left_to_be_read()
     assert (len(table), asked) == (2, [])
     assert [table.width.sum(), table.width.sum(), asked] == [0.0, 0.0, ["width"]]
     assert not hasattr(table, "height")
@@ -142,15 +147,7 @@ def test_what_is_taken_on_each_node_is_kept_and_nobody_can_change_it() -> None:
 
 
 def test_a_copy_of_the_same_rows_leaves_to_be_read_later_what_was_left() -> None:
-    asked: list[str] = []
-
-    class Source:
-        @property
-        def width(self) -> Floats:
-            asked.append("width")
-            return np.zeros(2)
-
-    table = Shelf.made_of({"number": np.arange(2), "colours": ()}, Source())
+    table, asked = with_width_left_to_be_read()
     copy = table.with_columns(number=np.array([4, 5]))
     assert asked == []
     assert (rows(copy), asked) == ([(4, 0.0), (5, 0.0)], ["width"])
