@@ -17,7 +17,7 @@ _MOST_SECONDS = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The daemon lives; while `blind` it does nothing, because it could not look, or not write down what it does."""
+    """The daemon lives; while it is blind it does nothing."""
 
     pid: int
     time: float
