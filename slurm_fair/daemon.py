@@ -97,6 +97,8 @@ class Daemon:
     reload: Callable[[], Config] | None = None
     stopping: bool = False
     reloading: bool = False
+    seen: float = 0.0  # the instant of the last good look; of our start before the first one
+    blind: str = ""
     blind_since: float = 0.0
     settled_at: float = 0.0
     pruned_at: float = 0.0
@@ -117,6 +119,7 @@ class Daemon:
             rules, standing, Publisher(config.lease.publish_dir),
         )  # fmt: skip
         real.fence(daemon.may_act)
+        daemon.seen = clock.now()
         return daemon
 
     # -- the loop -----------------------------------------------------------------------------------------
@@ -156,11 +159,13 @@ class Daemon:
             return Done(self.standing)
         except SlurmFairError as problem:
             log.error("this tick failed, the next one looks again: %s", problem)
-            return Done(self.standing, blind=str(problem))
+            done = Done(self.standing, blind=str(problem))
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
-            return Done(self.standing, blind="internal error")
+            done = Done(self.standing, blind="internal error")
         self.standing = done.standing
+        self.blind = done.blind
+        self.seen = self.seen if done.blind else self.clock.now()
         self.after(done)
         return done
 
@@ -214,7 +219,8 @@ class Daemon:
 
     def beat(self) -> None:
         """Tell the dead-man that we live."""
-        beat = Heartbeat(os.getpid(), self.clock.now(), heartbeat_limit(self.config), self.config.slurm.gate)
+        limit, gate = heartbeat_limit(self.config), self.config.slurm.gate
+        beat = Heartbeat(os.getpid(), self.clock.now(), limit, gate, self.seen, self.blind)
         files.beat(self.places, beat)
 
     def catch_up(self) -> None:
