@@ -24,9 +24,10 @@ from slurm_fair.slurm.acks import Asked
 _PROGRAM = (sys.executable, "-I", "-S", "-B", acks.__file__)
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _AT_ONCE = 32
-_IDLE = 4  # processes kept for the next look
+_USUAL = 4  # processes, where nothing hangs; they are kept for the next look
+_SLOW_SECONDS = 0.05  # a read that takes longer has another process put beside it
 _PATIENCE_SECONDS = 1.0  # with one read
-_LOOK_SECONDS = 2.5  # for all reads of one look
+_BEGIN_SECONDS = 1.5  # in which reads of one look may begin
 _REST_SECONDS, _REST_SECONDS_MOST = 30.0, 600.0  # until a user is read again whose folder hung
 
 Key = int
@@ -80,7 +81,7 @@ class _Work:
 
     key: Key
     user: str
-    until: float
+    began: float
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class Readers:
         waiting = self._in_turn(wanted)
         busy: dict[_Reader, _Work] = {}
         found: dict[Key, Reply] = {}
-        last = time.monotonic() + _LOOK_SECONDS - self.patience  # so that each read has its whole time
+        last = time.monotonic() + _BEGIN_SECONDS
         while waiting or busy:
             if time.monotonic() > last:
                 waiting.clear()
@@ -159,8 +160,11 @@ class Readers:
         why: bool,
     ) -> None:
         """One read for each user that has none under way, as far as there may be processes."""
+        now = time.monotonic()
+        slow = sum(now - work.began > _SLOW_SECONDS for work in busy.values())
+        room = min(self.at_once, _USUAL + slow) - len(busy)
         served = {work.user for work in busy.values()}
-        for user in [user for user in waiting if user not in served][: self.at_once - len(busy)]:
+        for user in [user for user in waiting if user not in served][: max(room, 0)]:
             key = waiting[user].popleft()
             if not waiting[user]:
                 del waiting[user]
@@ -169,7 +173,7 @@ class Readers:
             except OSError:  # no process or memory to spare: the next look asks again
                 continue
             reader.ask(acks.question(wanted[key], why))
-            busy[reader] = _Work(key, user, time.monotonic() + self.patience)
+            busy[reader] = _Work(key, user, time.monotonic())
 
     def _listen(
         self, waiting: dict[str, deque[Key]], busy: dict[_Reader, _Work], found: dict[Key, Reply]
@@ -177,8 +181,9 @@ class Readers:
         """Take what comes until the first read is out of time."""
         if not busy:
             return
-        soonest = min(work.until for work in busy.values())
-        ready, _, _ = select.select(list(busy), [], [], max(soonest - time.monotonic(), 0.0))
+        first = min(work.began for work in busy.values()) + self.patience
+        seconds = min(first - time.monotonic(), _SLOW_SECONDS if waiting else self.patience)
+        ready, _, _ = select.select(list(busy), [], [], max(seconds, 0.0))
         for reader in ready:
             try:
                 reply = reader.hear()
@@ -190,14 +195,14 @@ class Readers:
                 found[work.key] = reply
                 self._rests.pop(work.user, None)
                 self._keep(reader)
-        now = time.monotonic()
-        for reader in [reader for reader, work in busy.items() if work.until <= now]:
+        late = time.monotonic() - self.patience
+        for reader in [reader for reader, work in busy.items() if work.began <= late]:
             user = busy.pop(reader).user
             self._give_up(reader, user)
             waiting.pop(user, None)
 
     def _keep(self, reader: _Reader) -> None:
-        if len(self._idle) < _IDLE:
+        if len(self._idle) < _USUAL:
             self._idle.append(reader)
         else:
             self._dying.append(("", reader))

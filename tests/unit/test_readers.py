@@ -91,11 +91,12 @@ def test_users_whose_folders_hang_delay_one_look_and_no_other_users_answer(odd: 
     fine = {1000 + number: asked(f"alice{number % 30}", "/fine") for number in range(90)}
     began = time.monotonic()
     assert odd.read(hanging | more | fine) == dict.fromkeys(fine, 1)
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 5
     assert odd.hangs() == sorted(f"bob{number}" for number in range(20))
-    began = time.monotonic()
+    odd.patience, began = 30.0, time.monotonic()
     assert odd.read(hanging | more | fine) == dict.fromkeys(fine, 1)
-    assert time.monotonic() - began < 0.5, "users that hang are not tried again at the next look"
+    assert time.monotonic() - began < 10, "users that hang are not tried again at the next look"
+    assert len(processes(odd)) == 4, "many users need no more processes than few"
 
 
 def test_more_users_that_hang_than_processes_keep_nobody_waiting_for_ever(odd: Readers) -> None:
@@ -200,10 +201,10 @@ def test_a_file_system_that_really_hangs_costs_a_second_once(readers: Readers, t
         wanted = {1: asked("nobody", place), 2: asked(ME, tmp_path)}
         began = time.monotonic()
         assert readers.read(wanted) == {2: SAVED}
-        assert 0.9 < time.monotonic() - began < 2.5
-        began = time.monotonic()
+        assert 0.9 < time.monotonic() - began < 5
+        readers.patience, began = 30.0, time.monotonic()
         assert readers.read(wanted) == {2: SAVED}
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 10
     finally:
         ctypes.CDLL(None).umount2(os.fsencode(place), 2)
         os.close(server)
