@@ -79,7 +79,7 @@ slurm_fair_make_folder() {
         return
     fi
     for folder in /tmp /dev/shm /var/tmp; do
-        slurm_fair_is_safe "$folder" && folder=$(mktemp -d "$folder/slurm_fair.XXXXXXXX" 2>/dev/null) || continue
+        slurm_fair_is_safe "$folder" && folder=$(mktemp -d -p "$folder" 2>/dev/null) || continue
         trap "rm -rf -- '$folder'" EXIT
         mkdir -m 700 -- "$folder/$slurm_fair_job" && slurm_fair_folder=$folder/$slurm_fair_job && break
     done
@@ -315,7 +315,7 @@ slurm_fair_rests() { # its exit code
 slurm_fair_keep_script() {
     local folder file number=
     for folder in /tmp /dev/shm /var/tmp; do
-        slurm_fair_is_safe "$folder" && file=$(mktemp "$folder/slurm_fair.XXXXXXXX" 2>/dev/null) || continue
+        slurm_fair_is_safe "$folder" && file=$(mktemp -p "$folder" 2>/dev/null) || continue
         printf '%s\n' "$slurm_fair_text" >"$file" && exec {number}<"$file"
         rm -f -- "$file"
         [[ -n $number && -O /dev/fd/$number ]] && break
