@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 NOTE = "names, tenants and reasons are left out: Slurm's PrivateData hides them"
-_CLOSED = frozenset({"job", "state", "verdict", "blocked", "policy"})  # their values are ids or words of ours
+_CLOSED = frozenset(
+    {"job", "state", "slurm_state", "verdict", "blocked", "lease", "policy"}
+)  # their values are ids or words of ours
 _REASON = "the reason may name other jobs, which Slurm's PrivateData hides"
 _SAID = {"why": _REASON, "reason": "is left to plain Slurm"}
 _LEFT_OUT = ("tenants", "nodes_out")

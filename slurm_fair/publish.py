@@ -12,7 +12,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -20,10 +21,14 @@ import numpy as np
 
 from slurm_fair.board import draw
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import LeasePhase, Leases, Standing, TickRecord, label
+from slurm_fair.health import NAME as HEALTH
+from slurm_fair.health import Health
+from slurm_fair.model import Event, Events, LeasePhase, Leases, Standing, TickRecord, label
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.nameless import nameless
 from slurm_fair.output import BESIDE, Folder, leads_to
+from slurm_fair.recent import KIND as ENDED
+from slurm_fair.recent import Recent
 from slurm_fair.reconcile.for_whom import requests
 
 log = logging.getLogger("slurm_fair")
@@ -80,13 +85,14 @@ class _Told(NamedTuple):
 class Publisher:
     """Writes what changed, and takes away what is over; a folder that cannot be used costs one warning."""
 
-    def __init__(self, directory: str, hides_names: Callable[[], bool]) -> None:
+    def __init__(self, directory: str, hides_names: Callable[[], bool], ended: Iterable[Event] = ()) -> None:
         self._directory = Path(directory) if directory else None
         self._hides_names = hides_names
         self._nameless, self._ask_at = True, 0.0
         self._told, self._due = _Told.nothing(), dict[int, None]()
         self._folder = (0, 0)  # which one was published in: one that was made anew is filled anew
         self._next_board = 0.0
+        self._recent = Recent(ended)
         self._complaint = ""
 
     def direct(self, directory: str) -> None:
@@ -95,14 +101,21 @@ class Publisher:
 
     def publish(self, record: TickRecord, standing: Standing) -> None:
         """Bring the folder up to this tick."""
+        self._recent.hear(record.events.of(ENDED) if isinstance(record.events, Events) else record.events)
+        self._in_the_folder(lambda folder: self._publish(folder, record, standing))
+
+    def publish_health(self, health: Health) -> None:
+        """That the daemon lives, and whether it sees and acts."""
+        text = (replace(health, why="") if self._nameless else health).text()
+        self._in_the_folder(lambda folder: folder.put(HEALTH, text, _EVERYBODY, durable=False))
+
+    def _in_the_folder(self, act: Callable[[Folder], None]) -> None:
         if self._directory is None:
             return
         try:
             with Folder(leads_to(self._directory)) as folder:
                 self._take(folder)
-                self._look_at_privacy()
-                self._publish_jobs(folder, record, standing)
-                self._publish_board(folder, record, standing)
+                act(folder)
         except OSError as problem:
             self._complain(f"{self._directory}: {problem.strerror}")
             return
@@ -112,6 +125,11 @@ class Publisher:
         if self._complaint:
             log.info("published again in %s", self._directory)
         self._complaint = ""
+
+    def _publish(self, folder: Folder, record: TickRecord, standing: Standing) -> None:
+        self._look_at_privacy()
+        self._publish_jobs(folder, record, standing)
+        self._publish_board(folder, record, standing)
 
     def _complain(self, why: str) -> None:
         """Once for each reason, not at each look."""
@@ -168,7 +186,8 @@ class Publisher:
         began = time.monotonic()
         if began < self._next_board:
             return
-        document = draw(record, standing).document()
+        board = replace(draw(record, standing), finished=self._recent.rows(record.time))
+        document = board.document()
         folder.put(BOARD, json.dumps(nameless(document) if self._nameless else document), _EVERYBODY)
         self._next_board = time.monotonic() + _PART_OF_TIME * (time.monotonic() - began)
 

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from hypothesis import strategies as st
 
 from slurm_fair import publish
 from slurm_fair.board import draw, read_board
+from slurm_fair.health import BLIND, Health, read_health
+from slurm_fair.health import NAME as HEALTH
 from slurm_fair.model import (
     Blocked,
+    Event,
     Events,
     JobState,
     LeasePhase,
@@ -154,6 +158,34 @@ def test_a_file_follows_its_lease_and_goes_with_it(folder: Path) -> None:
     assert files(folder)["1.json"] == {"v": 1, "restart": 1, "lease_end": 6300.0}
     publisher.publish(*tick(seen(), Leases.none()))
     assert files(folder) == {}
+
+
+def test_a_job_that_ended_stays_on_the_board_and_an_earlier_daemons_too(folder: Path) -> None:
+    ended = Event(
+        NOW - 60, "finished", pack(4), "x-a", 2, {"user": "x-u", "state": "COMPLETED", "end": NOW - 60}
+    )
+    record, standing = tick(seen(), held())
+    more = ended._replace(key=pack(5), time=NOW)
+    publisher = Publisher(str(folder), lambda: False, [ended])
+    publisher.publish(record._replace(events=Events((more,))), standing)
+    finished = read_board(folder / "board.json").finished
+    assert [(row["job"], row["user"], row["slurm_state"]) for row in finished] == [
+        ("5", "x-u", "COMPLETED"),
+        ("4", "x-u", "COMPLETED"),
+    ]
+
+
+@pytest.mark.parametrize(("hides", "why"), [(False, "job 7 of x-u"), (True, "")])
+def test_whether_the_daemon_sees_is_published_too_also_before_a_look_was_good(
+    hides: bool, why: str, folder: Path
+) -> None:
+    publisher = Publisher(str(folder), lambda: hides)
+    blind = Health(NOW, 10.0, NOW - 60, BLIND, "job 7 of x-u")
+    publisher.publish_health(blind)
+    assert read_health(folder / HEALTH) == replace(blind, why="")  # Slurm has not been asked what it hides
+    publisher.publish(*tick(seen(), held()))
+    publisher.publish_health(blind)
+    assert read_health(folder / HEALTH) == replace(blind, why=why)
 
 
 def test_an_array_task_has_a_file_of_its_own(folder: Path) -> None:
