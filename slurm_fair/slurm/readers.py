@@ -135,7 +135,7 @@ class Readers:
         return found
 
     def hangs(self) -> list[str]:
-        """Users whose folders are not read for now."""
+        """Users whose folders hung and are not read again yet."""
         now = time.monotonic()
         return sorted(user for user, rest in self._rests.items() if rest.until > now)
 
