@@ -190,7 +190,9 @@ def _reply(wanted: Mapping[str, Any]) -> str | int:
 
 
 def serve(questions: Iterable[str], answers: TextIO) -> None:
-    """Answer until nobody asks any more."""
+    """Say that we are up, then answer until nobody asks any more."""
+    answers.write("\n")
+    answers.flush()
     for line in questions:
         answers.write(json.dumps(_reply(json.loads(line))) + "\n")
         answers.flush()

@@ -26,6 +26,7 @@ _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _AT_ONCE = 32
 _USUAL = 4  # processes, where nothing hangs; they are kept for the next look
 _SLOW_SECONDS = 0.05  # a read that takes longer has another process put beside it
+_START_SECONDS = 5.0
 _PATIENCE_SECONDS = 1.0  # with one read
 _BEGIN_SECONDS = 1.5  # in which reads of one look may begin
 _REST_SECONDS, _REST_SECONDS_MOST = 30.0, 600.0  # until a user is read again whose folder hung
@@ -47,6 +48,11 @@ class _Reader:
         self._questions, self._answers = self.process.stdin, self.process.stdout
         os.set_blocking(self._answers.fileno(), False)
         self._heard = b""
+        # A start touches no folder of users: on a busy machine it may take longer than any read.
+        if not select.select([self._answers], [], [], _START_SECONDS)[0] or not self._answers.read():
+            self.end()
+            self.process.wait()
+            raise OSError("a reader does not start")
 
     def fileno(self) -> int:
         """For select."""

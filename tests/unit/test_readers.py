@@ -22,6 +22,7 @@ from slurm_fair.slurm.readers import Readers
 ME = pwd.getpwuid(os.geteuid()).pw_name
 # Never answers in a folder that hangs; ends in one that kills it.
 ODD = """import sys, time, os
+print(flush=True)
 for line in sys.stdin:
     if "hangs" in line: time.sleep(1000)
     if "kills" in line: os._exit(1)
@@ -56,7 +57,7 @@ def readers() -> Iterator[Readers]:
 def odd(tmp_path: Path) -> Iterator[Readers]:
     """Readers for which some folders hang."""
     (tmp_path / "odd.py").write_text(ODD)
-    made = Readers((sys.executable, "-I", "-S", str(tmp_path / "odd.py")), patience=0.5)
+    made = Readers((sys.executable, "-I", "-S", str(tmp_path / "odd.py")), patience=1.0)
     yield made
     made.close()
 
@@ -125,6 +126,14 @@ def test_a_process_that_ends_or_is_stopped_is_replaced(odd: Readers) -> None:
         os.kill(pid, signal.SIGSTOP)
     assert odd.read({1: asked("carol", "/fine")}) == {}
     assert odd.read({1: asked("dave", "/fine")}) == {1: 1}
+
+
+def test_processes_that_do_not_start_cost_nobody_a_rest() -> None:
+    for program in (["/nonexistent"], ["/bin/false"]):
+        readers = Readers(program)
+        assert readers.read({1: asked("alice", "/fine")}) == {}
+        assert readers.hangs() == []
+        readers.close()
 
 
 def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
