@@ -25,14 +25,15 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
+from slurm_fair.slurm.claim import is_as_submitted, is_our_list
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.nodes import Machines, Reservation
 from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
+    ADMIN_HOLD,
     REQUEUE_HOLD,
-    USER_HOLD,
     Territory,
     blocked_codes,
     by_name,
@@ -63,6 +64,7 @@ class Sighting:
     spans: SpanBook
     marks: MarkBook
     config: Config
+    booted_at: float = 0.0  # when slurmctld started
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +251,14 @@ def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
     ours = ahead & (marked | requeued)
     stamped = _by_stamp(raw, ahead & ~ours, seen)
     held = waiting & (raw["priority"] == 0)
-    held_by_us = held & ((mark["gate_until"] == np.inf) | _stamped_holds(raw, held & ~mark["known"], seen))
+    foreign = by_name(seen.queue.reasons, (ADMIN_HOLD | REQUEUE_HOLD).__contains__, raw["reason"])
+    foreign &= mark["gate_before"] > 0
+    lasting = (mark["gate_until"] == np.inf) & ~foreign
+    held_by_us = held & (lasting | _stamped_holds(raw, held & ~mark["known"], seen))
     ours |= stamped
     until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
     own_begin = ahead & ~ours
-    pinned, set_at = mark["pinned"].copy(), np.maximum(by_job["set_at"], by_array["set_at"])
+    pinned, set_at = _pinned(raw, key, mark, seen), np.maximum(by_job["set_at"], by_array["set_at"])
     return Gates(ours | held_by_us, until, held_by_us, own_begin, pinned, set_at)
 
 
@@ -281,13 +286,27 @@ def _by_stamp(raw: NDArray[np.void], candidates: Bools, seen: Sighting) -> Bools
 
 
 def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Sighting) -> Bools:
-    """User holds that are the gate of a job submitted so. Once we have touched it, a user's hold is the user's."""
+    """Holds with which jobs were submitted as our gate."""
     result = np.zeros(len(raw), dtype=bool)
-    ours = held & by_name(seen.queue.reasons, (USER_HOLD | REQUEUE_HOLD).__contains__, raw["reason"])
-    for row in np.flatnonzero(ours).tolist():
-        stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp
-        result[row] = stamp.gate == "hold" and raw["restarts"][row] == 0
+    for row in np.flatnonzero(held & (raw["restarts"] == 0)).tolist():
+        stamp = seen.details.of(int(raw["record"][row]), 0).gate_stamp
+        reason = seen.queue.reasons.texts[raw["reason"][row]]
+        eligible, submit = float(raw["eligible"][row]), float(raw["submit"][row])
+        result[row] = is_as_submitted(stamp.gate, reason, 0, eligible, submit)
     return result
+
+
+def _pinned(raw: NDArray[np.void], key: Ints, mark: NDArray[np.void], seen: Sighting) -> Bools:
+    """Rows that carry a node list of ours."""
+    pinned: Bools = mark["pinned"].copy()
+    doubtful = mark["known"] & (pinned | (mark["set_at"] < seen.booted_at))
+    doubtful &= raw["req_nodes"] != seen.queue.node_lists.known("")
+    for row in np.flatnonzero(doubtful).tolist():
+        found = seen.marks.get(int(key[row]), whole_record=False)
+        text = seen.queue.node_lists.texts[raw["req_nodes"][row]]
+        if found is not None:
+            pinned[row] = is_our_list(found, text, seen.booted_at)
+    return pinned
 
 
 def _jobs(

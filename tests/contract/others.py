@@ -181,7 +181,7 @@ def one_act_closes_all_waiting_tasks_of_an_array_and_no_running_one(stage: Stage
     snapshot = look(stage)
     rows = [row_of(snapshot, f"{label}_{task}") for task in (1, 3, 4)]
     assert snapshot.jobs.gated[rows].all()
-    assert set(snapshot.jobs.gate_until[rows]) == ({math.inf} if stage.gate == "hold" else {whole.until})
+    assert set(snapshot.jobs.gate_until[rows]) == ({math.inf} if stage.shut_by == "hold" else {whole.until})
     assert state(stage, f"{label}_2") == JobState.RUNNING
     assert stage.priority(f"{label}_2") > 0
 
