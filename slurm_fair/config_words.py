@@ -40,7 +40,8 @@ KEYS = {
     "empty: none",
     "policy.name": "the policy in force",
     "policy.settings": "settings of a policy, in a section of its name",
-    "tenants.weights": "weight by account, such as { vision = 2 }; without one Slurm's shares hold",
+    "tenants.weights": "shares by account, such as { vision = 2 }, in the place of its RawShares in Slurm; "
+    "the other accounts keep Slurm's",
     "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
     "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
     "paper; max-min: what small jobs cannot use is owed to their siblings",

@@ -292,7 +292,7 @@ class Daemon:
         return liberate(self.commands, self.journal.marks(), self.clock.now)
 
     def _leave_nothing(self, freed: Liberated) -> None:
-        """No marks but of node lists that Slurm leaves on running jobs, and no heartbeat: the dead-man ends too."""
+        """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it."""
         marks = [(mark.key, mark.whole_record) for mark in self.journal.marks()]
         self.journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
         for file in (self.places.heartbeat, self.places.fail_open):
