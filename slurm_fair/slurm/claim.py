@@ -50,7 +50,7 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
 
     A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away.
     """
-    if not mark.pinned and not (mark.pin and 0 < mark.set_at < booted_at):
+    if not mark.pinned and not (mark.pin and 0 < mark.set_at < booted_at + 1):  # it says whole seconds
         return False
     if not mark.pin:  # of an earlier release
         return True

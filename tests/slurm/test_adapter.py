@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from slurm_fair.config import Scope
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Blind, Blocked, JobState, Result, Verb, parse_label
 from slurm_fair.slurm.liberate import liberate
@@ -23,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user"),
 ]
 QUICK = {"KillWait": "2", "MessageTimeout": "2"}
-SPEC = LabSpec(nodes=3, users={"games": ("vision", "nlp")}, operators=("daemon",), settings=QUICK)
+SPEC = LabSpec(nodes=3, users={"games": ("vision",)}, settings=QUICK)
 CHECKPOINTS = "trap 'exit 0' USR2; while :; do sleep 0.1; done"
 
 
@@ -160,103 +158,12 @@ def test_a_job_that_its_user_holds_stays_the_users(adapter: Adapter) -> None:
     assert adapter.slurm.do("scontrol", "release", job, user="games").returncode == 0
 
 
-def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:
-    job = begin.submit(user="games")
-    begin.done(Verb.CLOSE, job)
-    begin.slurm.do("scontrol", "hold", job, user="games")
-    assert begin.blocked(job) is Blocked.USER_HOLD
-    assert begin.do(Verb.OPEN, job, "n1").result is Result.REFUSED
-
-
-def test_a_users_hold_between_our_opening_and_the_start_is_the_users(hold: Adapter) -> None:
-    blocker = hold.slurm.sbatch_running("-w", "n1", "--exclusive")
-    job = hold.submit(user="games")
-    hold.done(Verb.OPEN, job, "n1")
-    hold.slurm.do("scontrol", "hold", job, user="games")
-    assert hold.blocked(job) is Blocked.USER_HOLD
-    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
-    hold.done(Verb.CLOSE, job)
-    held = hold.slurm.look(job)
-    assert (held.reason, held.pinned) == ("JobHeldUser", "")
-    assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
-    hold.slurm.do("scancel", blocker)
-
-
 def test_an_admins_hold_is_never_opened(adapter: Adapter) -> None:
     job = adapter.slurm.sbatch_waiting()
     adapter.slurm.do("scontrol", "hold", job)
     assert adapter.blocked(job) is Blocked.ADMIN_HOLD
     assert adapter.do(Verb.OPEN, job, "n1").result is Result.REFUSED
     assert adapter.slurm.look(job).reason == "JobHeldAdmin"
-
-
-@pytest.mark.parametrize("by", ["games", "root"])
-@pytest.mark.parametrize("when", ["closed", "opened", "running", "requeued", "closed again"])
-def test_whoever_holds_a_job_of_ours_keeps_it_held(adapter: Adapter, by: str, when: str) -> None:
-    blocker = adapter.slurm.sbatch_running("-w", "n1", "--exclusive")
-    job = adapter.submit(user="games")
-    adapter.done(Verb.CLOSE, job)
-    if when == "opened":
-        adapter.done(Verb.OPEN, job, "n1")
-    elif when != "closed":
-        adapter.start(job, "n2")
-    if when in ("requeued", "closed again"):
-        adapter.requeue(job)
-    if when == "closed again":
-        adapter.done(Verb.CLOSE, job)
-    adapter.slurm.do("scontrol", "hold", job, user=by)
-    if when == "running":
-        adapter.requeue(job)
-    assert adapter.blocked(job) is (Blocked.USER_HOLD if by == "games" else Blocked.ADMIN_HOLD)
-    assert adapter.do(Verb.OPEN, job, "n2").result is Result.REFUSED
-    for free in (
-        lambda: adapter.do(Verb.CLOSE, job),
-        lambda: adapter.do(Verb.FREE, job),
-        lambda: liberate(adapter.commands, adapter.cluster.marks.all(), time.time),
-        lambda: liberate(adapter.commands, (), time.time, lost=True),
-    ):
-        free()
-        held = adapter.slurm.look(job)
-        reason = "JobHeldUser" if by == "games" else "JobHeldAdmin"
-        assert (held.priority, held.reason, held.pinned) == (0, reason, "")
-    another = Adapter(adapter.slurm, adapter.gate)  # whose journal knows nothing
-    another.do(Verb.OPEN, job, "n2")
-    another.cluster.actuate([])
-    assert adapter.slurm.look(job).priority == 0
-    adapter.slurm.do("scancel", blocker, job)
-
-
-def test_an_admins_hold_on_a_job_that_was_submitted_held_is_the_admins(hold: Adapter) -> None:
-    job = hold.submit(user="games")
-    hold.slurm.do("scontrol", "hold", job, user="daemon")
-    assert hold.blocked(job) is Blocked.ADMIN_HOLD
-    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
-    assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
-    liberate(hold.commands, (), time.time, lost=True)
-    assert hold.slurm.look(job).reason == "JobHeldAdmin"
-
-
-def test_nothing_but_its_users_is_touched_of_a_job_outside_of_the_scope(adapter: Adapter) -> None:
-    job, running = adapter.submit(), adapter.submit()
-    adapter.start(running, "n1")
-    planned = [adapter.action(verb, job, ("n2",)) for verb in (Verb.CLOSE, Verb.OPEN)]
-    planned += [adapter.action(verb, running) for verb in (Verb.ASK, Verb.REQUEUE)]
-    adapter.cluster.reconfigure(replace(adapter.cluster._config, scope=Scope(accounts=("nlp",))))
-    adapter.observe()
-    before = [adapter.slurm.look(each) for each in (job, running)]
-    outcomes = adapter.cluster._actuator.actuate(planned)
-    assert {(o.result, o.detail) for o in outcomes} == {(Result.REFUSED, "it is outside of the scope")}
-    assert [adapter.slurm.look(each) for each in (job, running)] == before
-
-
-def test_a_job_whose_account_changed_since_the_look_is_left_until_the_next(adapter: Adapter) -> None:
-    job = adapter.submit(user="games")
-    planned = adapter.action(Verb.OPEN, job, ("n1",))
-    adapter.slurm.update(job, "account=nlp")
-    (outcome,) = adapter.cluster.actuate([planned])
-    assert outcome.detail == "its user or account is not the one that was looked at"
-    assert adapter.slurm.look(job).state == "PENDING"
-    adapter.start(job, "n1")
 
 
 def test_the_users_nice_outlives_a_whole_cycle(adapter: Adapter) -> None:
