@@ -175,6 +175,20 @@ def a_job_held_by_its_user_is_blocked_and_not_opened(stage: Stage) -> None:
 
 
 @promise
+def a_job_held_by_its_user_after_we_closed_it_is_blocked_and_not_opened(stage: Stage) -> None:
+    if stage.shut_by == "hold":
+        pytest.skip("this gate shows a hold as it shows its user's")
+    label = stage.submit(Job())
+    assert act(stage, Verb.CLOSE, label, until=float(int(stage.now() + 300))).result is Result.DONE
+    stage.hold(label, by_admin=False)
+    snapshot = look(stage)
+    assert snapshot.jobs.blocked[row_of(snapshot, label)] == Blocked.USER_HOLD
+    assert act(stage, Verb.OPEN, label, nodes=("n1",)).result is Result.REFUSED
+    act(stage, Verb.CLOSE, label, until=stage.now() + 600)
+    assert stage.priority(label) == 0
+
+
+@promise
 def a_job_held_by_an_admin_is_blocked_and_stays_held_whatever_we_do(stage: Stage) -> None:
     label = stage.submit(Job(gated=stage.gate == "begin", begin_in=300))
     stage.hold(label, by_admin=True)

@@ -170,7 +170,7 @@ def test_a_node_list_that_somebody_put_in_the_place_of_ours_stays(stub: Stub, ve
     assert "reqnodelist" not in "".join(sent(stub))
 
 
-@pytest.mark.parametrize(("booted", "lines"), [(2.0, "reqnodelist= "), (0.5, "")])
+@pytest.mark.parametrize(("booted", "lines"), [(2.0, "reqnodelist= "), (0.0, "")])
 def test_a_node_list_of_ours_that_came_back_with_slurms_last_state_is_taken_away(
     stub: Stub, booted: float, lines: str
 ) -> None:
