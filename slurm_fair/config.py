@@ -37,7 +37,7 @@ class Lease:
     min_runtime: float = 0.0
     align: str = "aligned"
     start_timeout: float = 60.0
-    publish_dir: str = ""
+    publish_dir: str = "/run/slurm-fair"
 
     def terms(self) -> LeaseTerms:
         """What the pure core needs of it."""

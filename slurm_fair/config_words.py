@@ -36,8 +36,8 @@ KEYS = {
     "lease.align": "aligned: leases end together, so that large jobs find room; "
     "rolling: each a term after its start",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
-    "lease.publish_dir": "folder on a shared file system for lease ends and the queue, which users may read; "
-    "empty: none",
+    "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
+    "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
     "policy.name": "the policy in force",
     "policy.settings": "settings of a policy, in a section of its name",
     "tenants.weights": "shares by account, such as { vision = 2 }, in the place of its RawShares in Slurm; "
