@@ -17,7 +17,7 @@ from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, numb
 from slurm_fair.cli.table import Column, instant, print_table
 
 _FINISHED = 5
-_HIDDEN = "What is published names nobody (Slurm's PrivateData): ask for a job by its id, `slurm-fair explain 1234`."
+_HIDDEN = "What is published names nobody (Slurm's PrivateData): ask for a job by its id, with `explain`."
 
 
 @click.command()
