@@ -12,7 +12,7 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.estimates import NAME, Estimates
 from slurm_fair.forecast import Bounds, Forecast, forecast
 from slurm_fair.model import Standing, TickRecord
-from slurm_fair.output import write_text
+from slurm_fair.output import write_whole
 from slurm_fair.tick import Rules
 
 # A look waits for it: it takes about half a second at most, and one part in fifty of the time.
@@ -50,6 +50,6 @@ class Outlook:
         """Write down what was said, so that a restart forgets nothing; what cannot be written costs no more."""
         self._next_write = time.monotonic() + _KEPT_SECONDS
         try:
-            write_text(self._file, self._estimates.text(), 0o600)
+            write_whole(self._file, lambda file: file.write(self._estimates.text().encode()), 0o600)
         except (OSError, SlurmFairError) as problem:
             log.info("past estimates are not kept: %s", problem)
