@@ -33,6 +33,10 @@ class Row:
     dependency: bool
     record: int
     tasks: str = ""  # of an unsplit array, as Slurm writes them
+    user: str = ""
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
 
 
 Rows: TypeAlias = dict[Which, Row]
@@ -87,4 +91,8 @@ def _row(raw: np.void, queue: Queue) -> Row:
         bool(raw["dependency"]),
         int(raw["record"]),
         tasks,
+        queue.users.texts[int(raw["user"])],
+        queue.partitions.texts[int(raw["partition"])],
+        queue.accounts.texts[int(raw["account"])],
+        queue.qos.texts[int(raw["qos"])],
     )

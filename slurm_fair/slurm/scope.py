@@ -42,6 +42,14 @@ class Territory:
         """Whether a job's partition (or every one of its comma list) is managed."""
         return all(name in self.partitions for name in partition.split(","))
 
+    def outside(self, partition: str, account: str, qos: str, scope: Scope) -> str:
+        """Why a job is not managed, by a fresh read of it; empty when it is."""
+        if not self.covers(partition):
+            return f"its partition {partition} is not managed"
+        if scope.accounts and account not in scope.accounts:
+            return f"its account {account} is not managed"
+        return f"its QOS {qos} is not managed" if scope.qos and qos not in scope.qos else ""
+
 
 def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]) -> Bools:
     """A test of names, done once per distinct name and spread over the rows."""
@@ -84,8 +92,20 @@ def left_alone(rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> tu
     tests = (rows["gpus"] == 0, rows["het"], ~rows["batch"], in_reservation, several, choosy)
     which = np.select(list(tests), list(range(len(tests))), default=-1)
     lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))[:_LISTED]
-    named = [LeftAlone(_name(rows[row]), _REASONS[which[row]]) for row in lives.tolist()]
+    named = [
+        LeftAlone(_name(rows[row]), _REASONS[which[row]], queue.users.texts[rows["user"][row]])
+        for row in lives.tolist()
+    ]
     return which >= 0, named
+
+
+def not_read(queue: Queue, territory: Territory) -> list[LeftAlone]:
+    """Living jobs of the scope's partitions whose row could not be read at the last look."""
+    return [
+        LeftAlone(bad.label, bad.why, bad.user, unreadable=True)
+        for bad in queue.unreadable
+        if not bad.over and territory.covers(bad.partition)
+    ][:_LISTED]
 
 
 def _name(row: np.void) -> str:
