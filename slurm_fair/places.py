@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
+from slurm_fair import output
 from slurm_fair.errors import StoreError
+
+_MOST_SAID = 120  # characters of a reason: twelve bytes each at most, so that a heartbeat has its place
+_MOST_SECONDS = 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The daemon lives and acts; its age is the age of the file."""
+    """The daemon lives; while it is blind it does nothing."""
 
     pid: int
     time: float
     limit_seconds: float
     gate: str
+    seen: float = 0.0  # the instant of the last look that was good; the daemon's start before the first one
+    blind: str = ""  # why no look was good since then; empty while the daemon sees
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,34 +70,62 @@ class Places:
 
 
 def write_whole(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write beside, sync, rename: readers see the old file or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """A file of ours, whole or not there."""
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        output.write_text(path, text, mode)
     except OSError as problem:
-        with contextlib.suppress(OSError):
-            beside.unlink()
         raise StoreError(f"{path}: cannot be written: {problem.strerror}") from None
 
 
+_BEAT_BYTES = 2048
+_BEAT_TRIES = 3
+
+
 def beat(places: Places, heartbeat: Heartbeat) -> None:
-    """Leave a heartbeat; not synced, because it means nothing after a crash of the machine."""
-    beside = places.heartbeat.with_name(f".heartbeat.{os.getpid()}")
+    """Leave a heartbeat; not synced, because it means nothing after a crash of the machine.
+
+    It is written over the one before, so that a full disk does not look like a dead daemon.
+    """
+    record = json.dumps(asdict(replace(heartbeat, blind=heartbeat.blind[:_MOST_SAID])))
     try:
-        beside.write_text(json.dumps(asdict(heartbeat)))
-        beside.replace(places.heartbeat)
+        handle = os.open(
+            places.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
+        )
+        try:
+            if os.fstat(handle).st_size != _BEAT_BYTES:
+                os.ftruncate(handle, 0)
+            os.pwrite(handle, record.encode("ascii").ljust(_BEAT_BYTES)[:_BEAT_BYTES], 0)
+        finally:
+            os.close(handle)
     except OSError as problem:
         raise StoreError(f"{places.heartbeat}: cannot be written: {problem.strerror}") from None
 
 
 def last_beat(places: Places) -> Heartbeat | None:
-    """The last heartbeat; None when there never was one."""
-    try:
-        return Heartbeat(**json.loads(places.heartbeat.read_text()))
-    except (OSError, ValueError, TypeError):
+    """The last heartbeat; None when there never was one, or what stands there is none."""
+    for attempt in range(_BEAT_TRIES):
+        time.sleep(0.01 * attempt)  # it may just be written
+        try:
+            with places.heartbeat.open("rb") as file:
+                found = _heartbeat(json.loads(file.read(2 * _BEAT_BYTES)))
+        except OSError:
+            return None
+        except (ValueError, RecursionError):
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _heartbeat(said: object) -> Heartbeat | None:
+    """A heartbeat out of what a file says; every value is of its own kind, or there is no heartbeat."""
+    if not isinstance(said, dict):
         return None
+    kinds = {field.name: (str if field.type == "str" else float) for field in fields(Heartbeat)}
+    if not {"pid", "time", "limit_seconds", "gate"} <= said.keys() <= kinds.keys():
+        return None
+    for name, value in said.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST_SECONDS
+        if not (number if kinds[name] is float else isinstance(value, str)):
+            return None
+    return Heartbeat(**said)

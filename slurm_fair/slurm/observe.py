@@ -124,11 +124,9 @@ def _packed(texts: list[str], column: NDArray[np.int64]) -> tuple[tuple[str, ...
 
 def _tenants(seen: Sighting, raw: NDArray[np.void]) -> tuple[TenantTable, Ints]:
     names, column = _packed(seen.queue.accounts.texts, raw["account"])
-    listed = sorted(set(names) | set(seen.weights))
+    listed = sorted({*names, *seen.weights.by_account})
     where = {name: row for row, name in enumerate(listed)}
-    usual = float(np.mean(list(seen.weights.values()))) if seen.weights else 1.0
-    given = seen.config.tenants.weights
-    weight = np.array([given.get(name, seen.weights.get(name, usual)) for name in listed], dtype=np.float64)
+    weight = np.array([seen.weights.of(name) for name in listed], dtype=np.float64)
     rows = np.array([where[name] for name in names], dtype=np.int64)
     return TenantTable(tuple(listed), weight), rows[column] if len(names) else column
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.config import Config
+from slurm_fair.slurm.accounts import Weights
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
@@ -27,7 +28,7 @@ class Sighting:
     rows: NDArray[np.void]
     machines: Machines
     reservations: tuple[Reservation, ...]
-    weights: Mapping[str, float]
+    weights: Weights
     acknowledged: Mapping[int, int]  # by job key
     queue: Queue
     details: DetailsBook

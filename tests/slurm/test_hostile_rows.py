@@ -42,9 +42,9 @@ ABSURD = (
 
 
 def of_user(seen: Snapshot, user: str) -> Seen:
-    """Everything that a snapshot says of one user's jobs."""
+    """Everything that a snapshot says of one user's living jobs."""
     jobs, found = seen.jobs, {}
-    for row in np.flatnonzero(jobs.user == seen.users.index(user)).tolist():
+    for row in np.flatnonzero((jobs.user == seen.users.index(user)) & (jobs.state != JobState.DONE)).tolist():
         told: dict[str, object] = {name: getattr(jobs, name)[row].item() for name in COLUMNS}
         told["partition"] = seen.partitions.names[jobs.partition[row]]
         told["tenant"] = seen.tenants.names[jobs.tenant[row]]
@@ -69,6 +69,7 @@ def slurm(scenario_lab: Lab) -> Iterator[Slurm]:
     yield Slurm(scenario_lab)
     for user in ("root", HONEST, HOSTILE):
         scenario_lab.run("scancel", "-u", user, check=False)
+    wait_until(lambda: not scenario_lab.run("squeue", "-h", "-a").stdout, 30, "the queue is empty")
 
 
 @pytest.fixture
@@ -110,9 +111,7 @@ def test_absurd_demands_cost_only_their_own_job_which_is_named(slurm: Slurm, ada
     assert int(after.jobs.gpus.sum()) < 100
 
 
-def test_absurd_demands_stay_out_of_accounting_and_stop_it_for_nobody(
-    slurm: Slurm, adapter: Adapter
-) -> None:
+def test_absurd_demands_stay_out_of_accounting_and_stop_it_for_nobody(slurm: Slurm, adapter: Adapter) -> None:
     slurm.sbatch_running("--gpus=2", user=HONEST)
     absurd = attack(slurm, "-N100", "--gres=gpu:999999999999999999")
     assert absurd
@@ -179,9 +178,7 @@ def test_the_controller_goes_on_and_touches_nothing_that_is_not_its_own(
     waits = site.submit(1, "-p", "other", "--begin=now+3600", gated=False, user=HONEST)
     eligible = waits.now().eligible
     texts = [
-        text
-        for victim in (runs, waits, managed)
-        for text in forged_rows(int(victim.label), "vision", HONEST)
+        text for victim in (runs, waits, managed) for text in forged_rows(int(victim.label), "vision", HONEST)
     ]
     began = time.time()
     for number, text in enumerate(texts):
