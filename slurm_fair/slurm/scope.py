@@ -42,14 +42,6 @@ class Territory:
         """Whether a job's partition (or every one of its comma list) is managed."""
         return all(name in self.partitions for name in partition.split(","))
 
-    def outside(self, partition: str, account: str, qos: str, scope: Scope) -> str:
-        """Why a job is not managed, by a fresh read of it; empty when it is."""
-        if not self.covers(partition):
-            return f"its partition {partition} is not managed"
-        if scope.accounts and account not in scope.accounts:
-            return f"its account {account} is not managed"
-        return f"its QOS {qos} is not managed" if scope.qos and qos not in scope.qos else ""
-
 
 def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]) -> Bools:
     """A test of names, done once per distinct name and spread over the rows."""

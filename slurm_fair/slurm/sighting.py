@@ -36,6 +36,7 @@ class Sighting:
     spans: SpanBook
     marks: MarkBook
     config: Config
+    booted_at: float = 0.0  # when slurmctld started
 
     @property
     def territory(self) -> Territory:
