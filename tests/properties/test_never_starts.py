@@ -1,4 +1,4 @@
-"""A job that can never start changes nothing for anybody else, whatever keeps it from starting and whoever plans."""
+"""A job that can never start changes nothing for anybody else, whatever keeps it back and whoever plans."""
 
 from __future__ import annotations
 
