@@ -28,6 +28,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
 from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
@@ -116,7 +117,7 @@ class Daemon:
         standing = journal.latest() or Standing.new(clock.now())
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, Publisher(config.lease.publish_dir),
+            rules, standing, Publisher(config.lease.publish_dir, lambda: names_are_hidden(commands)),
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
@@ -182,8 +183,7 @@ class Daemon:
             self.blind_since = 0.0
         if done.record is not None:
             _log_tick(done)
-            self.publisher.publish(done.standing.leases)
-            self.publisher.publish_board(done.record, done.standing)
+            self.publisher.publish(done.record, done.standing)
         if now - self.settled_at > _SETTLE_SECONDS:
             self.settle_accounts(now)
         if now - self.pruned_at > _PRUNE_SECONDS:
@@ -269,7 +269,7 @@ class Daemon:
         if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
-        self.publisher = Publisher(config.lease.publish_dir)
+        self.publisher.direct(config.lease.publish_dir)
         inner = self.cluster
         if isinstance(inner, SlurmCluster):
             inner.reconfigure(config)

@@ -11,9 +11,10 @@ import click
 from slurm_fair.board import draw
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.show import JSON, PARSABLE, number
-from slurm_fair.cli.table import Column, print_table
+from slurm_fair.cli.table import Column, clean, print_table
 from slurm_fair.daemon import commands_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
+from slurm_fair.forecast import forecast
 from slurm_fair.model import Blind, Events, Standing, TickRecord, label, labels
 from slurm_fair.policy.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -51,7 +52,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
         chosen, (), Events(), {}, dry_run=True,
     )  # fmt: skip
-    board = draw(record, after)
+    board = draw(record, after, forecast(record, after, rules))
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
     fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])
@@ -60,7 +61,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         click.echo(json.dumps({**document, "could_be_added": fit}))
         return
     if board.note:
-        click.echo(f"note: {board.note}", err=True)
+        click.echo(f"note: {clean(board.note)}", err=True)
     print_table(_PLAN, rows, parsable=parsable2)
     if not parsable2:
         click.echo(f"\n{len(board.jobs)} jobs; acts: {_counted([act.verb.value for act in actions])}")

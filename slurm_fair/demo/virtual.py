@@ -96,7 +96,7 @@ class VirtualAct:
             config = _config(self.scenario, self.places)
             daemon = Daemon(
                 config, self.places, self._clock, journal, Commands(), self._cluster, self._books,
-                rules_of(config), Standing.new(self._began), Publisher(""),
+                rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
             )  # fmt: skip
             yield from self._play(daemon)
         told = told_by_the_journal(self.places.journal, self._ids)

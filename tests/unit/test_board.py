@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.board import Board, draw, read_board
+from slurm_fair.board import Board, _gpus, draw, read_board
 from slurm_fair.errors import StoreError
+from slurm_fair.forecast import Forecast
 from slurm_fair.model import (
     Blocked,
     Events,
@@ -27,6 +28,7 @@ from slurm_fair.model import (
     Told,
     Verdict,
 )
+from slurm_fair.model.ids import pack
 from tests.accounts import Account, ledger
 from tests.builders import job, lease, leases, node, snapshot
 
@@ -74,7 +76,7 @@ def board(**changes: Any) -> Board:
         7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, changes.get("seen", SEEN), plan, (), Events(),
         {"observe": 0.1}, dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
     )  # fmt: skip
-    return draw(record, Standing(books, HELD, 7))
+    return draw(record, Standing(books, HELD, 7), changes.get("ahead"))
 
 
 def of(label: str) -> dict[str, Any]:
@@ -84,8 +86,8 @@ def of(label: str) -> dict[str, Any]:
     return dict(row)
 
 
-def test_running_jobs_come_first_then_the_waiting_ones_as_they_deserve() -> None:
-    assert [row["job"] for row in board().jobs] == ["1", "3", "2", "4", "6"]
+def test_promised_jobs_come_first_then_running_ones_then_the_waiting_ones_as_they_deserve() -> None:
+    assert [row["job"] for row in board().jobs] == ["6", "1", "3", "2", "4"]
 
 
 def test_a_job_that_ended_is_not_on_the_board() -> None:
@@ -112,7 +114,10 @@ def test_a_job_that_ended_is_not_on_the_board() -> None:
         ),
         ("3", {"rho": None, "latency_ratio": None, "rank": 0}),
         ("4", {"blocked": "user_hold", "slurm_reason": "JobHeldUser", "expected_start": None}),
-        ("6", {"lease_end": None, "leases": 1, "verdict": "keep"}),
+        (
+            "6",
+            {"lease_end": None, "leases": 1, "verdict": "keep", "lease": "promised", "promised_nodes": "n1"},
+        ),
     ],
 )
 def test_each_job_is_told_where_it_stands(label: str, expected: dict[str, Any]) -> None:
@@ -128,10 +133,10 @@ def test_what_a_user_declares_stands_for_a_time_limit_that_is_not_there() -> Non
     assert (of("3")["latency_ratio"], row["latency_ratio"]) == (None, 0.0)
 
 
-def test_who_is_next_may_start_when_the_next_lease_ends_and_others_later() -> None:
-    first, second = of("3")["expected_start"], of("2")["expected_start"]
-    assert first == 5400.0
-    assert second >= first
+def test_expected_starts_are_those_of_the_forecast_and_others_have_none() -> None:
+    ahead = Forecast({pack(3): 5400.0}, {pack(2): 9000.0})
+    rows = {row["job"]: (row["expected_start"], row["not_before"]) for row in board(ahead=ahead).jobs}
+    assert (rows["3"], rows["2"], rows["4"]) == ((5400.0, None), (None, 9000.0), (None, None))
 
 
 def test_tenants_are_told_their_quota_and_what_they_had() -> None:
@@ -190,3 +195,19 @@ def test_an_empty_cluster_has_a_board() -> None:
     plan = Plan(nothing.astype(np.int8), nothing, nothing, np.zeros(0), Placement.none(), ())
     record = TickRecord(1, NOW, "p", {}, LeaseTerms(), 0, empty, plan, (), Events(), {})
     assert draw(record, Standing.new(NOW)).jobs == ()
+
+
+def test_every_gpu_is_counted_once() -> None:
+    seen = snapshot(
+        time=NOW,
+        nodes={"n1": node(8, gpus_others=2), "n2": node(8, usable=False, why="DRAIN")},
+        jobs=[job(1, gpus=4, state=RUNNING, on={"n1": 4}), job(2, gpus=3, state=RUNNING, on={"n2": 3})],
+    )
+    assert _gpus(seen) == {"used": 7, "others": 2, "free": 2, "out": 5}
+
+
+def test_a_promise_names_its_nodes_by_the_numbers_that_the_lease_goes_by() -> None:
+    seen = replace(SEEN, nodes=snapshot(nodes={"n0": 8, "n1": 8, "n2": 8}).nodes, held=Placement.none())
+    row = board(seen=seen).find("6")
+    assert row is not None
+    assert row["promised_nodes"] == "n1"
