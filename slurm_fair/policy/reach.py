@@ -35,6 +35,8 @@ def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -
     Their nodes are down, drained, reserved, excluded or too few. What was promised is followed, not blocked.
     """
     jobs, nodes = snapshot.jobs, snapshot.nodes
+    if _everybody_could_start(snapshot):
+        return snapshot
     rows = ((jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED)).nonzero()[0]
     if not rows.size:
         return snapshot
@@ -93,6 +95,33 @@ def _without_those_who_stay(view: View) -> Means | None:
         for have, of in zip(whole, shares, strict=True)
     )
     return Means(np.maximum(gpus, 0), cpus, memory_mb)
+
+
+def _everybody_could_start(snapshot: Snapshot) -> bool:
+    """Whether even a gang as wide, on as many nodes and with as much beside it as any job's would find a place.
+
+    Mostly it would; then nothing need be found out about each job.
+    """
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    if not len(jobs) or not len(nodes):
+        return not len(jobs)
+    if len(snapshot.wanted) or len(snapshot.barred) or _most(jobs.gpus_per_node) or _most(jobs.most_nodes):
+        return False
+    if len(snapshot.gpu_types) > 1 or not all_of(snapshot.partitions.up):
+        return False
+    pools, widest = Pools.of(snapshot), _most(jobs.gpus)
+    biggest = max(pools.most, 1)
+    count = max(_most(jobs.nodes), -(-widest // biggest), 1)
+    if len(pools.nodes) < len(snapshot.partitions.names):
+        return False
+    if count > len(pools.tops) or pools.tops[count - 1] < min(widest, biggest):
+        return False
+    enough_cpus = _most(jobs.cpus) <= nodes.cpus_left.item(nodes.cpus_left.argmin())
+    return enough_cpus and _most(jobs.memory_mb) <= nodes.memory_left_mb.item(nodes.memory_left_mb.argmin())
+
+
+def _most(column: Ints) -> int:
+    return column.item(column.argmax())
 
 
 def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> Ints:
