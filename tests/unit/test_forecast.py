@@ -172,9 +172,11 @@ def test_estimates_are_far_better_than_whole_turns_of_the_cluster(seed: int) -> 
 
 
 def test_where_nobody_comes_later_most_estimates_are_right_to_two_looks() -> None:
-    jobs: list[tuple[float, Submission]] = [(0.0, each) for _, each in busy(0)]
-    play = Play(Scene(machines=uniform(32, 8)), jobs, {"new": played}).run(6 * 3600)
-    assert np.median(play.errors("new")) <= 2 * TERMS.interval
+    errors: list[float] = []
+    for seed in range(3):
+        jobs: list[tuple[float, Submission]] = [(0.0, each) for _, each in busy(seed)]
+        errors += Play(Scene(machines=uniform(32, 8)), jobs, {"new": played}).run(6 * 3600).errors("new")
+    assert np.median(errors) <= 2 * TERMS.interval
 
 
 # -- how far off they were ------------------------------------------------------------------------------------
