@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from slurm_fair.model import Blocked, JobState, Placement, Plan, Snapshot, Told
+from slurm_fair.model import Blocked, JobState, JobTable, Placement, Plan, Snapshot, Told
 from slurm_fair.model.ids import pack
 from slurm_fair.policy import View, load
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
@@ -86,51 +86,39 @@ def stuck_jobs(draw: Draw) -> tuple[View, View, str]:
 def _with(seen: View, one: Stuck) -> View:
     """The last job of the queue is this one."""
     snap, row = seen.snapshot, len(seen.snapshot.jobs)
-    users = snap.users
     name = snap.tenants.names[one.tenant]
-    users = users if name in users else (*users, name)
+    users = snap.users if name in snap.users else (*snap.users, name)
     quiet = {
-        "key": pack(99),
-        "record": 99,
-        "tenant": one.tenant,
-        "user": users.index(name),
-        "partition": snap.partitions.names.index("p"),
-        "gpu_type": -1,
-        "nodes": 1,
-        "time_limit_seconds": np.inf,
-        "checkpoints": True,
-        "requeueable": True,
-        "weight": 1.0,
-        "state": JobState.WAITING,
-    }
-    jobs = snap.jobs
-    columns = {
-        each.name: np.append(getattr(jobs, each.name), (quiet | dict(one.columns)).get(each.name, 0)).astype(
-            getattr(jobs, each.name).dtype
-        )
-        for each in fields(jobs)
-    }
-    told = snap.told
-    if told is not None:
-        new = Told.nothing(1, len(snap.gpu_types))
-        more = {
-            name: np.concatenate((column, new._arrays()[name])) for name, column in told._arrays().items()
-        }
-        rates = {
-            name: np.concatenate((getattr(told, name), getattr(new, name)))
-            for name in ("rate", "spread_rate")
-        }
-        told = told.with_columns(**more | rates)
+        "key": pack(99), "record": 99, "tenant": one.tenant, "user": users.index(name),
+        "partition": snap.partitions.names.index("p"), "gpu_type": -1, "nodes": 1, "time_limit_seconds": np.inf,
+        "checkpoints": True, "requeueable": True, "weight": 1.0, "state": JobState.WAITING,
+    }  # fmt: skip
     shown = replace(
         snap,
-        jobs=type(jobs)(**columns),
+        jobs=_with_row(snap.jobs, quiet | dict(one.columns)),
         users=users,
-        told=told,
+        told=None if snap.told is None else _with_silence(snap.told, len(snap.gpu_types)),
         reasons=(*snap.reasons, ""),
         wanted=snap.wanted.plus(Placement.of([(row, node, 0) for node in one.wanted])),
         barred=snap.barred.plus(Placement.of([(row, node, 0) for node in one.barred])),
     )
     return View(shown, seen.ledger, seen.leases, seen.terms, seen.now)
+
+
+def _with_row(jobs: JobTable, values: Mapping[str, Any]) -> JobTable:
+    columns = jobs._arrays()
+    return JobTable(
+        **{name: np.append(of, values.get(name, 0)).astype(of.dtype) for name, of in columns.items()}
+    )
+
+
+def _with_silence(told: Told, types: int) -> Told:
+    """Of one more job nobody said anything."""
+    new = Told.nothing(1, types)
+    names = [*told._arrays(), "rate", "spread_rate"]
+    return told.with_columns(
+        **{name: np.concatenate((getattr(told, name), getattr(new, name))) for name in names}
+    )
 
 
 def as_a_tick_shows_it(name: str, seen: View) -> tuple[Snapshot, Plan]:
