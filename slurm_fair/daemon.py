@@ -99,6 +99,7 @@ class Daemon:
     rules: Rules
     standing: Standing
     publisher: Publisher
+    outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
     reload: Callable[[], Config] | None = None
     stopping: bool = False
     reloading: bool = False
@@ -120,11 +121,13 @@ class Daemon:
         rules = rules_of(config, dry_run)
         standing = journal.latest() or Standing.new(clock.now())
         ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
-        outlook = Outlook(places.directory, ended)
-        publisher = Publisher(config.lease.publish_dir, lambda: names_are_hidden(commands), outlook)
+        outlook = Outlook(places.directory, lambda: daemon.rules)
+        publisher = Publisher(
+            config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
+        )
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, publisher,
+            rules, standing, publisher, outlook,
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
@@ -199,7 +202,9 @@ class Daemon:
             self.blind_since = 0.0
         if done.record is not None:
             _log_tick(done)
-            self.publisher.publish(done.record, done.standing, self.rules)
+            if self.outlook is not None:
+                self.outlook.hear(done.record)
+            self.publisher.publish(done.record, done.standing)
         if now - self.settled_at > _SETTLE_SECONDS:
             self.settle_accounts(now)
         if now - self.pruned_at > _PRUNE_SECONDS:

@@ -12,23 +12,24 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.health import NAME as HEALTH
 from slurm_fair.health import Health
-from slurm_fair.model import LeasePhase, Leases, Standing, TickRecord, label
+from slurm_fair.model import Event, Events, LeasePhase, Leases, Standing, TickRecord, label
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.nameless import nameless
-from slurm_fair.outlook import Outlook
 from slurm_fair.output import BESIDE, Folder, leads_to
+from slurm_fair.recent import KIND as ENDED
+from slurm_fair.recent import Recent
 from slurm_fair.reconcile.for_whom import requests
-from slurm_fair.tick import Rules
 
 log = logging.getLogger("slurm_fair")
 BOARD = "board.json"
@@ -84,24 +85,30 @@ class _Told(NamedTuple):
 class Publisher:
     """Writes what changed, and takes away what is over; a folder that cannot be used costs one warning."""
 
-    def __init__(self, directory: str, hides_names: Callable[[], bool], outlook: Outlook) -> None:
+    def __init__(
+        self,
+        directory: str,
+        hides_names: Callable[[], bool],
+        ended: Iterable[Event] = (),
+        draws: Callable[[TickRecord, Standing], Board] = draw,
+    ) -> None:
         self._directory = Path(directory) if directory else None
-        self._hides_names = hides_names
+        self._hides_names, self._draws = hides_names, draws
         self._nameless, self._ask_at = True, 0.0
         self._told, self._due = _Told.nothing(), dict[int, None]()
         self._folder = (0, 0)  # which one was published in: one that was made anew is filled anew
         self._next_board = 0.0
-        self._outlook = outlook
+        self._recent = Recent(ended)
         self._complaint = ""
 
     def direct(self, directory: str) -> None:
         """Publish there from now on; empty: nowhere."""
         self._directory = Path(directory) if directory else None
 
-    def publish(self, record: TickRecord, standing: Standing, rules: Rules) -> None:
+    def publish(self, record: TickRecord, standing: Standing) -> None:
         """Bring the folder up to this tick."""
-        self._outlook.hear(record)
-        self._in_the_folder(lambda folder: self._publish(folder, record, standing, rules))
+        self._recent.hear(record.events.of(ENDED) if isinstance(record.events, Events) else record.events)
+        self._in_the_folder(lambda folder: self._publish(folder, record, standing))
 
     def publish_health(self, health: Health) -> None:
         """That the daemon lives, and whether it sees and acts."""
@@ -125,10 +132,10 @@ class Publisher:
             log.info("published again in %s", self._directory)
         self._complaint = ""
 
-    def _publish(self, folder: Folder, record: TickRecord, standing: Standing, rules: Rules) -> None:
+    def _publish(self, folder: Folder, record: TickRecord, standing: Standing) -> None:
         self._look_at_privacy()
         self._publish_jobs(folder, record, standing)
-        self._publish_board(folder, record, standing, rules)
+        self._publish_board(folder, record, standing)
 
     def _complain(self, why: str) -> None:
         """Once for each reason, not at each look."""
@@ -180,12 +187,13 @@ class Publisher:
             if time.monotonic() > until:
                 break
 
-    def _publish_board(self, folder: Folder, record: TickRecord, standing: Standing, rules: Rules) -> None:
+    def _publish_board(self, folder: Folder, record: TickRecord, standing: Standing) -> None:
         """What users may see of the queue."""
         began = time.monotonic()
         if began < self._next_board:
             return
-        document = self._outlook.board(record, standing, rules).document()
+        board = replace(self._draws(record, standing), finished=self._recent.rows(record.time))
+        document = board.document()
         folder.put(BOARD, json.dumps(nameless(document) if self._nameless else document), _EVERYBODY)
         self._next_board = time.monotonic() + _PART_OF_TIME * (time.monotonic() - began)
 

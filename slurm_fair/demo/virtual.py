@@ -24,7 +24,6 @@ from slurm_fair.demo.stage import Facts, Picture, Played, Seen, Stopped, told_by
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
-from slurm_fair.outlook import Outlook
 from slurm_fair.places import Places
 from slurm_fair.publish import Publisher
 from slurm_fair.sim import Costs, Manners, Submission, VirtualClock, VirtualCluster
@@ -97,8 +96,7 @@ class VirtualAct:
             config = _config(self.scenario, self.places)
             daemon = Daemon(
                 config, self.places, self._clock, journal, Commands(), self._cluster, self._books,
-                rules_of(config), Standing.new(self._began),
-                Publisher("", lambda: True, Outlook(self.places.directory)),
+                rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
             )  # fmt: skip
             yield from self._play(daemon)
         told = told_by_the_journal(self.places.journal, self._ids)

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,19 +38,15 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.ids import pack
 from slurm_fair.nameless import nameless
-from slurm_fair.outlook import Outlook
 from slurm_fair.output import Folder
-from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.publish import Publisher, what_is_wrong
 from slurm_fair.slurm.privacy import hidden
-from slurm_fair.tick import Rules
 from tests.accounts import Account, ledger
 from tests.builders import LeaseSpec, job, lease, leases, node, snapshot
 
 NOW = 5000.0
 RUNNING, GRANTED, REVOKING = LeasePhase.RUNNING, LeasePhase.GRANTED, LeasePhase.REVOKING
 MALLORY = 65534
-RULES = Rules("astraea", load_policy("astraea", {}), {}, LeaseTerms(term=900.0))
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
 
 
@@ -76,8 +72,8 @@ def seen(word: str = "x") -> Snapshot:
 
 def tick(
     shown: Snapshot, held: Leases, asked_for: Mapping[int, tuple[int, ...]] | None = None
-) -> tuple[Any, Standing, Rules]:
-    """The record of a tick, what stood after it, and what it went by."""
+) -> tuple[Any, Standing]:
+    """The record of a tick, and what stood after it."""
     rows = len(shown.jobs)
     word = shown.nodes.names[0].partition("-")[0]
     plan = Plan(
@@ -104,7 +100,7 @@ def tick(
         guard=word,
     )
     books = ledger(shown, dict.fromkeys(shown.tenants.names, Account(had=10, owed=20)), {})
-    return record, Standing(books, held, 7, asked_for=asked_for or {}), RULES
+    return record, Standing(books, held, 7, asked_for=asked_for or {})
 
 
 def held(*more: LeaseSpec, word: str = "x", end: float = 5400.0, restarts: int = 0) -> Leases:
@@ -124,11 +120,7 @@ def files(folder: Path) -> dict[str, Any]:
 
 
 def shown_to_all(folder: Path) -> Publisher:
-    return publisher_in(folder, lambda: False)
-
-
-def publisher_in(folder: Path, hides: Callable[[], bool], ended: Iterable[Event] = ()) -> Publisher:
-    return Publisher(str(folder), hides, Outlook(folder.parent, ended))
+    return Publisher(str(folder), lambda: False)
 
 
 # -- what it says ---------------------------------------------------------------------------------------------
@@ -150,7 +142,7 @@ def test_a_job_that_is_asked_reads_when_why_and_for_whom(folder: Path) -> None:
 
 def test_where_slurm_hides_jobs_a_job_that_is_asked_reads_nothing_of_others(folder: Path) -> None:
     stopping = lease(3, {"x-n1": 2}, phase=REVOKING, end=4900, asked=4901)
-    publisher_in(folder, lambda: True).publish(*tick(seen(), held(stopping), {pack(3): (pack(2),)}))
+    Publisher(str(folder), lambda: True).publish(*tick(seen(), held(stopping), {pack(3): (pack(2),)}))
     assert files(folder)["3.json"]["asked"] == {"time": 4901.0, "why": "its lease is over", "for": []}
 
 
@@ -172,10 +164,10 @@ def test_a_job_that_ended_stays_on_the_board_and_an_earlier_daemons_too(folder: 
     ended = Event(
         NOW - 60, "finished", pack(4), "x-a", 2, {"user": "x-u", "state": "COMPLETED", "end": NOW - 60}
     )
-    record, standing, rules = tick(seen(), held())
+    record, standing = tick(seen(), held())
     more = ended._replace(key=pack(5), time=NOW)
-    publisher = publisher_in(folder, lambda: False, [ended])
-    publisher.publish(record._replace(events=Events((more,))), standing, rules)
+    publisher = Publisher(str(folder), lambda: False, [ended])
+    publisher.publish(record._replace(events=Events((more,))), standing)
     finished = read_board(folder / "board.json").finished
     assert [(row["job"], row["user"], row["slurm_state"]) for row in finished] == [
         ("5", "x-u", "COMPLETED"),
@@ -187,7 +179,7 @@ def test_a_job_that_ended_stays_on_the_board_and_an_earlier_daemons_too(folder: 
 def test_whether_the_daemon_sees_is_published_too_also_before_a_look_was_good(
     hides: bool, why: str, folder: Path
 ) -> None:
-    publisher = publisher_in(folder, lambda: hides)
+    publisher = Publisher(str(folder), lambda: hides)
     blind = Health(NOW, 10.0, NOW - 60, BLIND, "job 7 of x-u")
     publisher.publish_health(blind)
     assert read_health(folder / HEALTH) == replace(blind, why="")  # Slurm has not been asked what it hides
@@ -256,9 +248,8 @@ def test_the_board_is_drawn_no_more_often_than_a_twentieth_of_the_time_allows(fo
 # -- where ----------------------------------------------------------------------------------------------------
 
 
-def test_without_a_folder_nothing_is_done(tmp_path: Path) -> None:
-    nowhere = Publisher("", lambda: pytest.fail("Slurm was asked"), Outlook(tmp_path))
-    nowhere.publish(*tick(seen(), held()))
+def test_without_a_folder_nothing_is_done() -> None:
+    Publisher("", lambda: pytest.fail("Slurm was asked")).publish(*tick(seen(), held()))
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o777, 0o1777, 0o757])
@@ -368,13 +359,13 @@ def test_the_words_of_private_data(words: str, hides: bool) -> None:
 
 @given(word=st.text("abcdefgh", min_size=6, max_size=12))
 def test_where_slurm_hides_names_no_name_and_no_text_of_others_is_on_the_board(word: str) -> None:
-    document = draw(*tick(seen(word), held(word=word))[:2]).document()
+    document = draw(*tick(seen(word), held(word=word))).document()
     assert word in json.dumps(document)
     assert word not in json.dumps(nameless(document))
 
 
 def test_a_board_without_names_can_be_read_and_still_tells_a_job_its_numbers(folder: Path) -> None:
-    publisher_in(folder, lambda: True).publish(*tick(seen("hush"), held(word="hush")))
+    Publisher(str(folder), lambda: True).publish(*tick(seen("hush"), held(word="hush")))
     board = read_board(folder / "board.json")
     row = board.find("1")
     assert row is not None
@@ -388,7 +379,7 @@ def test_slurm_is_asked_now_and_then_and_a_change_is_taken_over(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = [True, False]
-    publisher = publisher_in(folder, lambda: answers.pop(0))
+    publisher = Publisher(str(folder), lambda: answers.pop(0))
     publisher.publish(*tick(seen("hush"), held(word="hush")))
     publisher.publish(*tick(seen("hush"), held(word="hush")))
     assert (len(answers), "hush" in (folder / "board.json").read_text()) == (1, False)
