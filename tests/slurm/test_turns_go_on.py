@@ -57,3 +57,30 @@ def test_a_job_asked_for_one_that_was_cancelled_goes_on(new_site: Callable[..., 
     wait_until(lambda: site.events("stays"), 10, "the request is withdrawn")
     assert [event.detail["why"] for event in site.events("stays")] == [NEEDED_NO_MORE]
     stays(lambda: all(job.state == "RUNNING" and job.now().restarts == 0 for job in running), 14)
+
+
+@pytest.fixture
+def reserved_soon(scenario_lab: Lab) -> Iterator[Callable[[str], None]]:
+    """Makes a maintenance reservation that begins in three quarters of a minute."""
+
+    def reserve(node: str) -> None:
+        scenario_lab.run(
+            "scontrol", "create", "reservation", "reservationname=soon", "starttime=now+45", "duration=60",
+            f"nodes={node}", "flags=maint,ignore_jobs", "users=root",
+        )  # fmt: skip
+
+    yield reserve
+    scenario_lab.run("scontrol", "delete", "reservationname=soon", check=False)
+
+
+def test_a_node_whose_reservation_begins_within_the_lease_gets_nothing_and_holds_nobody_back(
+    new_site: Callable[..., Site], reserved_soon: Callable[[str], None]
+) -> None:
+    reserved_soon("n3")
+    site = new_site("begin", {"term": 60, "grace": 3}).start()
+    stuck = site.submit(4, "--nodelist=n3", tenant="speech")
+    others = [site.submit(8, tenant=tenant) for tenant in ("speech", "vision", "nlp")]
+    wait_until(lambda: sum(job.state == "RUNNING" for job in others) == 2, 20, "the other two nodes are used")
+    stays(lambda: not site.planned(stuck), 5)
+    granted = [node for event in site.events("granted") for node in event.detail["nodes"]]
+    assert "n3" not in granted, "the lease would end after the reservation has begun"
