@@ -112,6 +112,9 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
         result = run()
     except SlurmFairError as problem:
         return one_line(problem)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message())
+        return 0
     except click.UsageError as problem:
         words = " ".join(problem.format_message().split())
         program = problem.ctx.find_root().info_name if problem.ctx else "slurm-fair"
