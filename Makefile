@@ -31,7 +31,7 @@ $(STAMP): setup.cfg pyproject.toml
 
 install: $(STAMP) ## Make the virtual environment in .venv
 
-demo: $(STAMP) ## A private Slurm (or a virtual cluster), three tenants, 30 jobs, proof that all were treated fairly
+demo: $(STAMP) ## A private Slurm (or a virtual cluster), three tenants, 29 jobs, proof that all were treated fairly
 	@$(BIN)/slurm-fair demo --or-virtual
 
 test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when it is root and they are missing)

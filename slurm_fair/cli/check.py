@@ -13,6 +13,7 @@ from slurm_fair.cli.show import JSON
 from slurm_fair.cli.table import clean
 from slurm_fair.doctor import Diagnosis, Finding, Level, examine
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.model.counted import counted
 
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 
@@ -50,8 +51,8 @@ def _document(diagnosis: Diagnosis, shown: list[tuple[str, Finding]]) -> dict[st
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    counts = (diagnosis.count(Level.OK), diagnosis.count(Level.WARNING), diagnosis.count(Level.ERROR))
-    return "{} ok, {} warnings, {} errors".format(*counts)
+    warnings, errors = (diagnosis.count(level) for level in (Level.WARNING, Level.ERROR))
+    return f"{diagnosis.count(Level.OK)} ok, {counted(warnings, 'warning')}, {counted(errors, 'error')}"
 
 
 def _print(shown: list[tuple[str, Finding]]) -> None:

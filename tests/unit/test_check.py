@@ -105,7 +105,7 @@ def test_the_table_shows_level_area_finding_and_cure(site: Site) -> None:
     at = next(row for row, line in enumerate(lines) if line.startswith("warning"))
     assert lines[at].split()[1:4] == ["settings", "KillWait", "is"]
     assert lines[at + 1].strip().startswith("cure: set KillWait=30")
-    assert lines[-1].endswith("1 warnings, 0 errors")
+    assert lines[-1].endswith(" ok, 1 warning, 0 errors")
 
 
 def test_the_document_keeps_to_its_schema(site: Site) -> None:
