@@ -13,7 +13,7 @@ from slurm_fair.daemon import commands_of, heartbeat_limit
 from slurm_fair.errors import SlurmFairError, StoreError
 from slurm_fair.model.mark import Mark
 from slurm_fair.places import Places, last_beat
-from slurm_fair.slurm.liberate import liberate
+from slurm_fair.slurm.liberate import liberate, pins_left
 from slurm_fair.store import fence, open_reader
 
 _RETRY_SECONDS = 2.0
@@ -83,12 +83,14 @@ def take_over(config: Config, places: Places, now: Callable[[], float]) -> int:
     while True:
         try:
             marks, lost = _marks(places)
-            done = liberate(commands_of(config, places), marks, now, config.slurm.gate, lost=lost)
+            done = liberate(commands_of(config, places), marks, now, lost=lost)
         except SlurmFairError as problem:
             log.error("cannot free jobs yet, trying again: %s", problem)
             time.sleep(_RETRY_SECONDS)
             continue
         freed += done.freed
+        for line in pins_left(done) if not done.left else ():
+            log.warning("%s", line)
         for left in done.left:
             log.warning("could not free %s", left)
         if not done.left:

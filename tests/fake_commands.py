@@ -41,6 +41,8 @@ class FakeCommands(Commands):
         """One command."""
         self.calls += 1
         self.world.catch_up()
+        if argv == ("scontrol", "-d", "-o") and stdin is not None and not self.trouble.dead:
+            return self._shown(argv, stdin)
         if argv[0] == "scancel" or (argv == ("scontrol",) and stdin is not None):
             return self._act(argv, stdin or "")
         if self.trouble.dead:
@@ -57,9 +59,19 @@ class FakeCommands(Commands):
         answer = self.run("scancel", *argv[2:])
         if answer.code or answer.timed_out:
             return answer
-        heard = "Job is in transitional state\n" * (len(argv) - 4)
-        assert enough(heard)
-        return Answer(argv, -9, "", heard, 0.01)
+        waiting = [self._waits_in_array(job) for job in argv[4:]]
+        heard = "scancel: Job is in transitional state, retrying\n" * sum(tasks > 1 for tasks in waiting)
+        if not heard:
+            return Answer(argv, 0, "", "", 0.01)
+        if enough(heard):
+            return Answer(argv, -9, "", heard, 0.01)
+        self.world.clock.advance(timeout_seconds)
+        return Answer(argv, -9, "", heard, timeout_seconds, timed_out=True)
+
+    def _waits_in_array(self, job: str) -> int:
+        """How many tasks of its array wait in one record; of the last one Slurm says nothing."""
+        base = int(job.partition("_")[0])
+        return max((len(r.tasks) for r in self.world.records.values() if r.base == base), default=0)
 
     def path(self, program: str) -> str:
         """The fake has no programs, and never reaches for the machine's own."""
@@ -202,9 +214,16 @@ class FakeCommands(Commands):
             return Answer(argv, 0, "No reservations in the system\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
             return Answer(argv, 0, "ClusterName             = fake\n", "", 0.01)
-        if argv[:5] == ("scontrol", "-d", "-o", "show", "job"):
-            return Answer(argv, 0, _layout(self.world.records[int(argv[5])]), "", 0.01)
         raise NotImplementedError(" ".join(argv))
+
+    def _shown(self, argv: tuple[str, ...], stdin: str) -> Answer:
+        """scontrol repeats each command that it reads, and answers it."""
+        said = []
+        for line in stdin.splitlines():
+            what, _, which = line.removeprefix("show ").partition(" ")
+            told = {"job": lambda name: _layout(self.world.records[int(name)]), "hostnames": "{}\n".format}
+            said.append(f"scontrol: {line}\n" + (told[what](which) if line != "exit" else ""))
+        return Answer(argv, 0, "".join(said), "", 0.01)
 
     def _squeue(self, argv: tuple[str, ...]) -> Answer:
         if argv[1:6] != ("-h", "-a", "-t", "all", "--array-unique"):

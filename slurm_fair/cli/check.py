@@ -15,6 +15,7 @@ from slurm_fair.doctor import Diagnosis, Finding, Level, examine
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model.counted import counted
 
+_FIRST = (Level.ERROR, Level.WARNING, Level.OK)
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 
 
@@ -25,8 +26,8 @@ _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 def check(context: click.Context, as_json: bool, problems: bool) -> None:
     """Look whether this site can give leases: Slurm, rights, settings, plugin, clock, storage; with cures.
 
-    Changes nothing. Exit code 0 when no error was found (warnings may be), 1 when one was.
-    Run it as the account that runs the daemon.
+    Errors come first, then warnings. Changes nothing. Run it as the account that runs the daemon.
+    Exit code 0 when no error was found (warnings may be), 1 when one was.
     """
     site = site_of(context)
     diagnosis = examine(site.config, site.places, time.time())
@@ -34,7 +35,7 @@ def check(context: click.Context, as_json: bool, problems: bool) -> None:
     if as_json:
         click.echo(json.dumps(_document(diagnosis, shown)))
     else:
-        _print(shown)
+        _print(sorted(shown, key=lambda one: _FIRST.index(one[1].level)))
         click.echo(f"\n{_summary(diagnosis)}")
     if not diagnosis.sound:
         raise SlurmFairError(f"errors were found ({diagnosis.count(Level.ERROR)}): mend these first")

@@ -13,7 +13,7 @@ from slurm_fair.daemon import commands_of
 from slurm_fair.errors import NotTheOwner, SlurmFairError
 from slurm_fair.model.counted import counted
 from slurm_fair.places import last_beat, write_whole
-from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
+from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.store import fence, open_journal, open_reader
 from slurm_fair.wall import WallClock
 
@@ -66,6 +66,8 @@ def fail_open(context: click.Context, stamped: bool) -> None:
     for left in freed.left:
         click.echo(f"slurm-fair: could not free {left}", err=True)
     click.echo(f"{counted(freed.freed, 'job')} freed; the queue flows as plain Slurm")
+    for line in pins_left(freed):
+        click.echo(line)
     if freed.left:
         raise SlurmFairError(
             f"{counted(len(freed.left), 'job')} not free yet: look with squeue and run this again"
@@ -103,8 +105,8 @@ def _free_ourselves(site: Site, stamped: bool) -> Liberated:
         if not stamped:
             raise
         marks = ()
-    commands, gate = commands_of(site.config, site.places), site.config.slurm.gate
-    return liberate_patiently(lambda: liberate(commands, marks, clock.now, gate, stamped), _FREE_TRIES)
+    commands = commands_of(site.config, site.places)
+    return liberate_patiently(lambda: liberate(commands, marks, clock.now, stamped), _FREE_TRIES)
 
 
 @click.command()
