@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import numpy as np
 
 from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
-from slurm_fair.errors import ConfigError, NotTheOwner, SlurmFairError
+from slurm_fair.daemon_log import Pauses, TickLog, Trouble
+from slurm_fair.errors import ConfigError, JournalGone, NotTheOwner, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.ledger import fill_gap, settle
-from slurm_fair.model import Blind, LeasePhase, Standing
-from slurm_fair.places import Heartbeat, Places
+from slurm_fair.model import Blind, LeasePhase, LeaseTerms, Standing
+from slurm_fair.places import Heartbeat, Places, being_freed, pause_of
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
@@ -80,6 +80,23 @@ def heartbeat_limit(config: Config) -> float:
     return max(0.75 * config.lease.term, min(3.0, config.lease.term))
 
 
+def next_look(
+    standing: Standing, terms: LeaseTerms, began: float, now: float, breath_seconds: float = 0.0
+) -> float:
+    """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places."""
+    leases = standing.leases
+    due = began + terms.interval
+    busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
+    if busy.any():
+        due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
+    ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
+    if len(ends):
+        due = min(due, float(ends.min()))
+    if not terms.grants_at(now):
+        due = min(due, terms.next_end(now))
+    return max(due, now + 0.05)
+
+
 @dataclass(slots=True)
 class Daemon:
     """Ticks until it is told to stop."""
@@ -95,14 +112,21 @@ class Daemon:
     standing: Standing
     publisher: Publisher
     reload: Callable[[], Config] | None = None
+    reloaded: Callable[[Config], None] = lambda config: None
     stopping: bool = False
     reloading: bool = False
     seen: float = 0.0  # the instant of the last good look; of our start before the first one
     blind: str = ""
-    blind_since: float = 0.0
     settled_at: float = 0.0
     pruned_at: float = 0.0
+    freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
     last_tick_seconds: float = 0.0
+    no_room: bool = False  # the last tick could not be written down
+    rescued: Path | None = None  # the copy of a journal that was removed under us
+    pauses: Pauses = field(default_factory=Pauses)
+    tick_log: TickLog = field(default_factory=TickLog)
+    _blindness: Trouble = field(default_factory=lambda: Trouble("blind, so nothing is done"))
+    _beside: dict[str, Trouble] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -130,9 +154,8 @@ class Daemon:
         self.catch_up()
         while not self.stopping:
             notify.alive(self.rules.terms.interval)
-            if self.places.fail_open.exists():
-                self.fail_open()
-                return
+            if self._fails_open():
+                break
             if self.reloading:
                 self.reload_config()
             began = self.clock.now()
@@ -144,77 +167,126 @@ class Daemon:
 
     def once(self) -> Done:
         """One tick; what goes wrong in it is logged and the next one looks again."""
-        paused = self.places.paused.exists()
-        if not (paused or self.rules.dry_run):
-            self.beat()
-        cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
-        rules = replace(self.rules, dry_run=True) if paused else self.rules
-        watch = Stopwatch(time.monotonic)
+        paused = self.pauses.heed(pause_of(self.places), self.clock.now())
+        level = logging.ERROR
         try:
-            done = tick(cluster, self.clock, self.journal, rules, self.standing, watch)
+            self.journal.check_there()
+            if not (paused or self.rules.dry_run):
+                self.beat()
+            if self.no_room:
+                self.journal.need_room()
+            done, level = self._tick(paused), logging.WARNING
         except NotTheOwner:
             raise
-        except Paused:
-            log.warning("paused in the middle of a tick; what was left of it is not done")
+        except Paused as why:
+            log.warning("%s; what was left of this tick is not done", why)
             return Done(self.standing)
+        except JournalGone as problem:
+            done = Done(self.standing, blind=f"{problem}; {self._rescue()}")
         except SlurmFairError as problem:
-            log.error("this tick failed, the next one looks again: %s", problem)
+            self.no_room = isinstance(problem, StoreBusy)
             done = Done(self.standing, blind=str(problem))
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = Done(self.standing, blind="internal error")
         self.standing = done.standing
-        self.blind = done.blind
-        self.seen = self.seen if done.blind else self.clock.now()
-        self.after(done)
+        self._sight(done.blind, level)
+        if not done.blind:
+            self.after(done)
         return done
 
-    def after(self, done: Done) -> None:
-        """Log, publish, settle, prune."""
-        now = self.clock.now()
-        if done.blind:
-            if not self.blind_since:
-                log.warning("blind, so nothing is done: %s", done.blind)
-            self.blind_since = self.blind_since or now
+    def _tick(self, paused: bool) -> Done:
+        cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
+        rules = replace(self.rules, dry_run=True) if paused else self.rules
+        return tick(cluster, self.clock, self.journal, rules, self.standing, Stopwatch(time.monotonic))
+
+    def _sight(self, blind: str, level: int) -> None:
+        """Say once that we are blind or see again.
+
+        The dead-man cannot watch a daemon that can leave no heartbeat: that one frees the jobs it holds by itself.
+        """
+        now, self.blind = self.clock.now(), blind
+        if not blind:
+            self.seen, self.no_room = now, False
+            self._blindness.over(now, "sees again")
             return
-        if self.blind_since:
-            log.warning("sees again after %.0f s", now - self.blind_since)
-            self.blind_since = 0.0
+        self._blindness.stands(now, blind, level)
+        limit = heartbeat_limit(self.config)
+        alone = self.config.slurm.gate == "hold" and not self.places.heartbeat.exists()
+        if alone and not self.rules.dry_run and now - max(self.seen, self.freed_at) > limit:
+            self.freed_at = now
+            self._safely("freeing jobs", self._free_alone)
+
+    def _free_alone(self) -> None:
+        freed = self._free_once()
+        log.warning("nobody can see whether this daemon lives: %d jobs freed", freed.freed)
+
+    def _rescue(self) -> str:
+        """Save what the journal holds, once; what an admin does with it."""
+        if self.rescued is None:
+            try:
+                self.rescued = self.journal.rescue()
+            except SlurmFairError as problem:
+                return f"it cannot be saved either: {problem}"
+        return (
+            f"what it held is saved in {self.rescued}: stop the daemon, move this file to "
+            f"{self.places.journal} and start again; without that a new ledger begins"
+        )
+
+    def after(self, done: Done) -> None:
+        """Log, publish, settle, prune; nothing of it can end the daemon."""
+        now = self.clock.now()
         if done.record is not None:
-            _log_tick(done)
-            self.publisher.publish(done.standing.leases)
-            self.publisher.publish_board(done.record, done.standing)
+            record = done.record
+            self.tick_log.tell(done)
+            self._safely("publishing lease ends", lambda: self.publisher.publish(done.standing.leases))
+            self._safely("publishing the board", lambda: self.publisher.publish_board(record, done.standing))
         if now - self.settled_at > _SETTLE_SECONDS:
-            self.settle_accounts(now)
-        if now - self.pruned_at > _PRUNE_SECONDS:
-            storage = self.config.storage
-            self.journal.prune(
-                now, keep_seconds=storage.keep_days * _DAY, max_bytes=int(storage.max_mb * 1024**2)
-            )
-            self.pruned_at = now
+            self.settled_at = now
+            self._safely("settling with accounting", lambda: self.settle_accounts(now))
+        self._safely("forgetting old ticks", lambda: self._prune(now))
+
+    def _prune(self, now: float) -> None:
+        storage = self.config.storage
+        most = int(storage.max_mb * 1024**2)
+        if now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
+            return
+        left = self.journal.forget(now, keep_seconds=storage.keep_days * _DAY, max_bytes=most)
+        self.pruned_at = self.pruned_at if left else now
+
+    def _safely(self, what: str, act: Callable[[], None]) -> None:
+        """What goes wrong beside the ticks is said once, and tried again when its time comes."""
+        trouble = self._beside.setdefault(what, Trouble(f"{what} failed"))
+        now = self.clock.now()
+        try:
+            act()
+        except NotTheOwner:
+            raise
+        except SlurmFairError as problem:
+            trouble.stands(now, str(problem))
+        except Exception:
+            log.exception("%s failed in a way that is a bug", what)
+        else:
+            trouble.over(now, f"{what} works again")
 
     def next_look(self, began: float) -> float:
-        """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places."""
-        now, leases, terms = self.clock.now(), self.standing.leases, self.rules.terms
-        due = began + terms.interval
-        busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
-        if busy.any() and not (self.rules.dry_run or self.places.paused.exists()):
-            due = min(due, now + max(_BUSY_SECONDS, 2 * self.last_tick_seconds))
-        ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
-        if len(ends):
-            due = min(due, float(ends.min()))
-        if not terms.grants_at(now):
-            due = min(due, terms.next_end(now))
-        return max(due, now + 0.05)
+        """When to look again after a tick that began then."""
+        idle = self.rules.dry_run or self.places.paused.exists()
+        now, breath = self.clock.now(), 2 * self.last_tick_seconds
+        return next_look(self.standing, self.rules.terms, began, now, math.inf if idle else breath)
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 
     def may_act(self) -> None:
         """Just before each batch of acts: still the owner, not paused, and the dead-man knows that we live."""
         self.journal.check_owner()
+        self.journal.check_there()
         if self.places.paused.exists() or self.places.fail_open.exists():
-            raise Paused("paused")
+            raise Paused("paused in the middle of a tick")
+        self.seen, self.blind = self.clock.now(), ""  # whoever acts has just seen
         self.beat()
+        if being_freed(self.places):
+            raise Paused("the dead-man is just freeing jobs")
         notify.alive(self.rules.terms.interval)
 
     def beat(self) -> None:
@@ -228,7 +300,10 @@ class Daemon:
         ledger, now = self.standing.ledger, self.clock.now()
         if self.standing.tick == 0 or now - ledger.time < 2 * self.rules.terms.interval:
             return
-        runs = self.history.runs(ledger.time, now, self.config.scope.partitions)
+        try:
+            runs = self.history.runs(ledger.time, now, self.config.scope.partitions)
+        except SlurmFairError as problem:
+            runs = Blind(now, str(problem))
         if isinstance(runs, Blind):
             log.warning(
                 "accounting does not answer, so the time without us is counted from what runs: %s",
@@ -245,7 +320,6 @@ class Daemon:
         """Charge what accounting says, where it differs from what we saw."""
         since = now - self.rules.ledger.closed_memory_seconds
         runs = self.history.runs(since, now, self.config.scope.partitions)
-        self.settled_at = now
         if isinstance(runs, Blind):
             log.info("accounting does not answer; charges settle later: %s", runs.reason)
             return
@@ -270,12 +344,19 @@ class Daemon:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
         self.publisher = Publisher(config.lease.publish_dir)
-        inner = self.cluster
+        inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster
         if isinstance(inner, SlurmCluster):
             inner.reconfigure(config)
+        self.reloaded(config)
         log.info("configuration read again from %s", config.source)
 
-    def fail_open(self) -> Liberated:
+    def _fails_open(self) -> bool:
+        """Whether it is done because an admin wants it; a Slurm that does not answer is asked at the next look."""
+        if self.places.fail_open.exists():
+            self._safely("failing open", self.fail_open)
+        return self.stopping
+
+    def fail_open(self) -> None:
         """Free every job of ours and stop; a job that is still completing is waited for a little."""
         freed = liberate_patiently(self._free_once, _FREE_TRIES)
         for left in freed.left:
@@ -284,36 +365,16 @@ class Daemon:
         if not freed.left:
             self._leave_nothing()
         self.stopping = True
-        return freed
 
     def _free_once(self) -> Liberated:
         return liberate(self.commands, self.journal.marks(), self.clock.now, self.config.slurm.gate)
 
     def _leave_nothing(self) -> None:
         """No marks, and no heartbeat: the dead-man ends with it."""
-        self.journal.drop_marks([(mark.key, mark.whole_record) for mark in self.journal.marks()])
+        try:
+            self.journal.drop_marks([(mark.key, mark.whole_record) for mark in self.journal.marks()])
+        except StoreError as problem:  # the jobs are free all the same
+            log.error("the marks of the freed jobs stay in the journal: %s", problem)
         for file in (self.places.heartbeat, self.places.fail_open):
             with suppress(OSError):
                 file.unlink()
-
-
-def _log_tick(done: Done) -> None:
-    record = done.record
-    if record is None:
-        return
-    counts = np.bincount(record.plan.verdict, minlength=6).tolist()
-    acts = [
-        f"{o.action.verb.value} {o.action.record}: {o.result.value} {o.detail}".strip()
-        for o in record.outcomes
-    ]
-    log.debug(
-        "tick %d: verdicts %s, seconds %s",
-        record.number,
-        counts,
-        {k: round(v, 4) for k, v in record.seconds.items()},
-    )
-    for act in acts:
-        log.log(logging.INFO if ": done" in act else logging.WARNING, "%s", act)
-    for note in (record.plan.note, record.guard):
-        if note:
-            log.warning("%s", note)
