@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from slurm_fair.errors import StoreError
 from slurm_fair.ledger import expected_seconds, latency_ratio, quota, rho_for_reports
-from slurm_fair.model import Blocked, JobState, LeasePhase, Standing, TickRecord, Verdict, labels
+from slurm_fair.model import Blocked, JobState, LeasePhase, Snapshot, Standing, TickRecord, Verdict, labels
 from slurm_fair.model.columns import Floats, Ints, find
 
 _VERSION = 1
@@ -24,7 +24,11 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Plain rows, in the order of deservingness; times in epoch seconds, lengths in seconds."""
+    """Plain rows; times in epoch seconds, lengths in seconds.
+
+    Jobs: those that are about to start, those that run by the end of their leases, then those that wait as they
+    deserve it. What has a default was added after the first release: an older daemon does not publish it.
+    """
 
     time: float
     tick: int
@@ -38,6 +42,10 @@ class Board:
     left_alone: tuple[Mapping[str, str], ...]
     nodes_out: tuple[Mapping[str, str], ...]
     seconds: Mapping[str, float]
+    interval_seconds: float = 0.0
+    gpus: Mapping[str, int] = field(default_factory=dict)  # used, others, free, out: all GPUs of the nodes
+    finished: tuple[Mapping[str, Any], ...] = ()  # jobs that ended in the last day, newest first
+    estimates: Mapping[str, Any] = field(default_factory=dict)  # how far expected starts were off
 
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
@@ -50,32 +58,46 @@ class Board:
 
 def draw(record: TickRecord, standing: Standing) -> Board:
     """The board of one tick."""
+    seen = record.snapshot
     return Board(
         time=record.time,
         tick=record.number,
         policy=record.policy,
         term_seconds=record.terms.term,
-        total_gpus=record.snapshot.total_gpus,
+        total_gpus=seen.total_gpus,
         dry_run=record.dry_run,
         note=" ".join(part for part in (record.plan.note, record.guard) if part),
         tenants=tuple(_tenants(record, standing)),
         jobs=tuple(_jobs(record, standing)),
-        left_alone=tuple(
-            {"job": alone.label, "reason": alone.reason} for alone in record.snapshot.left_alone
-        ),
+        left_alone=tuple({"job": alone.label, "reason": alone.reason} for alone in seen.left_alone),
         nodes_out=tuple(
             {"node": name, "why": why}
-            for name, why in zip(record.snapshot.nodes.names, record.snapshot.nodes.why, strict=True)
+            for name, why in zip(seen.nodes.names, seen.nodes.why, strict=True)
             if why
         ),
         seconds=dict(record.seconds),
+        interval_seconds=record.terms.interval,
+        gpus=_gpus(seen),
     )
+
+
+def _gpus(seen: Snapshot) -> dict[str, int]:
+    """Every GPU of the managed nodes once: of managed jobs, of other jobs, free, or on a node that is out."""
+    nodes = seen.nodes
+    used = seen.held.per_node(len(nodes))
+    others = np.minimum(nodes.gpus_others, np.maximum(nodes.gpus - used, 0))
+    left = np.maximum(nodes.gpus - used - others, 0)
+    free = int(left[nodes.usable].sum())
+    return {
+        "used": int(used.sum()), "others": int(others.sum()), "free": free, "out": int(left.sum()) - free,
+    }  # fmt: skip
 
 
 def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     ledger, jobs, names = standing.ledger.tenants, record.snapshot.jobs, record.snapshot.tenants.names
     here = {name: row for row, name in enumerate(names)}
     rho = rho_for_reports(ledger.had, ledger.owed_demand)
+    by_quota = rho_for_reports(ledger.had, ledger.owed_quota)
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
     demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
     total = np.full(len(ledger.weight), ledger.weight.sum())
@@ -96,31 +118,39 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
                 "had_gpu_seconds": float(ledger.had[at]),
                 "owed_gpu_seconds": float(ledger.owed_demand[at]),
                 "rho": float(rho[at]),
+                "rho_quota": float(by_quota[at]),
             }
         )
     return rows
 
 
 def _jobs(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
-    """One row per living job: the running ones by lease end, then the waiting ones by rank."""
+    """One row per living job."""
     jobs = record.snapshot.jobs
     alive = jobs.state != JobState.DONE
     columns = _columns(record, standing)
-    running = jobs.state != JobState.WAITING
-    rank = np.where(record.plan.rank < 0, np.iinfo(np.int64).max, record.plan.rank)
-    order = np.lexsort((jobs.key, rank, ~running))
+    order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
+
+
+def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
+    """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
+    jobs, rank = record.snapshot.jobs, record.plan.rank
+    waits, ranked = jobs.state == JobState.WAITING, rank >= 0
+    promised = waits & np.array([lease == PROMISED for lease in columns["lease"]], dtype=bool)
+    group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
+    ends = np.array([end or math.inf for end in columns["lease_end"]])
+    within = np.where(group == 1, ends, np.where(group == 2, rank, 0))
+    order: Ints = np.lexsort((jobs.key, within, group))
+    return order
 
 
 def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     snapshot, plan, jobs = record.snapshot, record.plan, record.snapshot.jobs
-    account, lease = find(standing.ledger.jobs.key, jobs.key), find(standing.leases.key, jobs.key)
-    ledger, leases = standing.ledger.jobs, standing.leases
+    account = find(standing.ledger.jobs.key, jobs.key)
+    ledger = standing.ledger.jobs
     had, owed = _taken(ledger.had, account), _taken(ledger.owed, account)
     waited, ran = _taken(ledger.waited, account), _taken(ledger.ran, account)
-    phases = leases.phase.astype(np.int64)
-    started = (lease >= 0) & (_taken(phases, lease) != LeasePhase.GRANTED)
-    ends = np.where(started, _taken(leases.end, lease), 0.0)
     return {
         "job": labels(jobs.key),
         "tenant": [snapshot.tenants.names[row] for row in jobs.tenant.tolist()],
@@ -141,12 +171,46 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "ran_seconds": ran.tolist(),
         "submit": _taken(ledger.submit, account).tolist(),
         "restarts": jobs.restarts.tolist(),
-        "lease_end": [end or None for end in ends.tolist()],
-        "leases": (np.where(lease >= 0, _taken(leases.renewals, lease) + 1, 0)).tolist(),
+        "checkpoints": jobs.checkpoints.tolist(),
+        "can_be_asked": (jobs.checkpoints & jobs.requeueable).tolist(),
+        "start": _instants(jobs.start),
+        "ends_by": _instants(np.where(jobs.start > 0, jobs.start + jobs.time_limit_seconds, 0.0)),
         "nodes": _nodes(record),
         "expected_start": _expected(record, standing),
-        "checkpoints": jobs.checkpoints.tolist(),
+        **_leases(record, standing),
     }
+
+
+def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
+    """What each job has of leases: where one stands, its number, when it ends, and where it was promised."""
+    jobs, leases, names = record.snapshot.jobs, standing.leases, standing.leases.node_names
+    lease = find(leases.key, jobs.key)
+    phases = np.where(lease >= 0, _taken(leases.phase.astype(np.int64), lease), -1).astype(np.int64)
+    promised = phases == LeasePhase.GRANTED
+    sites = leases.whereabouts.by(jobs.key).promised.sites if promised.any() else {}
+    where = [
+        [names[node] for node, _ in sites.get(row, ())] if promised[row] else [] for row in range(len(jobs))
+    ]
+    return {
+        "lease": [_PHASES.get(phase, "") for phase in phases.tolist()],
+        "lease_end": _instants(np.where((lease >= 0) & ~promised, _taken(leases.end, lease), 0.0)),
+        "leases": (np.where(lease >= 0, _taken(leases.renewals, lease) + 1, 0)).tolist(),
+        "promised_nodes": [",".join(nodes) for nodes in where],
+        "asked": _instants(_taken(leases.asked, lease)),
+    }
+
+
+PROMISED, LEASED, REVOKING = "promised", "running", "revoking"
+_PHASES = {
+    int(LeasePhase.GRANTED): PROMISED,
+    int(LeasePhase.RUNNING): LEASED,
+    int(LeasePhase.REVOKING): REVOKING,
+}
+
+
+def _instants(values: Floats) -> list[float | None]:
+    """None where there is none: 0, or never."""
+    return [value if 0 < value < math.inf else None for value in values.tolist()]
 
 
 def _taken(column: Floats | Ints, rows: Ints) -> Floats:
@@ -192,13 +256,52 @@ def _expected(record: TickRecord, standing: Standing) -> list[float | None]:
 
 
 def read_board(path: Path) -> Board:
-    """A published board."""
+    """A published board; what an older daemon does not publish is not known."""
     try:
         document = json.loads(path.read_text())
-        if document.pop("v") != _VERSION:
-            raise ValueError("another version")
-        return Board(**document)
+        if not isinstance(document, dict) or document.pop("v", None) != _VERSION:
+            raise ValueError("no document, or one of another version")
+        return _checked(Board(**document))
     except OSError as problem:
         raise StoreError(f"{path}: cannot be read: {problem.strerror}") from None
-    except (ValueError, TypeError, KeyError) as problem:
+    except (ValueError, TypeError, KeyError, RecursionError) as problem:
         raise StoreError(f"{path}: not a board that this version can read ({problem})") from None
+
+
+_TABLES = ("tenants", "jobs", "left_alone", "nodes_out", "finished")
+_MAPPINGS = ("seconds", "gpus", "estimates")
+_ADDED = {
+    "can_be_asked": False,
+    "start": None,
+    "ends_by": None,
+    "lease": "",
+    "promised_nodes": "",
+    "asked": None,
+}
+
+
+def _checked(board: Board) -> Board:
+    """The same with every table made of rows; ValueError where one is not."""
+    for name in _TABLES:
+        rows = getattr(board, name)
+        if not isinstance(rows, list | tuple) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError(f"{name} is no table")
+    for name in _MAPPINGS:
+        if not isinstance(getattr(board, name), dict):
+            raise ValueError(f"{name} is no mapping")
+    for each in fields(board):
+        value = getattr(board, each.name)
+        number = isinstance(value, int | float) and math.isfinite(value)
+        if each.type in ("float", "int") and not number:
+            raise ValueError(f"{each.name} is no number")
+    jobs: Any = [{**_ADDED, **row} for row in board.jobs]
+    if any(_JOB_KEYS - row.keys() for row in jobs):
+        raise ValueError("a job's row lacks a column")
+    return replace(board, jobs=jobs)
+
+
+_JOB_KEYS = {
+    "job", "tenant", "user", "gpus", "state", "verdict", "why", "blocked", "slurm_reason", "rank", "rho",
+    "latency_ratio", "had_gpu_seconds", "owed_gpu_seconds", "waited_seconds", "ran_seconds", "restarts",
+    "lease_end", "leases", "nodes", "expected_start",
+}  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -10,6 +9,7 @@ import time
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
+from slurm_fair import output
 from slurm_fair.errors import StoreError
 
 _MOST_SAID = 120  # characters of a reason: twelve bytes each at most, so that a heartbeat has its place
@@ -90,18 +90,10 @@ class Places:
 
 
 def write_whole(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write beside, sync, rename: readers see the old file or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """A file of ours, whole or not there."""
     try:
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        output.write_text(path, text, mode)
     except OSError as problem:
-        with contextlib.suppress(OSError):
-            beside.unlink()
         raise StoreError(f"{path}: cannot be written: {problem.strerror}") from None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +31,13 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import code, find
+from slurm_fair.model.ids import label
 from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
+from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import (
     backoff_after,
@@ -176,7 +178,21 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
         standing.memory,
         job_of_lease,
     )
+    if standing.asked_for:
+        standing, view, stays = _without_needless_requests(standing, view)
+        followed += stays
     return Prepared(standing, snapshot, view, happened + followed)
+
+
+def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, Events]:
+    """Nobody is stopped for a job that has gone, or that has found its GPUs elsewhere."""
+    spare = Spare(view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
+    leases, stays = withdrawn(
+        standing.leases, view.snapshot, view.terms, standing.asked_for, standing.unsettled, spare
+    )
+    if not stays:
+        return standing, view, Events()
+    return standing._replace(leases=leases), replace(view, leases=leases), Events(stays)
 
 
 def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> Plan:
@@ -214,9 +230,11 @@ def conclude(
     before, snapshot, terms = ready.standing, ready.snapshot, rules.terms
     if rules.dry_run:
         leases = _without_promises(leases)
+    asked_for = for_whom(leases, snapshot, before.asked_for)
     if outcomes:
         leases = settle(leases, outcomes, terms, snapshot.time)
-    after = before._replace(leases=leases, memory=before.memory if plan.note else plan.memory)
+    memory = before.memory if plan.note else plan.memory
+    after = before._replace(leases=leases, memory=memory, asked_for=asked_for)
     return resting_after(after, outcomes, snapshot, terms)
 
 
@@ -248,7 +266,7 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + _of_acts(outcomes, ready, after.leases)
+        events=ready.events + granted + _of_acts(outcomes, ready, after)
         if outcomes
         else ready.events + granted,
         seconds=dict(watch.seconds),
@@ -257,12 +275,14 @@ def _record(
     )
 
 
-def _of_acts(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> Events:
-    told = Later(_OF_ACTS, lambda: _asked(outcomes, ready))
-    return Events(told, _stays(outcomes, ready, leases))
+def _of_acts(outcomes: Iterable[Outcome], ready: Prepared, after: Standing) -> Events:
+    told = Later(_OF_ACTS, lambda: _asked(outcomes, ready, after.asked_for))
+    return Events(told, _stays(outcomes, ready, after.leases))
 
 
-def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
+def _asked(
+    outcomes: Iterable[Outcome], ready: Prepared, asked_for: Mapping[int, tuple[int, ...]]
+) -> list[Event]:
     """An event for each gate that was opened, each job asked to checkpoint and each requeued one."""
     done = [o.action for o in outcomes if o.result is _WAS_DONE and o.action.verb in _TOLD]
     if not done:
@@ -273,6 +293,8 @@ def _asked(outcomes: Iterable[Outcome], ready: Prepared) -> list[Event]:
         kind = "opened" if action.verb is _OPEN else "asked" if action.verb is _ASK else "requeued"
         tenant = snapshot.tenants.names[jobs.tenant[row]]
         detail = {"why": action.why, "nodes": list(action.nodes)}
+        if kind == "asked":
+            detail["for"] = [label(key) for key in asked_for.get(action.key, ())]
         events.append(Event(snapshot.time, kind, action.key, tenant, int(jobs.gpus[row]), detail))
     return events
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.output import leads_to, open_folder, write_text
 
 Write = Callable[[str], None]
 _MOST_LINKS = 40  # as many as Linux follows
@@ -27,18 +28,29 @@ def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
 
 def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
     """What `path` stands for, and the file beside it that is to be written first; both can be."""
-    target = Path(os.path.realpath(path))  # a link stays one
+    refuse_no_file(path)
+    target = leads_to(path)  # a link stays one
     if target in {Path(os.path.realpath(other)) for other in read_too}:
         raise InputError(f"{path}: is read here too: name another file")
-    refuse_no_file(path)
-    beside = target.with_name(f".{os.getpid()}.{target.name}")  # its ending says how it is written
     try:
-        beside.open("wb").close()
+        with open_folder(target) as folder:
+            folder.need_name(target.name)
+            name, handle = folder.make(target.suffix)  # its ending says how it is written
+            os.close(handle)
     except OSError as problem:
         raise InputError(
             f"{path}: cannot be written: {problem.strerror}: name a file in a directory that you may write to"
         ) from None
-    return target, beside
+    return target, target.with_name(name)
+
+
+def settle(beside: Path, target: Path) -> None:
+    """The file beside gets its name."""
+    try:
+        with open_folder(target) as folder:
+            folder.rename(beside.name, target.name)
+    except OSError as problem:
+        raise SlurmFairError(f"{target}: cannot be written: {problem.strerror}") from None
 
 
 def refuse_no_file(path: Path) -> None:
@@ -68,10 +80,7 @@ def _leads_to_open_file(path: Path) -> bool:
 
 def _write(target: Path, beside: Path, text: str) -> None:
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
+        write_text(beside, text)
     except OSError as problem:
         raise SlurmFairError(f"{target}: cannot be written: {problem.strerror}") from None
+    settle(beside, target)

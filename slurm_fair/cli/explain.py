@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from slurm_fair.board import Board
+from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
+from slurm_fair.cli.health import health_of, say_age
+from slurm_fair.cli.queue import said_of_estimates
+from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.show import JSON, board_of, number
+from slurm_fair.cli.story import for_whom, story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
 from slurm_fair.model import Event, label, parse_label
+from slurm_fair.recent import KIND, finished_row
 
 _AHEAD = 5
+Row = Mapping[str, Any]
 
 
 @click.command()
@@ -27,20 +34,29 @@ def explain(context: click.Context, job: str, as_json: bool) -> None:
     site = site_of(context)
     key = parse_label(job)
     board = board_of(site)
+    state = health_of(site, board)
     name = label(key)
-    row = board.find(name)
     events = _events(site, key)
-    ahead = _ahead(board, row) if row else []
+    board = _with_asks(board, name, events)
+    row, reasons = board.find(name), Reasons(board)
+    ahead = _ahead(reasons, row) if row else []
+    ended = None if row else _ended(board, name, events)
+    tasks = [] if row or ended else _tasks(board, name)
     if as_json:
         record = [{"time": e.time, "kind": e.kind, **e.detail} for e in events]
-        click.echo(json.dumps({"job": row, "ahead": ahead, "events": record}))
+        document = {
+            "job": row,
+            "ahead": ahead,
+            "events": record,
+            "ended": ended,
+            "estimates": board.estimates,
+        }
+        told = {"reasons": reasons.full(row) if row else [], "tasks": [task["job"] for task in tasks]}
+        click.echo(json.dumps(document | told | {"health": state.document(board.note)}))
         return
-    if row is None:
-        _say_absent(board, name, events)
-    else:
-        click.echo("\n".join(_story(row, board)))
-        _say_ahead(row, ahead)
-    _say_events(events)
+    lines = _lines(board, reasons, name, row, ended, tasks, events)
+    say_age(state)
+    click.echo("\n".join(lines))
 
 
 def _events(site: Site, key: int) -> Sequence[Event]:
@@ -51,22 +67,55 @@ def _events(site: Site, key: int) -> Sequence[Event]:
         return ()
 
 
-def _story(row: Mapping[str, Any], board: Board) -> list[str]:
+def _with_asks(board: Board, name: str, events: Sequence[Event]) -> Board:
+    """With the jobs for which this one was asked to give way, where its last request names them."""
+    asked = next((event for event in reversed(events) if event.kind in ("asked", "revoked")), None)
+    whom = for_whom(asked.detail) if asked else []
+    if not whom:
+        return board
+    return replace(
+        board, jobs=tuple({**job, "asked_for": whom} if job["job"] == name else job for job in board.jobs)
+    )
+
+
+def _lines(
+    board: Board, reasons: Reasons, name: str, row: Row | None, ended: Row | None, tasks: Sequence[Row],
+    events: Sequence[Event],
+) -> list[str]:  # fmt: skip
+    if row is not None:
+        return [*_story(row, board, reasons), *_of_ahead(reasons, row), *_history(events)]
+    if ended is not None:
+        return [*_of_ended(ended, events), *_history(events)]
+    if tasks:
+        return _of_array(name, tasks, reasons)
+    return [*_absent(board, name, events), *_history(events)]
+
+
+def _history(events: Sequence[Event]) -> list[str]:
+    return ["what happened:", *(f"  {line}" for line in story(events))] if events else []
+
+
+def _story(row: Row, board: Board, reasons: Reasons) -> list[str]:
     """The job's state, its numbers, and what it waits for."""
-    where = f" on {row['nodes']}" if row["nodes"] else ""
+    promised = row["lease"] == PROMISED and row["state"] == "waiting"
+    where = f" on {clean(row['nodes'])}" if row["nodes"] and not promised else ""
     whose = f"{clean(row['user'])} ({clean(row['tenant'])})"
-    head = f"job {row['job']} of {whose}, {row['gpus']} GPUs: {row['state']}{where}"
+    gpus = "1 GPU" if row["gpus"] == 1 else f"{row['gpus']} GPUs"
+    first, *more = reasons.full(row)
     had, owed = row["had_gpu_seconds"] / 3600, row["owed_gpu_seconds"] / 3600
     lines = [
-        head,
-        f"because {clean(row['why'])}",
+        f"job {row['job']} of {whose}, {gpus}: {'starting' if promised else row['state']}{where}",
+        f"because {first}",
+        *(f"        {sentence}" for sentence in more),
         f"had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(row['rho'])}; "
         f"waited {duration(row['waited_seconds'])}, ran {duration(row['ran_seconds'])}, "
         f"LR {number(row['latency_ratio'])}, restarts {row['restarts']}",
     ]
     if row["lease_end"]:
         lines.append(f"its lease (number {row['leases']:.0f} of this run) ends {instant(row['lease_end'])}")
-    lines.append(what_would_help(row, board))
+    lines.append(what_would_help(row))
+    if row["expected_start"]:
+        lines.append(said_of_estimates(board))
     return [line for line in lines if line]
 
 
@@ -83,63 +132,105 @@ _CURES = {
     "unsettled": "the outcome of the last act on it is not known yet: looking again",
     "limit": "a limit of its account or QOS is reached",
     "shape": "its shape cannot be planned exactly",
+    "requeued": "Slurm starts it no earlier than some time after its requeue",
 }
 
 
-def what_would_help(row: Mapping[str, Any], board: Board) -> str:
+def what_would_help(row: Row) -> str:
     """What would let it start, or nothing for a job that runs."""
     if row["blocked"]:
-        cure = _CURES.get(row["blocked"], str(row["blocked"]))
+        cure = _CURES.get(row["blocked"], clean(row["blocked"]))
         return cure.format(job=row["job"], slurm_reason=clean(row["slurm_reason"]))
     if row["state"] != "waiting" or row["verdict"] in ("grant", "keep"):
         return ""
     if row["expected_start"]:
-        return f"expected to start about {instant(row['expected_start'])}, if those ahead of it take whole leases"
-    return "it starts when the jobs ahead of it have had their leases"
+        start = instant(row["expected_start"])
+        return f"expected to start about {start}, if nobody who is owed more comes and no job ends early"
+    if row.get("not_before"):
+        return (
+            f"it is not expected to start before {instant(row['not_before'])}: nothing later was worked out"
+        )
+    return "when it starts cannot be told"
 
 
-def _ahead(board: Board, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _ahead(reasons: Reasons, row: Row) -> list[dict[str, Any]]:
     """Who comes before it."""
     if row["state"] != "waiting" or row["rank"] < 0:
         return []
-    before = [job for job in board.jobs if 0 <= job["rank"] < row["rank"] and job["job"] != row["job"]]
-    before.sort(key=lambda job: job["rank"])
-    return [{k: job[k] for k in ("job", "tenant", "gpus", "rho", "verdict", "why")} for job in before]
+    return [
+        {k: job[k] for k in ("job", "tenant", "gpus", "rho", "verdict", "why")} for job in reasons.before(row)
+    ]
 
 
-def _say_ahead(row: Mapping[str, Any], ahead: Sequence[Mapping[str, Any]]) -> None:
+def _of_ahead(reasons: Reasons, row: Row) -> list[str]:
+    ahead = _ahead(reasons, row)[:_AHEAD]
     if not ahead:
-        return
-    gpus = sum(job["gpus"] for job in ahead)
-    click.echo(f"ahead of it: {len(ahead)} jobs that want {gpus} GPUs, first of them")
-    for job in ahead[:_AHEAD]:
-        tenant = clean(job["tenant"])
-        click.echo(
-            f"  job {job['job']} ({tenant}), {job['gpus']} GPUs, rho {number(job['rho'])}: {clean(job['why'])}"
-        )
+        return []
+    return [
+        "first of those that go before it:",
+        *(
+            f"  job {job['job']} ({clean(job['tenant'])}), {job['gpus']} GPUs, rho {number(job['rho'])}"
+            for job in ahead
+        ),
+    ]
 
 
-def _say_absent(board: Board, name: str, events: Sequence[Event]) -> None:
-    alone = next((a for a in board.left_alone if a["job"] == name), None)
+def _ended(board: Board, name: str, events: Sequence[Event]) -> dict[str, Any] | None:
+    """What became of a job that is over."""
+    last = next((event for event in reversed(events) if event.kind == KIND), None)
+    if last is not None:
+        return finished_row(last)
+    return next((dict(job) for job in board.finished if job["job"] == name), None)
+
+
+def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
+    whose = f"{clean(job['user'] or '?')} ({clean(job['tenant'])})"
+    gpus = "1 GPU" if job["gpus"] == 1 else f"{job['gpus']} GPUs"
+    how = f" ({clean(job['slurm_state'])})" if job["slurm_state"] else ""
+    leases = sum(event.kind in ("granted", "adopted", "renewed") for event in events)
+    times = job["restarts"]
+    gave = "it never gave way" if not times else f"it was requeued {times} time{'s' if times > 1 else ''}"
+    had, owed = job["had_gpu_seconds"] / 3600, job["owed_gpu_seconds"] / 3600
+    return [
+        f"job {job['job']} of {whose}, {gpus}: ended {instant(job['end'])}{how}",
+        f"it waited {duration(job['waited_seconds'])} and ran {duration(job['ran_seconds'])}"
+        + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "") + f"; {gave}",
+        f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(job['rho'])}",
+    ]  # fmt: skip
+
+
+def _tasks(board: Board, name: str) -> list[Row]:
+    """The tasks of an array, where a base id was asked for."""
+    return [job for job in board.jobs if job["job"].startswith(f"{name}_")]
+
+
+def _of_array(name: str, tasks: Sequence[Row], reasons: Reasons) -> list[str]:
+    states: dict[str, list[Row]] = {}
+    for task in tasks:
+        states.setdefault("blocked" if task["blocked"] else task["state"], []).append(task)
+    counts = ", ".join(f"{len(some)} {state}" for state, some in states.items())
+    lines = [f"job {name} is an array of {clean(tasks[0]['user'])} ({clean(tasks[0]['tenant'])}): {counts}"]
+    for state, some in states.items():
+        first = some[0]
+        starts = [task["expected_start"] for task in some if task["expected_start"]]
+        when = f"; the first is expected to start about {instant(min(starts))}" if starts else ""
+        lines.append(f"  {state}: {_task_names(some)}{when}")
+        lines.append(f"    {first['job']}: {reasons.short(first)}")
+    return [*lines, f"see one of them: `slurm-fair explain {tasks[0]['job']}`"]
+
+
+def _task_names(tasks: Sequence[Row]) -> str:
+    more = f" and {len(tasks) - 8} more" if len(tasks) > 8 else ""
+    return ", ".join(str(task["job"]) for task in tasks[:8]) + more
+
+
+def _absent(board: Board, name: str, events: Sequence[Event]) -> list[str]:
+    alone = next((a for a in board.left_alone if a["job"] in (name, name.partition("_")[0])), None)
     if alone is not None:
-        click.echo(f"job {name} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it")
-    elif events:
-        click.echo(f"job {name} is over")
-    else:
-        raise InputError(
-            f"job {name} is not known: not in a managed partition, or submitted since the last tick"
-        )
-
-
-def _say_events(events: Sequence[Event]) -> None:
-    for event in events[-20:]:
-        detail = ", ".join(f"{k} {_plain(k, v)}" for k, v in event.detail.items() if v not in ("", None, []))
-        click.echo(f"  {instant(event.time)} {event.kind}" + (f": {clean(detail)}" if detail else ""))
-
-
-def _plain(name: str, value: Any) -> str:
-    if name in ("until", "end", "start", "submit"):
-        return instant(value)
-    if isinstance(value, float):
-        return f"{value:.1f}"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        return [f"job {name} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it"]
+    if events:
+        return [f"job {name} is over"]
+    raise InputError(
+        f"job {name} is not known: it is in no managed partition, was submitted since the last look, or has been "
+        "over for more than a day"
+    )

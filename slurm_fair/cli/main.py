@@ -14,7 +14,7 @@ _COMMANDS = {
     "demo": "slurm_fair.cli.demo:demo",
     "plan": "slurm_fair.cli.plan:plan",
     "status": "slurm_fair.cli.show:status",
-    "queue": "slurm_fair.cli.show:queue",
+    "queue": "slurm_fair.cli.queue:queue",
     "explain": "slurm_fair.cli.explain:explain",
     "report": "slurm_fair.cli.report:report",
     "pause": "slurm_fair.cli.control:pause",

@@ -11,7 +11,7 @@ import click
 from slurm_fair.board import draw
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.show import JSON, PARSABLE, number
-from slurm_fair.cli.table import Column, print_table
+from slurm_fair.cli.table import Column, clean, print_table
 from slurm_fair.daemon import commands_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.model import Blind, Events, Standing, TickRecord, label, labels
@@ -60,7 +60,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         click.echo(json.dumps({**document, "could_be_added": fit}))
         return
     if board.note:
-        click.echo(f"note: {board.note}", err=True)
+        click.echo(f"note: {clean(board.note)}", err=True)
     print_table(_PLAN, rows, parsable=parsable2)
     if not parsable2:
         click.echo(f"\n{len(board.jobs)} jobs; acts: {_counted([act.verb.value for act in actions])}")

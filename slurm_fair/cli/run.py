@@ -16,6 +16,7 @@ from slurm_fair.cli.base import Site, find_config, make_directory, need_writable
 from slurm_fair.config import Config, load
 from slurm_fair.daemon import Daemon, rules_of
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.output import open_to_append
 from slurm_fair.store import open_journal
 from slurm_fair.wall import WallClock
 
@@ -119,7 +120,7 @@ def _heed_signals(daemon: Daemon, clock: WallClock) -> None:
 def start_deadman(site: Site, config_path: Path | None) -> None:
     """A process of its own session, which outlives us; one that watches already stays."""
     named = ("--config", str(config_path)) if config_path else ()
-    with site.places.deadman_log.open("a") as log_file:
+    with open_to_append(site.places.deadman_log) as log_file:
         subprocess.Popen(
             [sys.executable, "-m", "slurm_fair.cli", *named, "deadman"],
             stdin=subprocess.DEVNULL,

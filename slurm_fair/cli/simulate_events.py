@@ -12,6 +12,7 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Event, Standing, TickRecord
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.moment import TenantMoment
+from slurm_fair.output import open_anew, write_text
 from slurm_fair.sim.load import population
 from slurm_fair.sim.result import truth_of
 from slurm_fair.sim.scenario import Scenario
@@ -34,7 +35,7 @@ class EventsOut:
         self._began, self._hour, self._last_time, self._in_order = epoch, epoch + _HOUR, epoch, True
         self._last: tuple[TickRecord, Standing] | None = None
         try:
-            self._file = path.open("w", encoding="utf-8", newline="\n")
+            self._file = open_anew(path)
         except OSError as problem:
             raise SlurmFairError(f"{path}: cannot be written: {problem.strerror}") from None
         for tenant in sorted(set(self._trace.tenant.tolist())):
@@ -100,7 +101,7 @@ class EventsOut:
     def _put_in_order(self) -> None:
         lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
         lines.sort(key=_time_of)
-        self._path.write_text("".join(lines), encoding="utf-8", newline="\n")
+        write_text(self._path, "".join(lines))
 
 
 def _time_of(line: str) -> float:

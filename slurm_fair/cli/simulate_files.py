@@ -13,14 +13,14 @@ from typing import IO, Any, Self
 import numpy as np
 
 from slurm_fair.cli.simulate_runs import Done
-from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.errors import InputError
 from slurm_fair.ledger import efficiency
 from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_whole
 from slurm_fair.trace.write import columns_of
-from slurm_fair_accounting.page_file import claim, refuse_no_file
+from slurm_fair_accounting.page_file import claim, refuse_no_file, settle
 
 JOB_COLUMNS = (
     "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",
@@ -65,10 +65,7 @@ class Outputs:
     def commit(self) -> None:
         """All of them get their names."""
         for target, beside in self._beside.items():
-            try:
-                beside.replace(target)
-            except OSError as problem:
-                raise SlurmFairError(f"{target}: cannot be written: {problem.strerror}") from None
+            settle(beside, target)
 
 
 def of_policy(path: Path, policy: str, many: bool) -> Path:

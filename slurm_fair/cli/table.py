@@ -36,7 +36,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], pa
     titles = [column.title for column in columns]
     if parsable:
         for line in (titles, *cells):
-            click.echo("|".join(line))
+            click.echo("|".join(text.replace("|", "?") for text in line))
         return
     widths = [max(len(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
     right = [all(_is_number(line[at]) for line in cells) and bool(cells) for at in range(len(columns))]

@@ -157,6 +157,9 @@ class Standing(NamedTuple):
     unmoved: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of jobs not to be stopped
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
+    asked_for: Mapping[int, tuple[int, ...]] = (
+        _NOTHING  # key of a job that is to give way -> of those that get its GPUs
+    )
 
     @classmethod
     def new(cls, time: float) -> Self:

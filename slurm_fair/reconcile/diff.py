@@ -24,6 +24,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Ints, among, any_of, code, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import poured
+from slurm_fair.reconcile.for_whom import LEASE_OVER
 
 _NO_ANSWER = 0
 _NOBODY = np.zeros(0, dtype=np.int64)
@@ -89,7 +90,7 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
     actions = []
     for job, key, asked, answer in zip(*(column.tolist() for column in columns), strict=True):
         if not asked:
-            actions.append(_action(Verb.ASK, job, snapshot, "its lease is over"))
+            actions.append(_action(Verb.ASK, job, snapshot, LEASE_OVER))
             continue
         grace = terms.grace_of(snapshot.graces.get(key, 0.0))
         if answer == _NO_ANSWER:

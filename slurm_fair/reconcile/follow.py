@@ -19,7 +19,7 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Ints, all_of, any_of, code, find
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, code, find
 from slurm_fair.model.lease import Whereabouts
 from slurm_fair.model.record import Later
 
@@ -121,11 +121,30 @@ def _late(leases: Leases, row: Ints, waits: Ints, snapshot: Snapshot, terms: Lea
         snapshot.time - granted > max(terms.term, terms.grace + terms.start_timeout),
         snapshot.time - opened > terms.start_timeout,
     )
-    if shut.any():
+    if any_of(shut & in_vain):
+        in_vain &= ~shut | (snapshot.time > _until_left(leases, waits, snapshot, terms))
+    if any_of(shut):
         in_vain |= shut & _out_of_service(leases, snapshot)[waits]
         in_vain |= shut & _overdrawn(leases, row, waits, snapshot)
     late: Ints = waits[in_vain]
     return late
+
+
+def _until_left(leases: Leases, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Floats:
+    """Until when each promise is waited for, because jobs that ask for a longer grace are to leave its nodes."""
+    asked = ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0]
+    until = np.zeros(len(snapshot.nodes))
+    row = find(snapshot.jobs.key, leases.key[asked])
+    for lease, job in zip(asked[row >= 0].tolist(), row[row >= 0].tolist(), strict=True):
+        grace = terms.grace_of(snapshot.graces.get(leases.key.item(lease), 0.0))
+        nodes = snapshot.held.nodes_of(job)
+        until[nodes] = np.maximum(until[nodes], leases.asked.item(lease) + grace + terms.start_timeout)
+    left = np.zeros(len(leases))
+    if asked.size:
+        places = _renamed(leases.places.only(promised), leases.node_names, snapshot.nodes.names)
+        np.maximum.at(left, places.row, until[places.node])
+    waited: Floats = left[promised]
+    return waited
 
 
 def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> Bools:
@@ -135,8 +154,7 @@ def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) ->
     leaving = row[leases.phase == _REVOKING]
     stays[leaving[leaving >= 0]] = False
     nodes, held, to_come = len(snapshot.nodes.names), snapshot.held, leases.places.only(promised)
-    if leases.node_names != snapshot.nodes.names:
-        to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
+    to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
     too_many = held.take(stays[held.row]).per_node(nodes) + to_come.per_node(nodes) - snapshot.nodes.capacity
     overdrawn, shut = np.zeros(len(promised), dtype=bool), leases.opened[promised] <= 0
     if not any_of(too_many > 0):
@@ -201,13 +219,13 @@ def _begun(
 def _places(leases: Leases, jobs: Ints, snapshot: Snapshot) -> Placement:
     """What was promised to these jobs, which still wait, in this snapshot's numbers of jobs and nodes."""
     to_come = leases.whereabouts.by(snapshot.jobs.key).promised.only(jobs)
-    if leases.node_names != snapshot.nodes.names:
-        to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
-    return to_come
+    return _renamed(to_come, leases.node_names, snapshot.nodes.names)
 
 
 def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> Placement:
     """The same nodes under the numbers of another snapshot; a node that is gone is dropped."""
+    if old == new:
+        return places
     at = {name: row for row, name in enumerate(new)}
     number = np.array([at.get(name, -1) for name in old] or [-1], dtype=np.int64)
     kept = places.take(number[places.node] >= 0)

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from slurm_fair.output import write_text
+
 _USUAL = (Path("/etc/slurm/slurm.conf"), Path("/etc/slurm-llnl/slurm.conf"))
 _LINE = re.compile(r"(?im)^\s*MessageTimeout\s*=.*$")
 _INCLUDE = re.compile(r"(?im)^\s*include\s")
@@ -26,7 +28,7 @@ def short_timeout_copy(conf: Path, copy: Path, seconds: int) -> Path:
             return conf
         wanted = f"{_LINE.sub('', text).rstrip()}\nMessageTimeout={seconds}\n"
         if not copy.is_file() or copy.read_text(errors="surrogateescape") != wanted:
-            copy.write_text(wanted, errors="surrogateescape")
+            write_text(copy, wanted, 0o600)
     except OSError:
         return conf
     return copy

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
+from slurm_fair import output
 from slurm_fair.errors import InputError, SlurmFairError
 
 MOST_LINE = 1 << 24  # characters; no line that people or programs mean is longer
@@ -88,19 +89,11 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def write_whole(path: Path, write: Callable[[IO[str]], None]) -> None:
-    """Write beside, sync, rename: nobody ever sees half a file; the same text gives the same bytes."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Nobody ever sees half a file; the same text gives the same bytes."""
     try:
-        with beside.open("wb") as file:
-            _write(file, path.suffix == ".gz", write)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        output.write_whole(path, lambda file: _write(file, path.suffix == ".gz", write))
     except OSError as problem:
         raise SlurmFairError(f"{path}: cannot be written: {problem.strerror or problem}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink()
 
 
 def _write(file: IO[bytes], packed: bool, write: Callable[[IO[str]], None]) -> None:

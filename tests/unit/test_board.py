@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.board import Board, draw, read_board
+from slurm_fair.board import Board, _gpus, draw, read_board
 from slurm_fair.errors import StoreError
 from slurm_fair.model import (
     Blocked,
@@ -84,8 +84,8 @@ def of(label: str) -> dict[str, Any]:
     return dict(row)
 
 
-def test_running_jobs_come_first_then_the_waiting_ones_as_they_deserve() -> None:
-    assert [row["job"] for row in board().jobs] == ["1", "3", "2", "4", "6"]
+def test_promised_jobs_come_first_then_running_ones_then_the_waiting_ones_as_they_deserve() -> None:
+    assert [row["job"] for row in board().jobs] == ["6", "1", "3", "2", "4"]
 
 
 def test_a_job_that_ended_is_not_on_the_board() -> None:
@@ -112,7 +112,10 @@ def test_a_job_that_ended_is_not_on_the_board() -> None:
         ),
         ("3", {"rho": None, "latency_ratio": None, "rank": 0}),
         ("4", {"blocked": "user_hold", "slurm_reason": "JobHeldUser", "expected_start": None}),
-        ("6", {"lease_end": None, "leases": 1, "verdict": "keep"}),
+        (
+            "6",
+            {"lease_end": None, "leases": 1, "verdict": "keep", "lease": "promised", "promised_nodes": "n1"},
+        ),
     ],
 )
 def test_each_job_is_told_where_it_stands(label: str, expected: dict[str, Any]) -> None:
@@ -190,3 +193,19 @@ def test_an_empty_cluster_has_a_board() -> None:
     plan = Plan(nothing.astype(np.int8), nothing, nothing, np.zeros(0), Placement.none(), ())
     record = TickRecord(1, NOW, "p", {}, LeaseTerms(), 0, empty, plan, (), Events(), {})
     assert draw(record, Standing.new(NOW)).jobs == ()
+
+
+def test_every_gpu_is_counted_once() -> None:
+    seen = snapshot(
+        time=NOW,
+        nodes={"n1": node(8, gpus_others=2), "n2": node(8, usable=False, why="DRAIN")},
+        jobs=[job(1, gpus=4, state=RUNNING, on={"n1": 4}), job(2, gpus=3, state=RUNNING, on={"n2": 3})],
+    )
+    assert _gpus(seen) == {"used": 7, "others": 2, "free": 2, "out": 5}
+
+
+def test_a_promise_names_its_nodes_by_the_numbers_that_the_lease_goes_by() -> None:
+    seen = replace(SEEN, nodes=snapshot(nodes={"n0": 8, "n1": 8, "n2": 8}).nodes, held=Placement.none())
+    row = board(seen=seen).find("6")
+    assert row is not None
+    assert row["promised_nodes"] == "n1"

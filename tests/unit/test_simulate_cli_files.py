@@ -286,7 +286,7 @@ def wait_for_nobody(group: int) -> None:
 def wait_for_lines(folder: Path, process: subprocess.Popen[str]) -> None:
     """Until a simulation has written some of its events."""
     deadline = time.monotonic() + 60
-    while not any(path.stat().st_size > 10_000 for path in folder.glob(".*e.*.jsonl")):
+    while not any(path.stat().st_size > 10_000 for path in folder.glob(".slurm-fair-*.jsonl")):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

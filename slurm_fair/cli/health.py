@@ -1,0 +1,114 @@
+"""Whether the daemon lives, sees and acts, for every view alike."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from slurm_fair import health as published
+from slurm_fair.board import Board
+from slurm_fair.cli.base import Site
+from slurm_fair.cli.table import clean
+from slurm_fair.places import last_beat
+
+ACTING, PAUSED, SHADOW, BLIND, SILENT = "acting", "paused", "shadow mode", "blind", "silent"
+_LOOKS = 3  # so many intervals without a look, and the daemon is late
+_LEAST_SECONDS = 5.0
+_CODES = {ACTING: 0, PAUSED: 1, SHADOW: 1, BLIND: 1, SILENT: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How the daemon is."""
+
+    word: str
+    why: str
+    age: float  # seconds since the look that the board shows
+    late: bool  # what the board shows is old
+    pid: int | None = None
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        return f"{self.word}: {self.why}" if self.why else self.word
+
+    @property
+    def exit_code(self) -> int:
+        """Of `status --exit-code`: 0 acts, 1 lives and does not act, 3 is not there."""
+        return _CODES[self.word]
+
+    def document(self, note: str) -> dict[str, Any]:
+        """As the JSON documents say it."""
+        return {
+            "state": self.text, "word": self.word, "why": self.why, "tick_age_seconds": self.age,
+            "late": self.late, "pid": self.pid, "note": note,
+        }  # fmt: skip
+
+
+def health_of(site: Site, board: Board, now: float | None = None) -> State:
+    """Silent goes before everything, then blind: a pause of a daemon that is dead is none."""
+    now = time.time() if now is None else now
+    limit = max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
+    age = now - board.time
+    word, why, pid = _own(site, board, now, limit) if _may_look(site) else _public(site, board, now, limit)
+    return State(word, clean(why), age, age > limit, pid)
+
+
+def _may_look(site: Site) -> bool:
+    return os.access(site.places.directory, os.X_OK) and os.access(site.places.journal, os.R_OK)
+
+
+def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
+    """From the storage."""
+    beat, paused = last_beat(site.places), site.places.paused
+    pid = beat.pid if beat else None
+    last = max(board.time, beat.time if beat else 0.0)
+    if now - last > limit:
+        return SILENT, _silence(now - last), pid
+    if beat is None and not (board.dry_run or paused.exists()):
+        return SILENT, "the daemon does not run", None
+    if beat is not None and beat.blind:
+        return BLIND, f"{beat.blind} (no good look for {now - beat.seen:.0f} s)", pid
+    if paused.exists():
+        return PAUSED, _why_paused(paused), pid
+    return (SHADOW, "acts on nothing", pid) if board.dry_run else (ACTING, "", pid)
+
+
+def _silence(seconds: float) -> str:
+    return f"the daemon does not run, or hangs: no look for {seconds:.0f} s"
+
+
+def _why_paused(path: Path) -> str:
+    try:
+        with path.open() as file:
+            return " ".join(file.read(1000).split())
+    except (OSError, ValueError):
+        return ""
+
+
+def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
+    """For users who see only what is published."""
+    said = published.read_health(Path(site.config.lease.publish_dir) / published.NAME)
+    last = max(board.time, said.time if said else 0.0)
+    if said is not None and said.state == published.STOPPED:
+        return SILENT, said.why or "the daemon was stopped", None
+    if now - last > limit:
+        return SILENT, _silence(now - last), None
+    if said is not None and said.state == published.BLIND:
+        return BLIND, f"{said.why} (no good look for {now - said.seen:.0f} s)", None
+    if said is not None and said.state == published.PAUSED:
+        return PAUSED, said.why, None
+    return (SHADOW, "acts on nothing", None) if board.dry_run else (ACTING, "", None)
+
+
+def say_age(state: State) -> None:
+    """One line on standard error above a view that is old, or of a daemon that does nothing."""
+    if state.late or state.word in (SILENT, BLIND):
+        click.echo(f"slurm-fair: {state.text}; what follows is {state.age:.0f} s old", err=True)
+    elif state.word == PAUSED:
+        click.echo(f"slurm-fair: {state.text}; nothing is done to any job", err=True)

@@ -1,0 +1,120 @@
+"""`slurm-fair queue`: the managed queue."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from slurm_fair.board import PROMISED, Board
+from slurm_fair.cli.base import site_of
+from slurm_fair.cli.health import health_of, say_age
+from slurm_fair.cli.reasons import Reasons
+from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number
+from slurm_fair.cli.table import Column, instant, print_table
+
+_FINISHED = 5
+
+
+@click.command()
+@click.option("--tenant", help="Only this tenant.")
+@click.option("--user", help="Only this user's jobs.")
+@click.option("--me", is_flag=True, help="Only my jobs.")
+@JSON
+@PARSABLE
+@click.pass_context
+def queue(
+    context: click.Context, tenant: str | None, user: str | None, me: bool, as_json: bool, parsable2: bool
+) -> None:
+    """The managed queue: jobs about to start, running jobs, then the waiting ones as they deserve it.
+
+    rho is what a job has had of what it was owed (GPU time; below 1 it is owed more). LR is its waiting time
+    divided by its declared run time. The expected start is an estimate.
+    """
+    site = site_of(context)
+    board = board_of(site)
+    state = health_of(site, board)
+    name = _myself() if me else user
+    reasons = Reasons(board)
+    rows = [{**job, "reason": reasons.short(job)} for job in board.jobs if _wanted(job, tenant, name)]
+    finished = [job for job in board.finished if _wanted(job, tenant, name)]
+    if as_json:
+        document = {"time": board.time, "tick": board.tick, "jobs": rows, "left_alone": board.left_alone}
+        more = {"finished": finished, "estimates": board.estimates, "health": state.document(board.note)}
+        click.echo(json.dumps(document | more))
+        return
+    say_age(state)
+    print_table(_QUEUE, [_shown(row) for row in rows], parsable=parsable2)
+    if not parsable2:
+        _say_rest(board, rows, finished if name else [], alone=not (tenant or name))
+
+
+def _myself() -> str:
+    """The user who asks; the environment alone may say nothing, or something else."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return ""
+
+
+def _wanted(job: Mapping[str, Any], tenant: str | None, user: str | None) -> bool:
+    return (not tenant or job["tenant"] == tenant) and (not user or job["user"] == user)
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """With the words of a person."""
+    promised = row["lease"] == PROMISED and row["state"] == "waiting"
+    nodes = row["promised_nodes"] if promised else row["nodes"]
+    state = "starting" if promised else f"{row['state']}, blocked" if row["blocked"] else row["state"]
+    return {**row, "state": state, "nodes": nodes, "expected": expected(row)}
+
+
+def expected(row: Mapping[str, Any]) -> str:
+    """When it starts, or before when it does not."""
+    if row["expected_start"]:
+        return instant(row["expected_start"])
+    return f"not before {instant(row['not_before'])}" if row.get("not_before") else "-"
+
+
+def _say_rest(
+    board: Board, rows: Sequence[Mapping[str, Any]], finished: Sequence[Mapping[str, Any]], *, alone: bool
+) -> None:
+    if not rows:
+        click.echo("No managed job is there.")
+    for job in finished[:_FINISHED]:
+        click.echo(f"job {job['job']} ended {instant(job['end'])}: see `slurm-fair explain {job['job']}`")
+    if alone:
+        for line in left_alone_lines(board):
+            click.echo(line)
+    past = said_of_estimates(board)
+    if past and any(row["expected_start"] for row in rows):
+        click.echo(past)
+
+
+def said_of_estimates(board: Board) -> str:
+    """How far expected starts were off in the last day."""
+    said = board.estimates
+    if not said.get("n"):
+        return ""
+    return (
+        f"Expected starts of the last day were off by {said['median_seconds'] / 60:.1f} min (median), "
+        f"{said['p90_seconds'] / 60:.1f} min (9 of 10), n={said['n']}."
+    )
+
+
+_QUEUE: Sequence[Column] = (
+    Column("JobID", "job"),
+    Column("Tenant", "tenant"),
+    Column("User", "user"),
+    Column("GPUs", "gpus", str),
+    Column("State", "state"),
+    Column("rho", "rho", number),
+    Column("LR", "latency_ratio", number),
+    Column("Lease end", "lease_end", instant),
+    Column("Expected start", "expected"),
+    Column("Nodes", "nodes"),
+    Column("Why", "reason"),
+)

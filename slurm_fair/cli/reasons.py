@@ -1,0 +1,247 @@
+"""Why a job waits or runs, in sentences with a subject: who holds the GPUs, until when, and who goes before."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from slurm_fair.board import PROMISED, REVOKING, Board
+from slurm_fair.cli.table import clean, instant
+
+Row = Mapping[str, Any]
+
+_NAMED = 6  # jobs listed by name in one sentence
+_BY_QUOTA = "astraea"  # the policy whose tenants' turns come by what they had of their quota
+OTHER = "another account"
+
+
+class Reasons:
+    """Reasons for the jobs of one board; what all of them share is worked out once."""
+
+    def __init__(self, board: Board, now: float | None = None) -> None:
+        self._board, self._now = board, time.time() if now is None else now
+        self._ranked = sorted((job for job in board.jobs if _in_line(job)), key=lambda job: job["rank"])
+        self._place = {job["job"]: at for at, job in enumerate(self._ranked)}
+        gpus = [0]
+        for job in self._ranked:
+            gpus.append(gpus[-1] + job["gpus"])
+        self._gpus_before = gpus
+        self._tenants = {row["tenant"]: row for row in board.tenants}
+        self._holders = [job for job in board.jobs if job["state"] != "waiting"]
+        self._promised = [job for job in board.jobs if job["lease"] == PROMISED and job["state"] == "waiting"]
+
+    def short(self, row: Row) -> str:
+        """For one line of a table."""
+        if row["state"] != "waiting":
+            return self._running(row)
+        if row["lease"] == PROMISED:
+            return self._starting(row)
+        if row["blocked"] or row["verdict"] != "wait":
+            return clean(row["why"])
+        before = self.before(row)
+        if not before:
+            return f"next in line: {self._held_in_short()}" if row["rank"] == 0 else clean(row["why"])
+        first = before[0]
+        return f"{self._those_before(row)}, first {_named(first)}"
+
+    def full(self, row: Row) -> list[str]:
+        """Every sentence that is known of it."""
+        if row["state"] != "waiting":
+            return [self._running(row)]
+        if row["lease"] == PROMISED:
+            return [self._starting(row)]
+        if row["blocked"] or row["verdict"] != "wait":
+            return [clean(row["why"])]
+        return [*self._line(row), *self.held(), *self._own_word(row)]
+
+    def before(self, row: Row) -> Sequence[Row]:
+        """The waiting jobs whose turn comes earlier."""
+        return self._ranked[: self._place.get(row["job"], 0)]
+
+    def _those_before(self, row: Row) -> str:
+        count = self._place.get(row["job"], 0)
+        return (
+            f"{_jobs(count)} of {_gpus(self._gpus_before[count])} {'goes' if count == 1 else 'go'} before it"
+        )
+
+    # -- who goes before ------------------------------------------------------------------------------------
+
+    def _line(self, row: Row) -> list[str]:
+        if row["rank"] < 0:
+            return []
+        before = self.before(row)
+        if not before:
+            return ["it is next in line: no waiting job goes before it"]
+        return [f"{self._those_before(row)}: first {_named(before[0])}, {self._preferred(before[0], row)}"]
+
+    def _preferred(self, first: Row, row: Row) -> str:
+        """What decided between two jobs, with its numbers."""
+        if self._board.policy != _BY_QUOTA:
+            return f"which the policy {self._board.policy} puts first"
+        ours, theirs = self._tenants.get(row["tenant"]), self._tenants.get(first["tenant"])
+        if first["tenant"] == row["tenant"]:
+            return _within_tenant(first, row)
+        if ours is None or theirs is None or "rho_quota" not in ours or "rho_quota" not in theirs:
+            return "which is owed more"
+        one, other = theirs["rho_quota"], ours["rho_quota"]
+        names = f"{_tenant(first)} has had {one:.2f} of its quota, {_tenant(row)} {other:.2f}"
+        return f"which is owed more ({names})" if one < other else f"because tenants take turns ({names})"
+
+    # -- who holds the GPUs ---------------------------------------------------------------------------------
+
+    def held(self) -> list[str]:
+        """Who has the GPUs, and until when."""
+        sentences = [self._group(list(jobs)) for jobs in _grouped(self._holders)]
+        promised = sum(job["gpus"] for job in self._promised)
+        if promised:
+            starts = "starts" if len(self._promised) == 1 else "start"
+            sentences.append(f"{_are(promised)} promised to {_listed(self._promised)}, which {starts} first")
+        spare = self._board.gpus
+        if spare.get("others"):
+            sentences.append(f"{_are(spare['others'])} held by jobs that slurm_fair leaves alone")
+        if spare.get("out"):
+            sentences.append(f"{_are(spare['out'])} on nodes that take no work")
+        if self._free > 0:
+            sentences.append(f"{_are(self._free)} free and promised to nobody")
+        return sentences
+
+    @property
+    def _free(self) -> int:
+        """GPUs that nobody has; a promise may wait for GPUs that somebody still has."""
+        promised = sum(job["gpus"] for job in self._promised)
+        return int(max(self._board.gpus.get("free", 0) - promised, 0))
+
+    def _group(self, jobs: list[Row]) -> str:
+        gpus, has = sum(job["gpus"] for job in jobs), self._board.total_gpus
+        are = "is" if gpus == 1 else "are"
+        return f"{gpus} of {has} GPUs {are} held by {_listed(jobs)}, {self.until(jobs)}"
+
+    def until(self, jobs: Sequence[Row]) -> str:
+        """Until when jobs of one kind keep their GPUs."""
+        kind, several = _kind(jobs[0]), len(jobs) > 1
+        if kind == "stays":
+            ends = [job["ends_by"] for job in jobs]
+            limit = f"limit {self._at(max(ends))}" if all(ends) else "they have no time limit"
+            what = "keep their GPUs until they end" if several else "keeps its GPUs until it ends"
+            return f"which cannot save and {what} ({limit})"
+        if kind == "leaves":
+            return f"which {'give' if several else 'gives'} them back now"
+        if kind == "leased":
+            return f"whose {'leases end' if several else 'lease ends'} {self._at(jobs[0]['lease_end'])}"
+        return f"which {'run' if several else 'runs'} without a lease"
+
+    def _held_in_short(self) -> str:
+        if self._free:
+            return f"{_are(self._free)} free"
+        used = sum(job["gpus"] for job in self._holders)
+        ends = [job["lease_end"] for job in self._holders if _kind(job) == "leased"]
+        stays = sum(job["gpus"] for job in self._holders if _kind(job) == "stays")
+        parts = [f"{used} of {self._board.total_gpus} GPUs are held"]
+        parts += [f"the next lease ends {self._at(min(ends))}"] if ends else []
+        parts += [f"{stays} by jobs that cannot save"] if stays else []
+        return ", ".join(parts)
+
+    # -- what runs, and what is about to ---------------------------------------------------------------------
+
+    def _running(self, row: Row) -> str:
+        word = clean(row["why"])
+        if _kind(row) == "stays" and row["state"] == "running":
+            limit = f" (limit {self._at(row['ends_by'])})" if row["ends_by"] else ""
+            return f"it cannot save, so it keeps its GPUs until it ends{limit}"
+        if row["lease"] == REVOKING:
+            asked = f"asked to save at {self._at(row['asked'])}: " if row["asked"] else ""
+            return asked + self._given_to(row, word)
+        return word
+
+    def _given_to(self, row: Row, word: str) -> str:
+        whom = row.get("asked_for") or ()
+        if not whom:
+            return word
+        return f"its GPUs go to {_listed(whom)}, which is owed more"
+
+    def _starting(self, row: Row) -> str:
+        nodes = f" on {clean(row['promised_nodes'])}" if row["promised_nodes"] else ""
+        return f"starting{nodes}: its GPUs are promised, it starts when they are free"
+
+    def _own_word(self, row: Row) -> list[str]:
+        """What the policy said of this job beyond that others go first."""
+        word = clean(row["why"])
+        return [] if word == "others are owed more" else [word]
+
+    def _at(self, when: float) -> str:
+        ahead = when - self._now
+        span = f" (in {_span(ahead)})" if 0 < ahead < 86400 else ""
+        text = instant(when)
+        return (text[11:] if abs(ahead) < 43200 else text) + span
+
+
+def _in_line(job: Row) -> bool:
+    return bool(job["state"] == "waiting" and job["rank"] >= 0 and job["lease"] != PROMISED)
+
+
+def _kind(job: Row) -> str:
+    """How a job that holds GPUs will come to give them back."""
+    if job["lease"] == REVOKING or job["state"] == "ending":
+        return "leaves"
+    if not job.get("can_be_asked", job.get("checkpoints", True)):
+        return "stays"
+    return "leased" if job["lease_end"] else "unknown"
+
+
+def _grouped(jobs: Iterable[Row]) -> Iterable[Iterable[Row]]:
+    """By tenant, how they give back, and when; the greatest holders first."""
+
+    def sort(job: Row) -> tuple[str, str, float]:
+        kind = _kind(job)
+        return _tenant(job), kind, (job["lease_end"] or math.inf) if kind == "leased" else 0.0
+
+    groups = [list(group) for _, group in groupby(sorted(jobs, key=sort), sort)]
+    return sorted(groups, key=lambda group: -sum(job["gpus"] for job in group))
+
+
+def _within_tenant(first: Row, row: Row) -> str:
+    if not first["ran_seconds"] and row["ran_seconds"]:
+        return "which is of its own tenant and has not run yet"
+    one, other = first["rho"], row["rho"]
+    if one is None or other is None or one >= other:
+        return "which is of its own tenant and comes first there"
+    return f"which is of its own tenant and is owed more (rho {one:.2f} against {other:.2f})"
+
+
+def _tenant(job: Row) -> str:
+    return clean(job.get("tenant") or OTHER)
+
+
+def _named(job: Row) -> str:
+    return f"job {job['job']} ({_tenant(job)})"
+
+
+def _listed(jobs: Sequence[Row]) -> str:
+    """`jobs 1, 2 and 5 more (vision)`."""
+    names = [str(job["job"]) for job in jobs[:_NAMED]]
+    more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
+    tenants = list(dict.fromkeys(_tenant(job) for job in jobs))
+    whose = ", ".join(tenants[:_NAMED]) + (", ..." if len(tenants) > _NAMED else "")
+    return f"{'job' if len(jobs) == 1 else 'jobs'} {', '.join(names)}{more} ({whose})"
+
+
+def _gpus(count: int) -> str:
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
+def _are(count: int) -> str:
+    return f"{_gpus(count)} {'is' if count == 1 else 'are'}"
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job" if count == 1 else f"{count} jobs"
+
+
+def _span(seconds: float) -> str:
+    """`26 s`, `4 min`, `3 h`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,134 @@
+"""What happened to a job, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from slurm_fair.cli.table import clean, duration, instant
+from slurm_fair.model import Event
+
+_MOST = 20
+Said = Mapping[str, Any]
+
+
+def story(events: Sequence[Event]) -> list[str]:
+    """The last events, one line each."""
+    left = f"({len(events) - _MOST} earlier events: see --json)"
+    return [*([left] if len(events) > _MOST else []), *map(_line, events[-_MOST:])]
+
+
+def _line(event: Event) -> str:
+    tell = _SENTENCES.get(event.kind)
+    said = tell(event.detail) if tell else _other(event.kind, event.detail)
+    return f"{instant(event.time)} {said}"
+
+
+def _submitted(said: Said) -> str:
+    return "submitted" + (f" by {clean(said['user'])}" if said.get("user") else "")
+
+
+def _granted(said: Said) -> str:
+    return f"GPUs{_on(said)} were promised to it{_until(said)}"
+
+
+def _opened(said: Said) -> str:
+    return f"its gate was opened: Slurm may start it{_on(said)}"
+
+
+def _started(said: Said) -> str:
+    run = said.get("restarts") or 0
+    return f"started{_on(said)}" + (f" (run {run + 1})" if run else "")
+
+
+def _adopted(said: Said) -> str:
+    return f"it ran already and got a lease{_until(said)}"
+
+
+def _renewed(said: Said) -> str:
+    return f"its lease was renewed: lease {said.get('number', '?')} of this run{_until(said)}"
+
+
+def _revoked(said: Said) -> str:
+    return f"its lease was not renewed{_because(said)}{_for_whom(said)}"
+
+
+def _asked(said: Said) -> str:
+    return f"it was asked to save and to give way{_because(said)}{_for_whom(said)}"
+
+
+def _requeued(said: Said) -> str:
+    return f"it was put back into the queue{_because(said)}{_for_whom(said)}"
+
+
+def _returned(said: Said) -> str:
+    held = said.get("held_seconds")
+    return f"it gave its GPUs back{f' after {duration(held)}' if held else ''}{_because(said)}"
+
+
+def _takenback(said: Said) -> str:
+    return f"the promise of GPUs{_on(said)} was taken back{_because(said)}"
+
+
+def _stays(said: Said) -> str:
+    return f"Slurm did not take it off its GPUs, so it has another lease{_until(said)}{_because(said)}"
+
+
+def _stopped(said: Said) -> str:
+    had = said.get("had")
+    return "this run was over" + (f": it had {had / 3600:.2f} GPU-hours" if had is not None else "")
+
+
+def _finished(said: Said) -> str:
+    state = said.get("state")
+    had = f": {said['had'] / 3600:.2f} GPU-hours in all" if said.get("had") is not None else ""
+    return f"ended{f' ({clean(state)})' if state else ''}{had}"
+
+
+_SENTENCES: Mapping[str, Any] = {
+    "submitted": _submitted, "granted": _granted, "opened": _opened, "started": _started, "adopted": _adopted,
+    "renewed": _renewed, "revoked": _revoked, "asked": _asked, "requeued": _requeued, "returned": _returned,
+    "takenback": _takenback, "stays": _stays, "stopped": _stopped, "finished": _finished,
+}  # fmt: skip
+
+
+def _other(kind: str, said: Said) -> str:
+    """A kind that this version does not know."""
+    detail = ", ".join(f"{key} {value}" for key, value in said.items() if value not in ("", None, []))
+    return clean(f"{kind}: {detail}" if detail else kind)
+
+
+def _on(said: Said) -> str:
+    nodes = said.get("nodes") or ()
+    shown = ",".join(map(str, nodes[:8])) + (f",... ({len(nodes)} nodes)" if len(nodes) > 8 else "")
+    return f" on {clean(shown)}" if nodes else ""
+
+
+def _until(said: Said) -> str:
+    return f" until {instant(said['until'])}" if said.get("until") else ""
+
+
+def _because(said: Said) -> str:
+    why = said.get("why")
+    return f", because {clean(_IN_WORDS.get(why, why))}" if why else ""
+
+
+# Short words of the controller that are no sentences.
+_IN_WORDS = {"revoked": "its lease was over and others were owed more", "granted": "its turn came"}
+
+
+def for_whom(said: Said) -> list[dict[str, Any]]:
+    """The jobs for which it was asked to give way, as far as that is kept."""
+    whom = said.get("for")
+    rows = [job if isinstance(job, dict) else {"job": job} for job in whom] if isinstance(whom, list) else []
+    return [{"job": str(row["job"]), "tenant": row.get("tenant") or ""} for row in rows if "job" in row]
+
+
+def _for_whom(said: Said) -> str:
+    jobs = for_whom(said)
+    names = ", ".join(_with_tenant(job) for job in jobs[:6]) + (", ..." if len(jobs) > 6 else "")
+    return f"; for {'job' if len(jobs) == 1 else 'jobs'} {names}" if jobs else ""
+
+
+def _with_tenant(job: Said) -> str:
+    return clean(f"{job['job']} ({job['tenant']})" if job["tenant"] else job["job"])

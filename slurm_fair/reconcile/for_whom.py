@@ -1,0 +1,163 @@
+"""For whom jobs are asked to give their GPUs back, and requests that nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slurm_fair.model import Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot, Standing
+from slurm_fair.model.columns import Ints, any_of, code, find
+from slurm_fair.model.ids import label
+
+LEASE_OVER = "its lease is over"
+NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
+_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
+_RUNNING = code(JobState.RUNNING)
+
+
+class Spare(NamedTuple):
+    """What nodes have beside all leases and promises; below zero where a promise waits for somebody to leave."""
+
+    gpus: Ints
+    cpus: Ints
+    memory_mb: Ints
+
+
+def for_whom(
+    leases: Leases, snapshot: Snapshot, before: Mapping[int, tuple[int, ...]]
+) -> Mapping[int, tuple[int, ...]]:
+    """Of each job that is to give its GPUs back, the keys of the jobs that get them.
+
+    A job that is to run elsewhere itself leaves for nobody else: it stands for itself. `before` is what was known.
+    """
+    revoking = (leases.phase == _REVOKING).nonzero()[0]
+    if not revoking.size:
+        return {}
+    keys: list[int] = leases.key[revoking].tolist()
+    new = [key for key in keys if key not in before]
+    found = {key: before[key] for key in keys if key in before}
+    if new:
+        found.update(_promised_their_nodes(new, leases, snapshot))
+    return found
+
+
+def requests(standing: Standing, snapshot: Snapshot) -> dict[int, dict[str, Any]]:
+    """Of each job that has been asked to give way, by key: when, why, and for which jobs of which tenants.
+
+    Of a job that has left the queue since then its tenant is not known any more.
+    """
+    leases, jobs, found = standing.leases, snapshot.jobs, {}
+    for lease in ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0].tolist():
+        key = leases.key.item(lease)
+        whom = standing.asked_for.get(key, ())
+        rows = find(jobs.key, np.array(whom, dtype=np.int64)).tolist()
+        tenants = [snapshot.tenants.names[jobs.tenant.item(row)] if row >= 0 else "" for row in rows]
+        told = [{"job": label(one), "tenant": tenant} for one, tenant in zip(whom, tenants, strict=True)]
+        found[key] = {"time": leases.asked.item(lease), "why": LEASE_OVER, "for": told}
+    return found
+
+
+def _promised_their_nodes(keys: list[int], leases: Leases, snapshot: Snapshot) -> dict[int, tuple[int, ...]]:
+    """The jobs that were promised GPUs of these jobs' nodes: by the newest plan, where it promised any."""
+    jobs, rows = snapshot.jobs, find(snapshot.jobs.key, np.array(keys, dtype=np.int64))
+    fresh: dict[int, list[int]] = {}
+    earlier: dict[int, list[int]] = {}
+    for lease, row, node in _promises(leases, snapshot):
+        by_node = fresh if leases.granted[lease] >= snapshot.time else earlier
+        by_node.setdefault(node, []).append(jobs.key.item(row))
+    held = snapshot.held.only(rows[rows >= 0]).sites
+    after = {}
+    for key, row in zip(keys, rows.tolist(), strict=True):
+        nodes = [node for node, _ in held.get(row, ())]
+        names = [key for node in nodes for key in fresh.get(node, ())]
+        names = names or [key for node in nodes for key in earlier.get(node, ())]
+        after[key] = tuple(dict.fromkeys(names)) or (key,)
+    return after
+
+
+def _promises(leases: Leases, snapshot: Snapshot) -> list[tuple[int, int, int]]:
+    """(lease, row of its job, node) of all that was promised to jobs that have yet to start."""
+    promised, row = _promised(leases, snapshot)
+    lease_of = dict(zip(row.tolist(), (leases.phase == _GRANTED).nonzero()[0].tolist(), strict=True))
+    triples = zip(promised.row.tolist(), promised.node.tolist(), strict=True)
+    return [(lease_of[job], job, node) for job, node in triples]
+
+
+def _promised(leases: Leases, snapshot: Snapshot) -> tuple[Placement, Ints]:
+    """What was promised, by row of the snapshot's jobs, and the row of each promised lease."""
+    row = find(snapshot.jobs.key, leases.key[leases.phase == _GRANTED])
+    return leases.whereabouts.by(snapshot.jobs.key).promised.only(row[row >= 0]), row
+
+
+def withdrawn(
+    leases: Leases,
+    snapshot: Snapshot,
+    terms: LeaseTerms,
+    asked_for: Mapping[int, tuple[int, ...]],
+    unsettled: Collection[int],
+    spare: Spare,
+) -> tuple[Leases, list[Event]]:
+    """The leases without requests that nobody needs any more: those jobs go on, as if they were renewed."""
+    at = _not_needed(leases, snapshot, asked_for, unsettled, spare)
+    if not at.size:
+        return leases, []
+    now, until = snapshot.time, terms.end_for(snapshot.time)
+    columns = {
+        name: getattr(leases, name).copy() for name in ("phase", "asked", "granted", "end", "renewals")
+    }
+    columns["phase"][at], columns["asked"][at], columns["granted"][at] = _LEASED, 0.0, now
+    columns["end"][at] = until
+    columns["renewals"][at] += 1
+    after, jobs, events = leases.with_columns(**columns), snapshot.jobs, []
+    for lease, row in zip(at.tolist(), find(jobs.key, leases.key[at]).tolist(), strict=True):
+        detail = {
+            "why": NEEDED_NO_MORE,
+            "until": terms.said_end(until),
+            "number": after.renewals.item(lease) + 1,
+        }
+        tenant = snapshot.tenants.names[jobs.tenant.item(row)]
+        events.append(Event(now, "stays", leases.key.item(lease), tenant, leases.gpus.item(lease), detail))
+    return after, events
+
+
+def _not_needed(
+    leases: Leases,
+    snapshot: Snapshot,
+    asked_for: Mapping[int, tuple[int, ...]],
+    unsettled: Collection[int],
+    spare: Spare,
+) -> Ints:
+    """Leases that are being revoked though all that was promised finds room without that."""
+    jobs = snapshot.jobs
+    at = (leases.phase == _REVOKING).nonzero()[0]
+    row = find(jobs.key, leases.key[at])
+    runs = (row >= 0) & (jobs.state[row] == _RUNNING)
+    at, row = at[runs], row[runs]
+    leaving, promised = snapshot.held.only(row), _promised(leases, snapshot)[0]
+    owed = np.zeros(len(snapshot.nodes), dtype=bool)
+    owed[promised.node] = True
+    parts = np.bincount(leaving.row, minlength=len(jobs))[leaving.row]
+    shares = (leaving.gpus, -(-jobs.cpus[leaving.row] // parts), -(-jobs.memory_mb[leaving.row] // parts))
+    left = [
+        free + np.bincount(leaving.node, of, len(free)).astype(np.int64)
+        for free, of in zip(spare, shares, strict=True)
+    ]  # what there is once all of them have left
+    stays = []
+    # Who has saved already goes first, since it does nothing until then.
+    for lease, job in sorted(
+        zip(at.tolist(), row.tolist(), strict=True), key=lambda e: jobs.acknowledged[e[1]]
+    ):
+        key = leases.key.item(lease)
+        if key in asked_for.get(key, (key,)) or key in unsettled:
+            continue
+        mine = leaving.row == job
+        nodes = leaving.node[mine]
+        after = [have[nodes] - of[mine] for have, of in zip(left, shares, strict=True)]
+        if any_of(owed[nodes] & np.any([have < 0 for have in after], axis=0)):
+            continue
+        stays.append(lease)
+        for have, rest in zip(left, after, strict=True):
+            have[nodes] = rest
+    return np.array(sorted(stays), dtype=np.int64)

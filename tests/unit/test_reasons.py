@@ -1,0 +1,130 @@
+"""Reasons have a subject, and are true at every rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from slurm_fair.board import Board, draw
+from slurm_fair.cli.reasons import Reasons
+from slurm_fair.cli.story import story
+from slurm_fair.cli.table import instant
+from slurm_fair.model import Event
+from tests.board_scene import ENDS, NOW, recorded
+
+END = instant(ENDS)[11:]
+
+
+@pytest.fixture
+def board() -> Board:
+    return draw(*recorded())
+
+
+def full(board: Board, label: str) -> list[str]:
+    row = board.find(label)
+    assert row is not None
+    return Reasons(board, NOW).full(row)
+
+
+def short(board: Board, label: str) -> str:
+    row = board.find(label)
+    assert row is not None
+    return Reasons(board, NOW).short(row)
+
+
+def test_who_is_next_in_line_hears_who_holds_the_gpus_and_until_when(board: Board) -> None:
+    first, *held = full(board, "10")
+    assert first == "it is next in line: no waiting job goes before it"
+    assert f"16 of 32 GPUs are held by jobs 1, 2 (vision), whose leases end {END} (in 26 s)" in held
+    assert "8 of 32 GPUs are held by job 4 (vision), which gives them back now" in held
+    assert "8 GPUs are promised to job 9 (speech), which starts first" in held
+    assert not [line for line in [first, *held] if "owed more" in line]
+
+
+def test_a_holder_that_cannot_save_is_named_with_its_limit(board: Board) -> None:
+    limit = instant(NOW + 1800)[11:]
+    said = "8 of 32 GPUs are held by job 3 (nlp), which cannot save and keeps its GPUs until it ends "
+    assert f"{said}(limit {limit} (in 30 min))" in full(board, "10")
+    assert (
+        short(board, "3") == f"it cannot save, so it keeps its GPUs until it ends (limit {limit} (in 30 min))"
+    )
+
+
+def test_who_goes_before_is_named_with_the_numbers_that_decided(board: Board) -> None:
+    assert full(board, "11")[0] == (
+        "1 job of 32 GPUs goes before it: first job 10 (speech), which is owed more "
+        "(speech has had 0.00 of its quota, vision 1.10)"
+    )
+    assert short(board, "20_1") == "2 jobs of 34 GPUs go before it, first job 10 (speech)"
+
+
+def test_an_order_that_the_numbers_alone_do_not_give_is_called_a_turn(board: Board) -> None:
+    rows = [{**row, "rho_quota": 2.0} if row["tenant"] == "speech" else row for row in board.tenants]
+    turned = replace(board, tenants=tuple(rows))
+    assert (
+        "because tenants take turns (speech has had 2.00 of its quota, vision 1.10)" in full(turned, "11")[0]
+    )
+
+
+def test_of_another_policy_it_is_not_said_what_it_goes_by(board: Board) -> None:
+    said = full(replace(board, policy="fifo"), "11")[0]
+    assert said.endswith("first job 10 (speech), which the policy fifo puts first")
+
+
+def test_of_ones_own_tenant_the_jobs_own_numbers_are_told(board: Board) -> None:
+    jobs = tuple({**row, "tenant": "vision"} if row["job"] == "10" else row for row in board.jobs)
+    assert "which is of its own tenant and has not run yet" in full(replace(board, jobs=jobs), "11")[0]
+
+
+def test_a_promised_job_is_told_where_it_starts(board: Board) -> None:
+    assert short(board, "9") == "starting on n4: its GPUs are promised, it starts when they are free"
+
+
+def test_a_job_that_was_asked_is_told_for_whom(board: Board) -> None:
+    whom = [{"job": "9", "tenant": "speech"}]
+    jobs = tuple({**row, "asked_for": whom} if row["job"] == "4" else row for row in board.jobs)
+    said = short(replace(board, jobs=jobs), "4")
+    assert (
+        said == f"asked to save at {instant(NOW - 4)[11:]}: its GPUs go to job 9 (speech), which is owed more"
+    )
+
+
+def test_names_that_are_not_shown_are_another_account(board: Board) -> None:
+    hidden = tuple({**row, "tenant": ""} if row["job"] in ("1", "2", "10") else row for row in board.jobs)
+    said = "\n".join(full(replace(board, jobs=hidden), "11"))
+    assert "job 10 (another account)" in said
+    assert "jobs 1, 2 (another account), whose leases end" in said
+
+
+def test_free_gpus_are_told_to_whoever_waits_for_more(board: Board) -> None:
+    jobs = tuple(row for row in board.jobs if row["job"] != "2")
+    free = replace(board, jobs=jobs, gpus={"used": 24, "others": 0, "free": 16, "out": 0})
+    assert "8 GPUs are free and promised to nobody" in full(free, "10")
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "words"),
+    [
+        ("opened", {"why": "granted", "nodes": ["n1"]}, "its gate was opened: Slurm may start it on n1"),
+        (
+            "asked",
+            {"why": "its lease is over", "nodes": [], "for": ["10"]},
+            "it was asked to save and to give way, because its lease is over; for job 10",
+        ),
+        (
+            "returned",
+            {"why": "revoked", "number": 1, "held_seconds": 60.8},
+            "it gave its GPUs back after 00:01:01, because its lease was over and others were owed more",
+        ),
+        ("stopped", {"start": 1.0, "had": 480.0, "restarts": 0}, "this run was over: it had 0.13 GPU-hours"),
+        ("renewed", {"until": NOW, "number": 3}, f"lease 3 of this run until {instant(NOW)}"),
+        ("finished", {"had": 7200.0, "state": "COMPLETED"}, "ended (COMPLETED): 2.00 GPU-hours in all"),
+        ("invented", {"x": "\x1b[31m"}, "invented: x ?[31m"),
+    ],
+)
+def test_what_happened_is_told_in_sentences(kind: str, detail: dict[str, Any], words: str) -> None:
+    (line,) = story([Event(NOW, kind, 1, "a", 1, detail)])
+    assert line.startswith(instant(NOW))
+    assert words in line

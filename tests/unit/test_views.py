@@ -1,0 +1,331 @@
+"""`status`, `queue` and `explain` over a real journal, and over what the daemon publishes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurm_fair import places as files
+from slurm_fair.board import draw, read_board
+from slurm_fair.errors import StoreError
+from slurm_fair.health import Health, read_health
+from slurm_fair.model import Event, LeaseTerms
+from slurm_fair.model.ids import parse_label
+from slurm_fair.places import Heartbeat, Places
+from slurm_fair.recent import MOST_OF_A_USER, Recent
+from slurm_fair.store import open_journal
+from tests import board_scene
+from tests.board_scene import recorded
+from tests.command_line import Said, call
+
+View = Callable[..., Said]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    folder = tmp_path / "storage"
+    folder.mkdir(mode=0o750)
+    return folder
+
+
+@pytest.fixture
+def view(tmp_path: Path, storage: Path) -> View:
+    """Calls a command of a site whose storage is that folder."""
+    config = tmp_path / "c.toml"
+    config.write_text(f'[storage]\ndir = "{storage}"\n[lease]\npublish_dir = "{tmp_path}"\n')
+    return lambda *words: call("--config", str(config), *words)
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> float:
+    """The scene is of this moment."""
+    moment = float(int(time.time()))
+    monkeypatch.setattr(board_scene, "NOW", moment)
+    monkeypatch.setattr(board_scene, "ENDS", moment + 26)
+    return moment
+
+
+def keep(storage: Path, **changes: Any) -> None:
+    """One tick in the journal."""
+    with open_journal(storage / "journal.db") as journal:
+        journal.append(*recorded(**changes))
+
+
+def alive(storage: Path, now: float, **said: Any) -> None:
+    beat: dict[str, Any] = {
+        "pid": 1,
+        "time": now,
+        "limit_seconds": 675.0,
+        "gate": "begin",
+        "seen": now,
+        "blind": "",
+    }
+    files.beat(Places(storage), Heartbeat(**(beat | said)))
+
+
+def publish(folder: Path, **health: Any) -> None:
+    """What the daemon publishes for users."""
+    record, standing = recorded()
+    (folder / "board.json").write_text(json.dumps(draw(record, standing).document()))
+    if health:
+        now = record.time
+        usual = {"time": now, "interval_seconds": 10.0, "seen": now, "state": "acting"}
+        said: dict[str, Any] = {**usual, **health}
+        (folder / "health.json").write_text(Health(**said).text())
+
+
+def shown(view: View, *words: str) -> Any:
+    said = view(*words, "--json")
+    assert said.code == 0, said
+    return json.loads(said.out)
+
+
+# -- the queue ------------------------------------------------------------------------------------------------
+
+
+def test_promised_jobs_come_first_with_where_they_start(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    alive(storage, now)
+    said = view("queue")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[1].split()[0] == "9"
+    assert "starting" in lines[1]
+    assert "starting on n4" in lines[1]
+
+
+def test_the_order_is_promised_running_by_lease_end_waiting_by_rank_blocked(
+    view: View, storage: Path, now: float
+) -> None:
+    keep(storage)
+    jobs = [row["job"] for row in shown(view, "queue")["jobs"]]
+    assert jobs == ["9", "4", "1", "2", "3", "10", "11", "20_1", "20_2", "20_3", "12"]
+
+
+def test_every_row_of_the_queue_has_its_reason(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    document = shown(view, "queue")
+    said = {row["job"]: row["reason"] for row in document["jobs"]}
+    assert said["10"].startswith("next in line: ")
+    assert said["11"] == "1 job of 32 GPUs goes before it, first job 10 (speech)"
+    assert said["12"] == "its owner holds it"
+    assert {row["why"] for row in document["jobs"] if row["job"] == "11"} == {"others are owed more"}
+
+
+def test_a_bar_in_a_foreign_name_is_no_column(view: View, storage: Path, now: float) -> None:
+    record, _ = recorded()
+    users = tuple("a|b" if user == "sue" else user for user in record.snapshot.users)
+    keep(storage, snapshot=replace(record.snapshot, users=users))
+    said = view("queue", "-P")
+    assert len({line.count("|") for line in said.out.splitlines()}) == 1
+    assert "a?b" in said.out
+
+
+def test_what_is_left_alone_is_in_queue_and_status(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    for command in ("queue", "status"):
+        assert "job 99 is left alone: it asks for no GPU" in view(command).out
+
+
+# -- whether the daemon lives ---------------------------------------------------------------------------------
+
+
+def test_a_daemon_that_looks_needs_no_word_about_its_age(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    alive(storage, now)
+    for words in (["status"], ["queue"], ["explain", "10"]):
+        said = view(*words)
+        assert (said.code, said.err) == (0, ""), words
+    assert "slurm_fair: acting; tick 7" in view("status").out
+    assert view("status", "--exit-code").code == 0
+
+
+@pytest.mark.parametrize("words", [["status"], ["queue"], ["explain", "10"]])
+def test_every_view_says_that_the_daemon_is_silent(
+    view: View, storage: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
+    keep(storage)
+    alive(storage, time.time() - 70)
+    said = view(*words)
+    assert said.complaint.startswith("slurm-fair: silent: the daemon does not run, or hangs: no look for 7")
+    assert "what follows is 7" in said.complaint
+
+
+def test_silence_goes_before_a_pause(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
+    keep(storage)
+    (storage / "paused").write_text("maintenance")
+    assert shown(view, "status")["health"]["word"] == "silent"
+    assert view("status", "--exit-code").code == 3
+
+
+def test_a_pause_says_why_and_is_no_success(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    (storage / "paused").write_text("maintenance")
+    said = view("status", "--exit-code")
+    assert said.code == 1
+    assert "paused" in said.out
+    assert "maintenance" in said.out
+
+
+def test_blind_is_said_at_once_with_the_reason(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    alive(storage, now, seen=now - 8, blind="squeue does not answer")
+    said = view("status", "--exit-code")
+    assert said.code == 1
+    assert "blind: squeue does not answer (no good look for" in said.out
+    assert "blind: squeue does not answer" in view("queue").complaint
+
+
+def test_a_slow_interval_is_no_silence(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
+    keep(storage, terms=LeaseTerms(term=900.0, interval=60.0))
+    alive(storage, time.time() - 70)
+    assert shown(view, "status")["health"]["word"] == "acting"
+
+
+# -- what users see who may not read the storage --------------------------------------------------------------
+
+
+@pytest.fixture
+def outside(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> View:
+    """As somebody who sees only what is published."""
+    real = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: not str(path).startswith(str(storage)) and real(path, mode)
+    )
+    return view
+
+
+def test_users_see_the_published_board_and_how_the_daemon_is(
+    outside: View, tmp_path: Path, now: float
+) -> None:
+    publish(tmp_path, state="paused", why="maintenance")
+    assert shown(outside, "status")["health"]["state"] == "paused: maintenance"
+    publish(tmp_path, state="blind", why="slurmctld is away", seen=now - 30)
+    assert shown(outside, "status")["health"]["state"].startswith(
+        "blind: slurmctld is away (no good look for 3"
+    )
+
+
+def test_users_see_at_once_that_the_daemon_was_stopped(outside: View, tmp_path: Path, now: float) -> None:
+    publish(tmp_path, state="stopped")
+    assert outside("status", "--exit-code").code == 3
+    assert "the daemon was stopped" in outside("queue").complaint
+
+
+def test_users_see_that_the_daemon_is_silent(
+    outside: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
+    publish(tmp_path)
+    assert "silent: the daemon does not run, or hangs: no look for 7" in outside("queue").complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "3", "null", '{"v": 1}', '{"v": 2}', "{", "[" * 100_000, '{"v": 1, "jobs": [3]}'],
+)
+def test_a_board_that_is_none_is_one_clear_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "board.json"
+    path.write_text(text)
+    with pytest.raises(StoreError, match="not a board"):
+        read_board(path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"jobs": 3}, {"jobs": [{"job": "1"}]}, {"time": "x"}, {"gpus": []}, {"time": 1e999}]
+)
+def test_a_board_with_a_part_that_is_none_is_one_clear_error(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps(draw(*recorded()).document() | change))
+    with pytest.raises(StoreError, match="not a board"):
+        read_board(path)
+
+
+def test_a_board_of_an_older_daemon_is_read(tmp_path: Path) -> None:
+    document = draw(*recorded()).document()
+    for name in ("interval_seconds", "gpus", "finished", "estimates"):
+        del document[name]
+    added = ("can_be_asked", "start", "ends_by", "lease", "promised_nodes", "asked")
+    document["jobs"] = [{k: v for k, v in row.items() if k not in added} for row in document["jobs"]]
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps(document))
+    assert len(read_board(path).jobs) == 11
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "", "{", '{"v": 1, "state": "acting"}', '{"v": 1, "time": 1e99}', "[" * 9999]
+)
+def test_a_health_that_is_none_is_nothing(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "health.json"
+    path.write_text(text)
+    assert read_health(path) is None
+    assert read_health(tmp_path / "absent") is None
+
+
+# -- explain --------------------------------------------------------------------------------------------------
+
+
+def test_explain_tells_reasons_with_a_subject(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    alive(storage, now)
+    said = view("explain", "10").out
+    assert "because it is next in line: no waiting job goes before it" in said
+    assert "16 of 32 GPUs are held by jobs 1, 2 (vision), whose leases end" in said
+    assert "others are owed more" not in said
+
+
+def test_the_id_of_an_array_is_answered_with_its_tasks(view: View, storage: Path, now: float) -> None:
+    keep(storage)
+    said = view("explain", "20").out
+    assert "job 20 is an array of ned (nlp): 3 waiting" in said
+    assert "20_1, 20_2, 20_3" in said
+    assert "slurm-fair explain 20_1" in said
+    assert shown(view, "explain", "20")["tasks"] == ["20_1", "20_2", "20_3"]
+
+
+def finished(label: str, end: float, user: str = "sue") -> Event:
+    detail = {
+        "had": 7200.0, "owed": 3600.0, "waited": 60.0, "ran": 900.0, "rho": 2.0, "restarts": 1,
+        "submit": end - 960, "end": end, "user": user, "state": "COMPLETED",
+    }  # fmt: skip
+    return Event(end, "finished", parse_label(label), "speech", 8, detail)
+
+
+def test_a_finished_job_is_explained_from_the_journal(view: View, storage: Path, now: float) -> None:
+    keep(storage, events=(finished("77", now - 5),))
+    said = view("explain", "77").out
+    assert "job 77 of sue (speech), 8 GPUs: ended" in said
+    assert "(COMPLETED)" in said
+    assert "it waited 00:01:00 and ran 00:15:00; it was requeued 1 time" in said
+    assert "it had 2.00 of 1.00 GPU-hours owed: rho 2.00" in said
+
+
+def test_a_finished_job_is_explained_to_its_user_from_what_is_published(
+    outside: View, tmp_path: Path, now: float
+) -> None:
+    ended = Recent([finished("77", now - 5)]).rows(now)
+    board = replace(draw(*recorded()), finished=ended)
+    (tmp_path / "board.json").write_text(json.dumps(board.document()))
+    assert "job 77 of sue (speech), 8 GPUs: ended" in outside("explain", "77").out
+    assert "job 77 ended" in outside("queue", "--user", "sue").out
+
+
+def test_jobs_that_ended_are_kept_for_a_day_and_of_each_user_so_many() -> None:
+    recent = Recent([finished("1", 1000.0), finished("2", 90_000.0, "ann")])
+    recent.hear(finished(f"5_{task}", 90_001.0) for task in range(300))
+    rows = recent.rows(100_000.0)
+    assert [row["job"] for row in rows].count("1") == 0
+    assert "2" in [row["job"] for row in rows]
+    assert len([row for row in rows if row["user"] == "sue"]) == MOST_OF_A_USER
+    assert rows[0]["job"] == "5_299"
+    assert [row["job"] for row in recent.rows(90_002.0 + 86_400)] == []
