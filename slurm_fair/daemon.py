@@ -171,7 +171,8 @@ class Daemon:
         level = logging.ERROR
         try:
             self.journal.check_there()
-            if not (paused or self.rules.dry_run):
+            self.journal.check_owner()
+            if not self.rules.dry_run:
                 self.beat()
             if self.no_room:
                 self.journal.need_room()
@@ -190,7 +191,11 @@ class Daemon:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = Done(self.standing, blind="internal error")
         self.standing = done.standing
+        turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
+        if turned and not self.rules.dry_run:  # the dead-man and `status` hear of it at once
+            with suppress(StoreError):
+                self.beat()
         if not done.blind:
             self.after(done)
         return done

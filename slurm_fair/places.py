@@ -55,7 +55,7 @@ class Places:
 
     @property
     def heartbeat(self) -> Path:
-        """Touched in every tick that may act."""
+        """Written at every look of a daemon that is no shadow."""
         return self.directory / "heartbeat.json"
 
     @property
@@ -108,6 +108,17 @@ def leave_pause(places: Places, pause: Pause) -> str:
     except StoreError as problem:
         return str(problem)
     return ""
+
+
+def paused_since(places: Places) -> float | None:
+    """When the pause in force began; None where there is none."""
+    pause = pause_of(places)
+    if pause is None or pause.time:
+        return None if pause is None else pause.time
+    try:
+        return places.paused.stat().st_mtime
+    except OSError:
+        return None
 
 
 def being_freed(places: Places) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from slurm_fair.config import Config, from_tree
 from slurm_fair.daemon import Daemon, rules_of
@@ -145,3 +146,15 @@ def changed(config: Config, **sections: Mapping[str, Any]) -> Config:
     """The configuration with some keys of some sections changed."""
     parts = {name: replace(getattr(config, name), **values) for name, values in sections.items()}
     return replace(config, **parts)
+
+
+def crowd(bench: Bench) -> None:
+    """A job on every GPU and two that wait behind gates."""
+    held = bench.config.slurm.gate == "hold"
+    for tenant in ("a", "b", "b"):
+        bench.world.submit(8, tenant, hold=held, gate_seconds=0.0 if held else 600.0)
+    bench.run(20)
+
+
+def lines(caplog: pytest.LogCaptureFixture, word: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if word in record.getMessage()]

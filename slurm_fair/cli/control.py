@@ -84,7 +84,7 @@ def _daemon_did_it(site: Site) -> bool:
             return True
         if last_beat(site.places) is None:
             break  # it hangs, and the dead-man has been here
-        if not site.places.paused.exists() and watching.overdue(site.config, site.places, now()):
+        if watching.overdue(site.places, now()):
             break  # it hangs
         time.sleep(0.1)
     fence(site.places.journal, by="fail-open")
@@ -115,7 +115,7 @@ def deadman(context: click.Context, once: bool) -> None:
     site = site_of(context)
     set_up_log(site.config, verbose=False)
     need_writable(site.places.directory)
-    freed = watching.watch(site.config, site.places, WallClock().now, once)
+    freed = watching.watch(site.config, site.places, WallClock(), once)
     if once:
         beat = last_beat(site.places)
         click.echo(
