@@ -47,6 +47,8 @@ class Paused(SlurmFairError):
 def rules_of(config: Config, dry_run: bool = False) -> Rules:
     """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
     settings = config.policy.chosen()
+    for name, others in config.policy.settings.items():
+        load_policy(name, others)  # a mistake in settings that are not in force yet is a mistake all the same
     return Rules(
         policy_name=config.policy.name,
         policy=load_policy(config.policy.name, settings),

@@ -1,4 +1,4 @@
-"""What happens to the controller itself on a real Slurm: a full disk, a lost journal, blindness, programs that hang."""
+"""The controller's own troubles on a real Slurm: a full disk, a lost journal, blindness, programs that hang."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_start_waits_for_a_shell_that_holds_the_journal(new_site: Callable[...
     shell = sqlite3.connect(site.storage / "journal.db", isolation_level=None, check_same_thread=False)
     shell.execute("PRAGMA locking_mode = EXCLUSIVE")
     shell.execute("BEGIN EXCLUSIVE")
-    threading.Timer(8, shell.close).start()
+    threading.Timer(12, shell.close).start()
     site.start()
     assert "waiting up to" in site.said()
 
