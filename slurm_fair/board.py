@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.errors import StoreError
+from slurm_fair.forecast import Forecast
 from slurm_fair.ledger import expected_seconds, latency_ratio, quota, rho_for_reports
 from slurm_fair.model import Blocked, JobState, LeasePhase, Snapshot, Standing, TickRecord, Verdict, labels
 from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.reconcile.for_whom import requests
 
 _VERSION = 1
 
@@ -56,8 +58,15 @@ class Board:
         return next((job for job in self.jobs if job["job"] == label), None)
 
 
-def draw(record: TickRecord, standing: Standing) -> Board:
-    """The board of one tick."""
+def draw(
+    record: TickRecord,
+    standing: Standing,
+    ahead: Forecast | None = None,
+    *,
+    finished: tuple[Mapping[str, Any], ...] = (),
+    estimates: Mapping[str, Any] | None = None,
+) -> Board:
+    """The board of one tick, with what was found out beside it."""
     seen = record.snapshot
     return Board(
         time=record.time,
@@ -68,7 +77,7 @@ def draw(record: TickRecord, standing: Standing) -> Board:
         dry_run=record.dry_run,
         note=" ".join(part for part in (record.plan.note, record.guard) if part),
         tenants=tuple(_tenants(record, standing)),
-        jobs=tuple(_jobs(record, standing)),
+        jobs=tuple(_jobs(record, standing, ahead or Forecast())),
         left_alone=tuple({"job": alone.label, "reason": alone.reason} for alone in seen.left_alone),
         nodes_out=tuple(
             {"node": name, "why": why}
@@ -78,6 +87,8 @@ def draw(record: TickRecord, standing: Standing) -> Board:
         seconds=dict(record.seconds),
         interval_seconds=record.terms.interval,
         gpus=_gpus(seen),
+        finished=finished,
+        estimates=estimates or {},
     )
 
 
@@ -124,11 +135,11 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     return rows
 
 
-def _jobs(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
+def _jobs(record: TickRecord, standing: Standing, ahead: Forecast) -> list[dict[str, Any]]:
     """One row per living job."""
     jobs = record.snapshot.jobs
     alive = jobs.state != JobState.DONE
-    columns = _columns(record, standing)
+    columns = _columns(record, standing) | _expected(jobs.key, ahead)
     order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
 
@@ -176,7 +187,6 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "start": _instants(jobs.start),
         "ends_by": _instants(np.where(jobs.start > 0, jobs.start + jobs.time_limit_seconds, 0.0)),
         "nodes": _nodes(record),
-        "expected_start": _expected(record, standing),
         **_leases(record, standing),
     }
 
@@ -197,7 +207,18 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "leases": (np.where(lease >= 0, _taken(leases.renewals, lease) + 1, 0)).tolist(),
         "promised_nodes": [",".join(nodes) for nodes in where],
         "asked": _instants(_taken(leases.asked, lease)),
+        "asked_for": _for_whom(record, standing),
     }
+
+
+def _for_whom(record: TickRecord, standing: Standing) -> list[Any]:
+    """The jobs that get the GPUs of each job that was asked to give way; a job that only moves gives to nobody."""
+    asked = requests(standing, record.snapshot)
+    names = labels(record.snapshot.jobs.key)
+    return [
+        [other for other in asked[key]["for"] if other["job"] != name] if key in asked else []
+        for key, name in zip(record.snapshot.jobs.key.tolist(), names, strict=True)
+    ]
 
 
 PROMISED, LEASED, REVOKING = "promised", "running", "revoking"
@@ -240,19 +261,13 @@ def _nodes(record: TickRecord) -> list[str]:
     return [",".join(mine) for mine in names]
 
 
-def _expected(record: TickRecord, standing: Standing) -> list[float | None]:
-    """When a waiting job may start, if everybody ahead of it takes whole leases: an estimate, not a promise."""
-    plan, terms = record.plan, record.terms
-    total = max(record.snapshot.total_gpus, 1)
-    running = standing.leases.end[standing.leases.phase == LeasePhase.RUNNING]
-    first = float(running.min()) if len(running) else record.time
-    ranked = np.flatnonzero((plan.rank >= 0) & (plan.verdict == Verdict.WAIT))
-    ranked = ranked[np.argsort(plan.rank[ranked])]
-    ahead = np.cumsum(record.snapshot.jobs.gpus[ranked]) - record.snapshot.jobs.gpus[ranked]
-    expected: list[float | None] = [None] * len(plan)
-    for row, before in zip(ranked.tolist(), ahead.tolist(), strict=True):
-        expected[row] = max(first, record.time) + before // total * terms.term
-    return expected
+def _expected(keys: Ints, ahead: Forecast) -> dict[str, list[float | None]]:
+    """When waiting jobs may start, or until when they do not: estimates, no promises."""
+    every = keys.tolist()
+    return {
+        "expected_start": [ahead.starts.get(key) for key in every],
+        "not_before": [ahead.not_before.get(key) for key in every],
+    }
 
 
 def read_board(path: Path) -> Board:
@@ -277,6 +292,8 @@ _ADDED = {
     "lease": "",
     "promised_nodes": "",
     "asked": None,
+    "asked_for": (),
+    "not_before": None,
 }
 
 

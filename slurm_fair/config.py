@@ -41,7 +41,7 @@ class Lease:
     min_runtime: float = 0.0
     align: str = "aligned"
     start_timeout: float = 60.0
-    publish_dir: str = ""
+    publish_dir: str = "/run/slurm-fair"
 
     def terms(self) -> LeaseTerms:
         """What the pure core needs of it."""
@@ -58,7 +58,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Tenants:
-    """Tenants' weights: Slurm's shares, unless given here by account."""
+    """Tenants' weights: Slurm's shares; `weights` takes the place of the RawShares of single accounts."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     memory_days: float = 30.0

@@ -36,11 +36,12 @@ KEYS = {
     "lease.align": "aligned: leases end together, so that large jobs find room; "
     "rolling: each a term after its start",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
-    "lease.publish_dir": "folder on a shared file system for lease ends and the queue, which users may read; "
-    "empty: none",
+    "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
+    "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
     "policy.name": "the policy in force",
     "policy.settings": "settings of a policy, in a section of its name",
-    "tenants.weights": "weight by account, such as { vision = 2 }; without one Slurm's shares hold",
+    "tenants.weights": "shares by account, such as { vision = 2 }, in the place of its RawShares in Slurm; "
+    "the other accounts keep Slurm's",
     "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
     "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
     "paper; max-min: what small jobs cannot use is owed to their siblings",

@@ -15,20 +15,20 @@ from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
 from slurm_fair.daemon_log import Pauses, TickLog, Trouble
-from slurm_fair.errors import ConfigError, JournalGone, NotTheOwner, SlurmFairError, StoreBusy, StoreError
+from slurm_fair.errors import JournalGone, NotTheOwner, SlurmFairError, StoreBusy, StoreError
+from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, LeasePhase, LeaseTerms, Standing
-from slurm_fair.places import Heartbeat, Places, being_freed, pause_of
-from slurm_fair.policy.registry import load as load_policy
+from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
+from slurm_fair.places import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
-from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
 from slurm_fair.slurm.marks import MarksInHand
-from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
+from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
 
@@ -42,44 +42,6 @@ log = logging.getLogger("slurm_fair")
 
 class Paused(SlurmFairError):
     """An admin has stopped us in the middle of a tick."""
-
-
-def rules_of(config: Config, dry_run: bool = False) -> Rules:
-    """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
-    settings = config.policy.chosen()
-    for name, others in config.policy.settings.items():
-        load_policy(name, others)  # a mistake in settings that are not in force yet is a mistake all the same
-    return Rules(
-        policy_name=config.policy.name,
-        policy=load_policy(config.policy.name, settings),
-        settings=settings,
-        terms=config.lease.terms(),
-        ledger=config.tenants.ledger(),
-        limits=Limits(
-            config.guard.max_revokes,
-            config.guard.max_opens,
-            config.guard.max_closes,
-            config.guard.shrink_alarm,
-        ),
-        plan_limit_seconds=max(30.0, config.lease.interval),
-        dry_run=dry_run,
-    )
-
-
-def commands_of(config: Config, places: Places) -> Commands:
-    """Slurm's commands as the configuration wants them run."""
-    conf = site_conf(config.slurm.conf)
-    if config.slurm.conf and conf is None:
-        raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
-    if conf is not None and places.directory.is_dir() and os.access(places.directory, os.W_OK):
-        conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
-    bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
-    return Commands(conf, config.slurm.timeout, bin_dir)
-
-
-def heartbeat_limit(config: Config) -> float:
-    """Age of the heartbeat at which the dead-man acts: within one lease, and never for one slow tick."""
-    return max(0.75 * config.lease.term, min(3.0, config.lease.term))
 
 
 def next_look(
@@ -142,7 +104,7 @@ class Daemon:
         standing = journal.latest() or Standing.new(clock.now())
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, Publisher(config.lease.publish_dir),
+            rules, standing, Publisher(config.lease.publish_dir, lambda: names_are_hidden(commands)),
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
@@ -166,10 +128,12 @@ class Daemon:
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
         notify.stopping()
+        self.publisher.publish_health(replace(self.health(), state=STOPPED, why=""))
 
     def once(self) -> Done:
         """One tick; what goes wrong in it is logged and the next one looks again."""
-        paused = self.pauses.heed(pause_of(self.places), self.clock.now())
+        pause = pause_of(self.places)
+        paused = self.pauses.heed(pause, self.clock.now())
         level = logging.ERROR
         try:
             self.journal.check_there()
@@ -200,7 +164,19 @@ class Daemon:
                 self.beat()
         if not done.blind:
             self.after(done)
+        self.publisher.publish_health(self.health(pause))
         return done
+
+    def health(self, pause: Pause | None = None) -> Health:
+        """What users may know of us."""
+        state, why = ACTING, ""
+        if self.blind:
+            state, why = BLIND, self.blind
+        elif pause is not None:
+            state, why = PAUSED, f"by {pause.in_words()}"
+        elif self.rules.dry_run:
+            state = SHADOW
+        return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, why)
 
     def _tick(self, paused: bool) -> Done:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
@@ -246,8 +222,7 @@ class Daemon:
         if done.record is not None:
             record = done.record
             self.tick_log.tell(done)
-            self._safely("publishing lease ends", lambda: self.publisher.publish(done.standing.leases))
-            self._safely("publishing the board", lambda: self.publisher.publish_board(record, done.standing))
+            self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
         if now - self.settled_at > _SETTLE_SECONDS:
             self.settled_at = now
             self._safely("settling with accounting", lambda: self.settle_accounts(now))
@@ -350,7 +325,7 @@ class Daemon:
         if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
-        self.publisher = Publisher(config.lease.publish_dir)
+        self.publisher.direct(config.lease.publish_dir)
         inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster
         if isinstance(inner, SlurmCluster):
             inner.reconfigure(config)

@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 
 from slurm_fair.config import Config
-from slurm_fair.daemon import commands_of, heartbeat_limit
 from slurm_fair.daemon_log import Trouble
 from slurm_fair.errors import StoreBusy, StoreError
 from slurm_fair.model.mark import Mark
+from slurm_fair.parts import commands_of, heartbeat_limit
 from slurm_fair.places import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.ports import Clock
 from slurm_fair.slurm.liberate import Liberated, liberate

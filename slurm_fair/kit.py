@@ -16,7 +16,7 @@ from slurm_fair.config_words import commented_file
 from slurm_fair.errors import InputError
 
 SOURCES = Path(__file__).parent / "cli" / "files"
-STATE_ROOT = Path("/var/lib")
+STATE_ROOT, RUN_ROOT = Path("/var/lib"), Path("/run")
 UNITS = Path("/etc/systemd/system")
 HOOK = "job_submit.lua"
 GATE_CALL = "slurm_fair_gate"  # a hook with this word in it calls ours, whoever wrote it
@@ -43,6 +43,7 @@ class Wishes:
     account: str
     given: Mapping[str, Any]
     partitions: tuple[str, ...] = ()
+    slurm_conf: Path | None = None  # where Slurm would not find it by itself
 
 
 def files(wishes: Wishes) -> tuple[File, ...]:
@@ -57,7 +58,8 @@ def files(wishes: Wishes) -> tuple[File, ...]:
     )
 
 
-_UNIT_NAMES = ("slurm-fair.service", "slurm-fair-deadman.service", "slurm-fair-deadman.timer")
+TIMER = "slurm-fair-deadman.timer"
+_UNIT_NAMES = ("slurm-fair.service", "slurm-fair-deadman.service", TIMER)
 
 
 def source(name: str) -> str:
@@ -87,6 +89,8 @@ def unit(name: str, wishes: Wishes) -> str:
         "@PROGRAM@": f"{shlex.quote(sys.executable)} -I -m slurm_fair.cli",
         "@CONFIG@": shlex.quote(str(wishes.config_path)),
         "@STATE@": _state(wishes.config),
+        "@PUBLISHED@": _published(wishes.config),
+        "@ENVIRONMENT@": _environment(wishes.slurm_conf),
         "@SECONDS@": str(look_seconds(wishes.config)),
     }
     text = source(f"systemd/{name}.in")
@@ -99,13 +103,40 @@ def look_seconds(config: Config) -> int:
 
 
 def _state(config: Config) -> str:
-    """The one place that the daemon may write, and the folder it publishes in."""
-    storage, published = Path(config.storage.dir), config.lease.publish_dir
-    below = storage.relative_to(STATE_ROOT) if storage.is_relative_to(STATE_ROOT) else None
-    named = f"StateDirectory={below}\nStateDirectoryMode=0750" if below and below.parts else ""
-    lines = [named or f"ReadWritePaths={shlex.quote(str(storage))}"]
-    lines += [f"ReadWritePaths={shlex.quote(published)}"] if published else []
-    return "\n".join(lines)
+    """The journal's folder, which the daemon and its dead-man may write."""
+    storage = Path(config.storage.dir)
+    below = _below(STATE_ROOT, storage)
+    if below:
+        return f"StateDirectory={below}\nStateDirectoryMode=0750"
+    return f"ReadWritePaths={shlex.quote(str(storage))}"
+
+
+def _published(config: Config) -> str:
+    """The folder that users read, made at the daemon's start where it lies below /run; it outlives the daemon."""
+    folder = config.lease.publish_dir
+    if not folder:
+        return ""
+    below = _below(RUN_ROOT, Path(folder))
+    if below:
+        return f"RuntimeDirectory={below}\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes"
+    return f"ReadWritePaths=-{shlex.quote(folder)}"  # a missing one keeps nobody from starting
+
+
+def _below(root: Path, folder: Path) -> str:
+    return str(folder.relative_to(root)) if folder.is_relative_to(root) and folder != root else ""
+
+
+def _environment(slurm_conf: Path | None) -> str:
+    if slurm_conf is None:
+        return ""
+    quoted = str(slurm_conf).replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'Environment="SLURM_CONF={quoted}"'
+
+
+def folders(config: Config) -> tuple[tuple[str, str], ...]:
+    """What the daemon's account needs beside the files: a folder and its mode, each its own."""
+    published = config.lease.publish_dir
+    return ((config.storage.dir, "0750"), *(((published, "0755"),) if published else ()))
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:

@@ -59,6 +59,10 @@ class Folder:
             self.remove(beside)
             raise
 
+    def put(self, name: str, text: str, mode: int, durable: bool = True) -> None:
+        """The same for a text."""
+        self.write(name, lambda file: file.write(text.encode()), mode, durable)
+
     def rename(self, beside: str, name: str) -> None:
         """The file beside gets its name; a link of that name is replaced, not followed."""
         os.rename(beside, name, src_dir_fd=self._handle, dst_dir_fd=self._handle)

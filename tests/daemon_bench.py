@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from slurm_fair.config import Config, from_tree
-from slurm_fair.daemon import Daemon, rules_of
+from slurm_fair.daemon import Daemon
 from slurm_fair.model import Blind, JobState, RunTable, Standing
 from slurm_fair.model.ids import pack
+from slurm_fair.parts import rules_of
 from slurm_fair.places import Places
 from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
@@ -114,7 +115,7 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
     real = SlurmCluster(bench.commands, config, clock.now, sink, journal)
     daemon = Daemon(
         config, bench.places, clock, journal, bench.commands, DryRun(real) if dry_run else real, bench.books,
-        rules_of(config, dry_run), journal.latest() or Standing.new(clock.now()), Publisher(""),
+        rules_of(config, dry_run), journal.latest() or Standing.new(clock.now()), Publisher("", lambda: False),
     )  # fmt: skip
     real.fence(daemon.may_act)
     daemon.seen = clock.now()

@@ -11,8 +11,8 @@ import click
 from slurm_fair import deadman as watching
 from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
-from slurm_fair.daemon import commands_of
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.parts import commands_of
 from slurm_fair.places import Pause, last_beat, leave_pause
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
 from slurm_fair.store import fence, is_owned, open_reader

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -15,7 +14,7 @@ from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.queue import said_of_estimates
 from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.show import JSON, board_of, number
-from slurm_fair.cli.story import for_whom, story
+from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
 from slurm_fair.model import Event, label, parse_label
@@ -33,11 +32,10 @@ def explain(context: click.Context, job: str, as_json: bool) -> None:
     """Why JOB (1234 or 1234_5) runs, waits or was pre-empted, and what would let it start."""
     site = site_of(context)
     key = parse_label(job)
-    board = board_of(site)
+    board = board_of(site, ahead=True)
     state = health_of(site, board)
     name = label(key)
     events = _events(site, key)
-    board = _with_asks(board, name, events)
     row, reasons = board.find(name), Reasons(board)
     ahead = _ahead(reasons, row) if row else []
     ended = None if row else _ended(board, name, events)
@@ -65,17 +63,6 @@ def _events(site: Site, key: int) -> Sequence[Event]:
             return tuple(journal.events(keys=(key,)))
     except StoreError:
         return ()
-
-
-def _with_asks(board: Board, name: str, events: Sequence[Event]) -> Board:
-    """With the jobs for which this one was asked to give way, where its last request names them."""
-    asked = next((event for event in reversed(events) if event.kind in ("asked", "revoked")), None)
-    whom = for_whom(asked.detail) if asked else []
-    if not whom:
-        return board
-    return replace(
-        board, jobs=tuple({**job, "asked_for": whom} if job["job"] == name else job for job in board.jobs)
-    )
 
 
 def _lines(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +13,14 @@ import click
 
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.kit import GATE_CALL, HOOK, KINDS, File, Wishes, files
+from slurm_fair.kit import GATE_CALL, HOOK, KINDS, TIMER, File, Wishes, files, folders
 from slurm_fair.places import write_whole
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.nodes import read_machines
-from slurm_fair.slurm.private_conf import site_conf
+from slurm_fair.slurm.private_conf import USUAL, site_conf
 
 _LOOK_SECONDS = 5.0
+_SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")  # systemd's
 
 
 @click.command()
@@ -45,44 +49,114 @@ def init(
     A file that is there and differs is left as it is, and then nothing is written at all, unless --force is given.
     A job_submit.lua of the site's own is never replaced.
     """
-    wanted = _wanted(root, Path(config_path), gate, account, only, to_screen)
+    wishes = _wishes(root, Path(config_path), gate, account, to_screen and "config" in only)
+    wanted = _wanted(root, wishes, only)
     if to_screen:
         _show(wanted)
         return
     fresh = _sorted_out(wanted, force)
     for file in fresh:
         _write(file)
-    click.echo(_NEXT.format(account=account, config=config_path) if fresh else "everything is there already")
+    missing = [] if only else _make_folders(wishes, root)
+    if fresh or (missing and root == "/"):
+        click.echo(_next(wishes, missing))
+    else:
+        click.echo("everything is there already")
 
 
-_NEXT = """
-Next:
-  the account   useradd --system {account}; sacctmgr add user {account} account=root adminlevel=operator
-  look          slurm-fair --config {config} check
-  shadow mode   slurm-fair --config {config} run --dry-run    (plans and explains, acts on nothing)
-  go live       systemctl enable --now slurm-fair.service slurm-fair-deadman.timer
-  optional      JobSubmitPlugins=lua in slurm.conf, so that jobs without a template are gated from the start"""
+def _next(wishes: Wishes, missing: list[str]) -> str:
+    """What is left to do, by whom."""
+    account, program = wishes.account, f"slurm-fair --config {wishes.config_path}"
+    if wishes.config_path == DEFAULT_PATH:
+        program = "slurm-fair"
+    steps = {
+        "the account": [
+            f"useradd --system {account}        # here and, with the same uid, on slurmctld's machine",
+            f"sacctmgr -i add user {account} account=root adminlevel=operator",
+        ],
+        "its folders": missing,
+        "look": [f"sudo -u {account} {program} check"],
+        "shadow mode": [
+            f"sudo -u {account} {program} run --dry-run        # plans and explains, acts on nothing"
+        ],
+        "go live": [f"systemctl enable --now slurm-fair.service {TIMER}        # both run as {account}"],
+        "the hook": [
+            f"{wishes.plugin_dir / HOOK} and {GATE_CALL}.lua lie beside slurm.conf on slurmctld's machine",
+            "JobSubmitPlugins=lua in slurm.conf puts them in force: jobs without a template are gated too",
+            "after a change of [scope], [lease] term or [slurm] gate: slurm-fair init --only plugin --force",
+        ],
+    }
+    lines = ["", "Next, as root:"]
+    for name, todo in steps.items():
+        lines += [f"  {name if at == 0 else '':<13} {line}" for at, line in enumerate(todo)]
+    return "\n".join(lines)
 
 
-def _wanted(
-    root: str, config_path: Path, gate: str | None, account: str, only: tuple[str, ...], to_screen: bool
-) -> list[File]:
-    """The files, below the root; a configuration that is there already decides what the others say."""
+def _make_folders(wishes: Wishes, root: str) -> list[str]:
+    """Make the daemon's folders; where that cannot be done here, the lines that do it."""
+    missing = []
+    for name, mode in folders(wishes.config):
+        folder = Path(name)
+        if os.path.isdir(folder):
+            continue
+        if root == "/" and os.geteuid() == 0 and _is_account(wishes.account):
+            _make_folder(folder, int(mode, 8), wishes.account)
+            click.echo(f"{'new':<9} {folder}/")
+        else:
+            missing.append(f"install -d -o {wishes.account} -m {mode} {folder}")
+    return missing
+
+
+def _make_folder(folder: Path, mode: int, account: str) -> None:
+    try:
+        for above in reversed([place for place in folder.parents if not os.path.isdir(place)]):
+            above.mkdir()
+            above.chmod(0o755)  # whatever the umask
+        folder.mkdir(mode=0o700)
+        shutil.chown(folder, account)
+        folder.chmod(mode)
+    except OSError as problem:
+        raise SlurmFairError(f"{folder}: cannot be made: {problem.strerror}") from None
+
+
+def _is_account(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> Wishes:
+    """What holds after the files are written; a configuration that is there already decides."""
     there = _below(root, config_path)
-    kept = load(there) if there.is_file() and not (to_screen and "config" in only) else None
-    config = kept or Config()
+    config = load(there) if there.is_file() and not afresh else Config()
     given: dict[str, Any] = {"slurm.gate": gate} if gate and gate != "begin" else {}
+    conf, bin_dir = site_conf(config.slurm.conf), _bin_dir(config)
+    elsewhere = conf if conf is not None and conf != USUAL else None
+    given |= {"slurm.conf": str(elsewhere)} if elsewhere else {}
+    given |= {"slurm.bin_dir": bin_dir} if bin_dir else {}
     if gate:
         config = replace(config, slurm=replace(config.slurm, gate=gate))
-    conf = site_conf(config.slurm.conf)
-    wishes = Wishes(
+    return Wishes(
         config=config,
         config_path=config_path,
         plugin_dir=conf.parent if conf else DEFAULT_PATH.parent,
         account=account,
         given=given,
         partitions=_partitions(conf, config),
+        slurm_conf=elsewhere,
     )
+
+
+def _bin_dir(config: Config) -> str:
+    """Where Slurm's commands are, if a service would not find them there."""
+    found = shutil.which("scontrol")
+    folder = config.slurm.bin_dir or (str(Path(found).parent) if found else "")
+    return "" if folder in _SERVICE_PATH else folder
+
+
+def _wanted(root: str, wishes: Wishes, only: tuple[str, ...]) -> list[File]:
     chosen = [file for file in files(wishes) if not only or file.kind in only]
     return [replace(file, path=_below(root, file.path)) for file in chosen]
 

@@ -12,9 +12,10 @@ from slurm_fair.board import draw
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.show import JSON, PARSABLE, number
 from slurm_fair.cli.table import Column, clean, print_table
-from slurm_fair.daemon import commands_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
+from slurm_fair.forecast import forecast
 from slurm_fair.model import Blind, Events, Standing, TickRecord, label, labels
+from slurm_fair.parts import commands_of, rules_of
 from slurm_fair.policy.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import NoIntents
@@ -51,7 +52,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
         chosen, (), Events(), {}, dry_run=True,
     )  # fmt: skip
-    board = draw(record, after)
+    board = draw(record, after, forecast(record, after, rules))
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
     fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])

@@ -35,7 +35,7 @@ def queue(
     divided by its declared run time. The expected start is an estimate.
     """
     site = site_of(context)
-    board = board_of(site)
+    board = board_of(site, ahead=True)
     state = health_of(site, board)
     name = _myself() if me else user
     reasons = Reasons(board)

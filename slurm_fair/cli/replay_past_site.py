@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from slurm_fair.cli.base import Site
 from slurm_fair.config import Scope
-from slurm_fair.daemon import commands_of
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import JobShare
+from slurm_fair.parts import commands_of
 from slurm_fair.slurm.accounts import read_weights
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.nodes import Machines as SlurmMachines
@@ -67,14 +67,14 @@ class LiveSite:
     def weights(self, tenants: Iterable[str]) -> dict[str, float]:
         """Slurm's shares under the configuration's own, as the controller weighs tenants."""
         try:
-            shares = read_weights(self.commands)
+            shares = read_weights(self.commands, self.site.config.tenants.weights)
         except SlurmError as problem:
             shares = str(problem)
         if isinstance(shares, str):
             raise InputError(
                 f"Slurm's shares cannot be read ({shares}): give --weights equal, demand or FILE"
             )
-        return weights_of_site(shares, self.site.config.tenants.weights, tenants)
+        return {tenant: shares.of(tenant) for tenant in tenants}
 
 
 def machines_of_site(seen: SlurmMachines, scope: Scope) -> tuple[Machines, tuple[str, ...]]:
@@ -98,11 +98,3 @@ def machines_of_site(seen: SlurmMachines, scope: Scope) -> tuple[Machines, tuple
         racks=("",),
     )
     return machines, mixed
-
-
-def weights_of_site(
-    shares: Mapping[str, float], given: Mapping[str, float], tenants: Iterable[str]
-) -> dict[str, float]:
-    """A tenant that has no share any more weighs as the others do on average."""
-    usual = float(np.mean(list(shares.values()))) if shares else 1.0
-    return {tenant: given.get(tenant, shares.get(tenant, usual)) for tenant in tenants}

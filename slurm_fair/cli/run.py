@@ -12,11 +12,12 @@ import click
 
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
 from slurm_fair.config import Config, load
-from slurm_fair.daemon import Daemon, rules_of
+from slurm_fair.daemon import Daemon
 from slurm_fair.ending import Wishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy
 from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.output import open_to_append
+from slurm_fair.parts import rules_of
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.wall import WallClock
 

@@ -10,19 +10,28 @@ from pathlib import Path
 
 import click
 
+from slurm_fair import estimates
 from slurm_fair.board import Board, draw, read_board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.table import Column, clean, duration, instant, print_table
-from slurm_fair.errors import InputError, StoreError
+from slurm_fair.errors import InputError, SlurmFairError, StoreError
+from slurm_fair.estimates import Estimates
+from slurm_fair.forecast import Forecast, forecast
+from slurm_fair.model import Standing, TickRecord
+from slurm_fair.policy.registry import load
+from slurm_fair.tick import Rules
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 PARSABLE = click.option("-P", "--parsable2", is_flag=True, help="Columns separated by |.")
 _MOST_ALONE = 20
 
 
-def board_of(site: Site) -> Board:
-    """From the journal, or for users who may not read that, from what the daemon publishes."""
+def board_of(site: Site, *, ahead: bool = False) -> Board:
+    """From the journal, or for users who may not read that, from what the daemon publishes.
+
+    `ahead` = with expected starts, which take a moment to work out; a published board has them anyway.
+    """
     published = Path(site.config.lease.publish_dir) / "board.json" if site.config.lease.publish_dir else None
     if not os.access(site.places.journal, os.R_OK) and published is not None and published.exists():
         return read_board(published)
@@ -35,7 +44,23 @@ def board_of(site: Site) -> Board:
         raise StoreError(f"{problem}{hint}") from None
     if standing is None or record is None:
         raise InputError("nothing is recorded yet: the daemon has made no tick")
-    return draw(record, standing)
+    if not ahead:
+        return draw(record, standing)
+    past = Estimates.read(site.places.directory / estimates.NAME)
+    return draw(record, standing, _ahead(site, record, standing), estimates=past.summary(record.time))
+
+
+def _ahead(site: Site, record: TickRecord, standing: Standing) -> Forecast | None:
+    """Expected starts by the policy of that tick; none where this version has no such policy."""
+    settings = dict(record.settings)
+    try:
+        policy = load(record.policy, settings)
+    except SlurmFairError:
+        return None
+    rules = Rules(
+        record.policy, policy, settings, record.terms, site.config.tenants.ledger(), seed=record.seed
+    )
+    return forecast(record, standing, rules)
 
 
 @click.command()

@@ -13,6 +13,7 @@ _CRED_EXPIRE_SECONDS = 120
 _SLACK_SECONDS = 5.0  # how far the begin time of a requeued job may lie beyond [slurm] requeue_delay
 _KILL_WAIT_SECONDS = 30
 _RPCS_A_LOOK = 6
+_MOST_SHARES = 20  # that are told one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
     if not facts.reachable:
         return
     yield from names(facts)
+    yield from shares(facts)
     yield requeue_delay(facts)
     yield kill_wait(facts)
     yield rate_limit(facts)
@@ -90,6 +92,20 @@ def _known(key: str, given: tuple[str, ...], known: frozenset[str]) -> Iterator[
     if strange:
         listed = ", ".join(sorted(known)[:20]) or "none"
         yield error(f"{key}: Slurm knows no {', '.join(strange)}", f"Slurm knows {listed}: mend the names")
+
+
+def shares(facts: Facts) -> Iterator[Finding]:
+    """What each tenant is due while all of them have jobs."""
+    if isinstance(facts.snapshot, str):
+        return
+    tenants = facts.snapshot.tenants
+    total = float(tenants.weight.sum())
+    if total <= 0:
+        return
+    order = sorted(zip(-tenants.weight, tenants.names, strict=True))
+    told = [f"{name} {-100 * weight / total:.3g} %" for weight, name in order[:_MOST_SHARES]]
+    told += [f"{len(order) - _MOST_SHARES} more"] if len(order) > _MOST_SHARES else []
+    yield ok(f"shares of the tenants while all have jobs: {', '.join(told)}")
 
 
 def requeue_delay(facts: Facts) -> Finding:

@@ -15,7 +15,7 @@ from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot,
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Cluster, IntentLog
 from slurm_fair.slurm import acks
-from slurm_fair.slurm.accounts import read_weights
+from slurm_fair.slurm.accounts import WeightBook
 from slurm_fair.slurm.actuator import Actuator
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
@@ -29,7 +29,6 @@ from slurm_fair.slurm.strays import held_while_running, strays
 from slurm_fair.slurm.tidy import Absences
 from slurm_fair.slurm.user_text import ask_text
 
-_WEIGHTS_EVERY_SECONDS = 60.0
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _ACK_LIMIT_SECONDS = 2.0
 
@@ -53,7 +52,7 @@ class SlurmCluster:
         self._spans = SpanBook(commands)
         self._absences = Absences()
         self._readers = ThreadPoolExecutor(4, thread_name_prefix="ack")
-        self._weights: tuple[float, Mapping[str, float]] = (-np.inf, {})
+        self._weights = WeightBook(commands)
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
@@ -77,7 +76,6 @@ class SlurmCluster:
         """Use a new configuration from the next look on."""
         self._config = config
         self._actuator.gate = config.slurm.gate
-        self._actuator.requeue_delay = config.slurm.requeue_delay
         self._actuator.requeue_delay = config.slurm.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
@@ -114,7 +112,7 @@ class SlurmCluster:
             rows=rows,
             machines=machines,
             reservations=self._reservations[1],
-            weights=self._weights[1],
+            weights=self._weights.weights,
             acknowledged={},
             queue=self._queue,
             details=self._details,
@@ -137,12 +135,8 @@ class SlurmCluster:
         )
         if complaint:
             return complaint
-        if self._now() - self._weights[0] > _WEIGHTS_EVERY_SECONDS:
-            weights = read_weights(self._commands)
-            if isinstance(weights, str) and not self._weights[1]:
-                weights = {}  # no accounting on this site: every tenant weighs the same
-            if not isinstance(weights, str):
-                self._weights = (self._now(), weights)
+        accounts = [self._queue.accounts.texts[number] for number in np.unique(living["account"]).tolist()]
+        self._weights.learn(accounts, self._config.tenants.weights, self._now())
         if self._now() - self._reservations[0] > _RESERVATIONS_EVERY_SECONDS:
             reservations = read_reservations(self._commands)
             if isinstance(reservations, str):

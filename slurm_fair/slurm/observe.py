@@ -25,6 +25,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
+from slurm_fair.slurm.accounts import Weights
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
@@ -55,7 +56,7 @@ class Sighting:
     rows: NDArray[np.void]
     machines: Machines
     reservations: tuple[Reservation, ...]
-    weights: Mapping[str, float]
+    weights: Weights
     acknowledged: Mapping[int, int]  # by job key
     queue: Queue
     details: DetailsBook
@@ -148,11 +149,9 @@ def _packed(texts: list[str], column: NDArray[np.int64]) -> tuple[tuple[str, ...
 
 def _tenants(seen: Sighting, raw: NDArray[np.void]) -> tuple[TenantTable, Ints]:
     names, column = _packed(seen.queue.accounts.texts, raw["account"])
-    listed = sorted(set(names) | set(seen.weights))
+    listed = sorted({*names, *seen.weights.by_account})
     where = {name: row for row, name in enumerate(listed)}
-    usual = float(np.mean(list(seen.weights.values()))) if seen.weights else 1.0
-    given = seen.config.tenants.weights
-    weight = np.array([given.get(name, seen.weights.get(name, usual)) for name in listed], dtype=np.float64)
+    weight = np.array([seen.weights.of(name) for name in listed], dtype=np.float64)
     rows = np.array([where[name] for name in names], dtype=np.int64)
     return TenantTable(tuple(listed), weight), rows[column] if len(names) else column
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from slurm_fair.output import write_text
 
-_USUAL = (Path("/etc/slurm/slurm.conf"), Path("/etc/slurm-llnl/slurm.conf"))
+USUAL = Path("/etc/slurm/slurm.conf")  # where Slurm itself looks
+_USUAL = (USUAL, Path("/etc/slurm-llnl/slurm.conf"))
 _LINE = re.compile(r"(?im)^\s*MessageTimeout\s*=.*$")
 _INCLUDE = re.compile(r"(?im)^\s*include\s")
 

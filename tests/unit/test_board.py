@@ -12,6 +12,7 @@ import pytest
 
 from slurm_fair.board import Board, _gpus, draw, read_board
 from slurm_fair.errors import StoreError
+from slurm_fair.forecast import Forecast
 from slurm_fair.model import (
     Blocked,
     Events,
@@ -27,6 +28,7 @@ from slurm_fair.model import (
     Told,
     Verdict,
 )
+from slurm_fair.model.ids import pack
 from tests.accounts import Account, ledger
 from tests.builders import job, lease, leases, node, snapshot
 
@@ -74,7 +76,7 @@ def board(**changes: Any) -> Board:
         7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, changes.get("seen", SEEN), plan, (), Events(),
         {"observe": 0.1}, dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
     )  # fmt: skip
-    return draw(record, Standing(books, HELD, 7))
+    return draw(record, Standing(books, HELD, 7), changes.get("ahead"))
 
 
 def of(label: str) -> dict[str, Any]:
@@ -131,10 +133,10 @@ def test_what_a_user_declares_stands_for_a_time_limit_that_is_not_there() -> Non
     assert (of("3")["latency_ratio"], row["latency_ratio"]) == (None, 0.0)
 
 
-def test_who_is_next_may_start_when_the_next_lease_ends_and_others_later() -> None:
-    first, second = of("3")["expected_start"], of("2")["expected_start"]
-    assert first == 5400.0
-    assert second >= first
+def test_expected_starts_are_those_of_the_forecast_and_others_have_none() -> None:
+    ahead = Forecast({pack(3): 5400.0}, {pack(2): 9000.0})
+    rows = {row["job"]: (row["expected_start"], row["not_before"]) for row in board(ahead=ahead).jobs}
+    assert (rows["3"], rows["2"], rows["4"]) == ((5400.0, None), (None, 9000.0), (None, None))
 
 
 def test_tenants_are_told_their_quota_and_what_they_had() -> None:

@@ -18,6 +18,7 @@ from slurm_fair.doctor.rights import sight, verbs
 from slurm_fair.places import Heartbeat, Places, beat
 from slurm_fair.slurm.nodes import Machines, RawNode
 from slurm_fair.store import open_journal
+from tests.builders import snapshot
 
 OK, WARNING, ERROR = Level.OK, Level.WARNING, Level.ERROR
 BASE = {
@@ -73,6 +74,20 @@ def worst(found: Finding | Iterable[Finding]) -> Level:
 )
 def test_slurm_itself(found: Finding, level: Level) -> None:
     assert found.level is level
+
+
+def test_the_shares_of_the_tenants_are_told_in_per_cent_the_greatest_first() -> None:
+    seen = snapshot(nodes={"n1": 8}, weights={"nlp": 0.25, "vision": 0.5, "speech": 0.25})
+    (told,) = terms.shares(replace(FACTS, snapshot=seen))
+    assert told.level is OK
+    assert told.what.endswith(": vision 50 %, nlp 25 %, speech 25 %")
+
+
+def test_of_many_tenants_the_greatest_are_told() -> None:
+    seen = snapshot(nodes={"n1": 8}, weights={f"t{number}": 1.0 for number in range(30)})
+    (told,) = terms.shares(replace(FACTS, snapshot=seen))
+    assert told.what.endswith(", 10 more")
+    assert list(terms.shares(FACTS)) == []
 
 
 @pytest.mark.parametrize(

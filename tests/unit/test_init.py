@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from slurm_fair.cli.init import _make_folders
 from slurm_fair.config import Config, Lease, Scope, Slurm, Storage, from_tree, load
 from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
-from slurm_fair.kit import Wishes, files, hook, look_seconds, unit
+from slurm_fair.kit import Wishes, files, folders, hook, look_seconds, unit
 from tests.command_line import Said, call
 
 ALL = (
@@ -172,10 +174,78 @@ def test_the_units_name_account_configuration_and_the_places_that_may_be_written
     text = unit("slurm-fair.service", wishes(config, "ctl"))
     assert "User=ctl\n" in text
     assert "-I -m slurm_fair.cli --config /etc/slurm/slurm-fair.toml run --no-deadman\n" in text
-    assert "StateDirectory=fair/x\nStateDirectoryMode=0750\nReadWritePaths=/shared/fair\n" in text
+    assert "StateDirectory=fair/x\nStateDirectoryMode=0750\nReadWritePaths=-/shared/fair\n" in text
     assert "@" not in text.replace("@system-service", "").replace("@privileged @resources", "")
     for line in ("NoNewPrivileges=yes", "ProtectSystem=strict", "ProtectHome=read-only", "WatchdogSec=180"):
         assert line in text
+
+
+def test_what_users_read_lies_in_a_folder_that_only_the_daemons_unit_makes_and_that_outlives_it() -> None:
+    made = "RuntimeDirectory=slurm-fair\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes\n"
+    assert made in unit("slurm-fair.service", wishes())
+    assert "RuntimeDirectory" not in unit("slurm-fair-deadman.service", wishes())
+    without = unit("slurm-fair.service", wishes(Config(lease=Lease(publish_dir=""))))
+    assert ("RuntimeDirectory" in without, "ReadWritePaths" in without) == (False, False)
+
+
+@pytest.mark.parametrize("name", ["slurm-fair.service", "slurm-fair-deadman.service"])
+def test_a_unit_names_the_slurm_conf_that_slurm_would_not_find_by_itself(name: str) -> None:
+    here = replace(wishes(), slurm_conf=Path('/opt/a "b"%c/slurm.conf'))
+    assert 'Environment="SLURM_CONF=/opt/a \\"b\\"%%c/slurm.conf"\n' in unit(name, here)
+    assert "SLURM_CONF" not in unit(name, wishes())
+
+
+def test_a_slurm_that_lies_elsewhere_is_found_by_the_services_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = tmp_path / "opt"
+    (slurm / "bin").mkdir(parents=True)
+    (slurm / "slurm.conf").write_text("ClusterName=x\n")
+    (slurm / "bin" / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    (slurm / "bin" / "scontrol").chmod(0o755)
+    monkeypatch.setenv("SLURM_CONF", str(slurm / "slurm.conf"))
+    monkeypatch.setenv("PATH", str(slurm / "bin"))
+    root = tmp_path / "root"
+    assert init(root).code == 0
+    config = load(root / ALL[0])
+    assert (config.slurm.conf, config.slurm.bin_dir) == (str(slurm / "slurm.conf"), str(slurm / "bin"))
+    for name in ("slurm-fair.service", "slurm-fair-deadman.service"):
+        text = (root / "etc/systemd/system" / name).read_text()
+        assert f'Environment="SLURM_CONF={slurm}/slurm.conf"\n' in text
+    again = init(root)
+    assert (again.code, again.out.splitlines()[-1]) == (0, "everything is there already")
+
+
+def test_it_says_who_does_what_next_and_how_the_folders_are_made(tmp_path: Path) -> None:
+    said = init(tmp_path, "--account", "ctl").out
+    for line in (
+        "sacctmgr -i add user ctl account=root adminlevel=operator",
+        "install -d -o ctl -m 0750 /var/lib/slurm-fair",
+        "install -d -o ctl -m 0755 /run/slurm-fair",
+        "sudo -u ctl slurm-fair run --dry-run",
+        "slurm-fair init --only plugin --force",
+    ):
+        assert line in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
+def test_root_makes_the_folders_for_an_account_that_is_there(tmp_path: Path) -> None:
+    config = Config(
+        storage=Storage(dir=f"{tmp_path}/a/storage"), lease=Lease(publish_dir=f"{tmp_path}/b/published")
+    )
+    before = os.umask(0o077)
+    try:
+        assert _make_folders(wishes(config, "nobody"), "/") == []
+    finally:
+        os.umask(before)
+    made = [Path(name).stat() for name, _ in folders(config)]
+    assert [(found.st_uid, found.st_mode & 0o7777) for found in made] == [(65534, 0o750), (65534, 0o755)]
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in "ab"] == [0o755, 0o755]
+    assert _make_folders(wishes(config, "no-such-account"), "/") == []
+    absent = replace(config, storage=Storage(dir=f"{tmp_path}/c"))
+    assert _make_folders(wishes(absent, "no-such-account"), "/") == [
+        f"install -d -o no-such-account -m 0750 {tmp_path}/c"
+    ]
 
 
 def test_an_account_that_is_no_name_is_refused() -> None:

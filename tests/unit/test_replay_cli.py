@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.cli.replay_past_file import read_saved
-from slurm_fair.cli.replay_past_site import machines_of_site, weights_of_site
+from slurm_fair.cli.replay_past_site import machines_of_site
 from slurm_fair.config import Scope
 from slurm_fair.errors import InputError
 from slurm_fair.slurm.nodes import Machines, RawNode
@@ -353,15 +353,6 @@ def test_the_machines_are_the_managed_nodes_with_gpus_of_one_type() -> None:
     assert [machines.gpu_types[kind] for kind in machines.gpu_type.tolist()] == ["a100", "gpu"]
     with pytest.raises(InputError, match="no managed partition has a node with GPUs"):
         machines_of_site(seen, Scope(partitions=("cpu",)))
-
-
-def test_weights_are_the_configurations_then_slurms_then_the_usual() -> None:
-    assert weights_of_site({"a": 0.5, "b": 0.25}, {"b": 3.0}, ["a", "b", "gone"]) == {
-        "a": 0.5,
-        "b": 3.0,
-        "gone": 0.375,
-    }
-    assert weights_of_site({}, {}, ["a"]) == {"a": 1.0}
 
 
 def test_the_stub_of_rows_speaks_as_accounting_does() -> None:

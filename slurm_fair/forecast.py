@@ -1,0 +1,226 @@
+"""When waiting jobs may start: the policy is played some leases ahead, on what is known now.
+
+Nobody new comes, every job that runs ends when it says or at its time limit, and what cannot be asked to give way
+keeps its GPUs until then. What follows later than the last instant played is not known: "not before" that instant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from time import monotonic
+
+import numpy as np
+
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    LeasePhase,
+    Leases,
+    Placement,
+    Snapshot,
+    Standing,
+    TickRecord,
+)
+from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.reconcile import promise
+from slurm_fair.tick import Rules, decide, prepare
+
+_WAITING, _RUNNING, _DONE = int(JobState.WAITING), int(JobState.RUNNING), int(JobState.DONE)
+_MOMENT = 1e-3
+# A waiting job may come to be free to start by itself, and it is known when; of other blocked jobs nobody knows.
+_PASSES = (Blocked.ARRAY_LIMIT, Blocked.UNSETTLED, Blocked.BACKOFF, Blocked.REQUEUED)
+_PLANNED = (Blocked.NOT_BLOCKED, Blocked.OWN_BEGIN, *_PASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far the policy is played, at most."""
+
+    seconds: float = 2.0  # of our own time
+    looks: int = 400
+    jobs: int = 20_000  # waiting ones, the first by rank
+    ahead_seconds: float = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Expected starts by key, and for the others until when they do not start."""
+
+    starts: Mapping[int, float] = field(default_factory=dict)
+    not_before: Mapping[int, float] = field(default_factory=dict)
+    looks: int = 0
+
+
+class _Still:
+    """A clock that stands: nothing that is played is late."""
+
+    def __init__(self, instant: float) -> None:
+        self._instant = instant
+
+    def now(self) -> float:
+        return self._instant
+
+    def sleep_until(self, instant: float) -> None:
+        """Nobody waits here."""
+
+
+def forecast(
+    record: TickRecord,
+    standing: Standing,
+    rules: Rules,
+    bounds: Bounds | None = None,
+    clock: Callable[[], float] = monotonic,
+) -> Forecast:
+    """What is expected after one tick; nothing where nobody waits or the policy fails."""
+    bounds = bounds or Bounds()
+    world = _World.of(record, standing, bounds.jobs)
+    if not world.hopes.any():
+        return Forecast()
+    stop, end = clock() + bounds.seconds, record.time + bounds.ahead_seconds
+    looks, due = 0, world.next_look()
+    while looks < bounds.looks and due <= end and clock() < stop and world.hopes.any():
+        world.come_to(due)
+        if world.hopes.any() and not world.decide(replace(rules, dry_run=False)):
+            break
+        looks, due = looks + 1, world.next_look()
+    return world.told(min(due, end), looks)
+
+
+@dataclass(slots=True)
+class _World:
+    """The cluster as it may become: rows stay those of the snapshot that it began with."""
+
+    snapshot: Snapshot
+    standing: Standing
+    term: float
+    switch: float  # seconds from a request to give way until the next job runs
+    left: Floats  # of each job, until it ends by itself once it runs; inf = not known
+    fresh: Floats  # the same for a new run of a job that does not say what it has done
+    hopes: Bools  # rows that have no start yet and may get one
+    later: Bools  # rows that wait behind so many others that they are not played
+    starts: dict[int, float]
+    changed: bool = True  # a gate is about to open, or a job to leave
+
+    @classmethod
+    def of(cls, record: TickRecord, standing: Standing, most: int) -> _World:
+        """As it stands after a tick."""
+        seen, terms = record.snapshot, record.terms
+        jobs, leased = seen.jobs, find(standing.leases.key, seen.jobs.key) >= 0
+        free = (jobs.state == _WAITING) & np.isin(jobs.blocked, _PLANNED)
+        later = free & ~leased & (_place(record, free) >= most)
+        left, fresh = _left(seen)
+        snapshot = replace(
+            seen, left_alone=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
+        )
+        return cls(
+            snapshot, standing._replace(asked_for={}), terms.term, min(terms.grace, terms.interval),
+            left, fresh, free & ~later, later, {},
+        )  # fmt: skip
+
+    @property
+    def now(self) -> float:
+        return self.snapshot.time
+
+    def next_look(self) -> float:
+        """The next instant at which something may change."""
+        now, terms, jobs = self.now, self.term, self.snapshot.jobs
+        if self.changed:
+            return now + self.switch
+        running = jobs.state == _RUNNING
+        leases = self.standing.leases
+        ends = leases.end[leases.phase == LeasePhase.RUNNING]
+        begins = jobs.gate_until[(jobs.blocked == Blocked.OWN_BEGIN) & self.hopes]
+        over = now + self.left[running]
+        ahead = np.concatenate((ends[ends > now + _MOMENT], begins[begins > now], over[over > now + _MOMENT]))
+        regular = (math.floor(now / terms) + 1) * terms
+        return float(min(ahead.min(initial=math.inf), regular))
+
+    def come_to(self, instant: float) -> None:
+        """Jobs that are over end, those that were asked leave, and those that were promised GPUs start."""
+        jobs, leases = self.snapshot.jobs, self.standing.leases
+        passed, runs = instant - self.now, jobs.state == _RUNNING
+        self.left[runs] -= passed
+        over = runs & (self.left <= _MOMENT)
+        lease = find(leases.key, jobs.key)
+        phase = np.where(lease >= 0, leases.phase[lease] if len(leases.key) else -1, -1)
+        leaves = runs & ~over & (phase == LeasePhase.REVOKING)
+        begins = (jobs.state == _WAITING) & (phase == LeasePhase.GRANTED)
+        for row in (begins & self.hopes).nonzero()[0].tolist():
+            self.starts.setdefault(jobs.key.item(row), instant)
+        self.hopes &= ~begins
+        self.left[leaves] = np.where(np.isfinite(self.fresh[leaves]), self.fresh[leaves], self.left[leaves])
+        self.snapshot = self._moved(instant, over, leaves, begins, leases)
+
+    def _moved(self, instant: float, over: Bools, leaves: Bools, begins: Bools, leases: Leases) -> Snapshot:
+        seen, jobs = self.snapshot, self.snapshot.jobs
+        state, blocked = jobs.state.copy(), jobs.blocked.copy()
+        state[over], state[leaves], state[begins] = _DONE, _WAITING, _RUNNING
+        blocked[(blocked == Blocked.OWN_BEGIN) & (jobs.gate_until <= instant)] = Blocked.NOT_BLOCKED
+        moved = jobs.with_columns(
+            state=state,
+            blocked=blocked,
+            restarts=jobs.restarts + leaves,
+            submit=np.where(leaves, instant, jobs.submit),
+            start=np.where(begins, instant, np.where(leaves, 0.0, jobs.start)),
+            end=np.where(over, instant, jobs.end),
+            gated=(jobs.gated | leaves) & ~begins,
+        )
+        gone = over | leaves
+        held = seen.held.take(~gone[seen.held.row])
+        return replace(seen, time=instant, jobs=moved, held=held.plus(_places(begins, leases, seen)))
+
+    def decide(self, rules: Rules) -> bool:
+        """One look of the controller; False when the policy could not say what follows."""
+        ready = prepare(self.standing, self.snapshot, rules)
+        plan = decide(ready.view, rules, _Still(self.now), in_full=False)
+        if plan.note:
+            return False
+        leases, _ = promise(ready.standing.leases, plan, ready.snapshot, rules.terms, self.now)
+        self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
+        self.changed = bool((leases.phase != LeasePhase.RUNNING).any())
+        return True
+
+    def told(self, until: float, looks: int) -> Forecast:
+        """What came of it."""
+        waits = (self.hopes | self.later) & (self.snapshot.jobs.state == _WAITING)
+        keys = self.snapshot.jobs.key[waits].tolist()
+        return Forecast(self.starts, dict.fromkeys(keys, until), looks)
+
+
+def _place(record: TickRecord, free: Bools) -> Ints:
+    """How many of those that are free to start go before each; those without a rank go last."""
+    rank = np.where(record.plan.rank >= 0, record.plan.rank, np.iinfo(np.int64).max)
+    order = np.lexsort((record.snapshot.jobs.key, rank, ~free))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place
+
+
+def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    """What passes soon blocks nobody; who is not played claims a share and is not planned."""
+    blocked = np.where(np.isin(seen.jobs.blocked, _PASSES), np.int8(Blocked.NOT_BLOCKED), seen.jobs.blocked)
+    return np.where(later, np.int8(Blocked.LIMIT), blocked).astype(np.int8)
+
+
+def _left(seen: Snapshot) -> tuple[Floats, Floats]:
+    """Seconds until each job ends once it runs on, and those of a new run where only a time limit is known."""
+    jobs = seen.jobs
+    limit, ran = jobs.time_limit_seconds, np.where(jobs.state == _RUNNING, seen.time - jobs.start, 0.0)
+    said = np.full(len(jobs), np.nan) if seen.told is None else seen.told.left_seconds
+    if seen.told is not None:
+        declared = seen.told.declared_seconds - np.where(np.isnan(said), ran, 0.0)
+        said = np.where(np.isnan(said), declared, said)
+    known = np.isfinite(said)
+    left = np.where(known, np.minimum(np.maximum(said, 1.0), limit - ran), limit - ran)
+    return np.maximum(left, 1.0), np.where(known, np.inf, limit)
+
+
+def _places(begins: Bools, leases: Leases, seen: Snapshot) -> Placement:
+    """Where those that begin were promised GPUs, by this snapshot's numbers of jobs and nodes."""
+    promised = leases.whereabouts.by(seen.jobs.key).promised.only(begins.nonzero()[0])
+    at = {name: node for node, name in enumerate(seen.nodes.names)}
+    number = np.array([at.get(name, -1) for name in leases.node_names] or [-1], dtype=np.int64)
+    there = promised.take(number[promised.node] >= 0)
+    return there.with_columns(node=number[there.node])
