@@ -128,7 +128,8 @@ class Daemon:
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
         notify.stopping()
-        self.publisher.publish_health(replace(self.health(), state=STOPPED, why=""))
+        stopped = replace(self.health(), state=STOPPED, why="")
+        self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
 
     def once(self) -> Done:
         """One tick; what goes wrong in it is logged and the next one looks again."""
@@ -164,7 +165,7 @@ class Daemon:
                 self.beat()
         if not done.blind:
             self.after(done)
-        self.publisher.publish_health(self.health(pause))
+        self._safely("saying how it is", lambda: self.publisher.publish_health(self.health(pause)))
         return done
 
     def health(self, pause: Pause | None = None) -> Health:

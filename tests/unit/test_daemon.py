@@ -199,7 +199,7 @@ def test_what_fails_beside_the_ticks_never_ends_the_daemon(
     elif what == "publish":
         monkeypatch.setattr(bench.daemon.publisher, "publish", fails(StoreError("no folder")))
     elif what == "bug":
-        monkeypatch.setattr(bench.daemon.publisher, "publish_board", fails(ValueError("a bug")))
+        monkeypatch.setattr(bench.daemon.publisher, "publish_health", fails(ValueError("a bug")))
     else:
         bench.books.says = fails(SlurmTextError("sacct: odd") if what == "history text" else OSError("odd"))  # type: ignore[assignment]
     bench.daemon.pruned_at = bench.daemon.settled_at = 0.0
