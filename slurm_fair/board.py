@@ -107,8 +107,8 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
 def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     ledger, jobs, names = standing.ledger.tenants, record.snapshot.jobs, record.snapshot.tenants.names
     here = {name: row for row, name in enumerate(names)}
-    rho = rho_for_reports(ledger.had, ledger.owed_demand)
-    by_quota = rho_for_reports(ledger.had, ledger.owed_quota)
+    rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
+    by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
     demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
     total = np.full(len(ledger.weight), ledger.weight.sum())
@@ -128,8 +128,8 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
                 "waiting": int((mine & (jobs.state == JobState.WAITING)).sum()),
                 "had_gpu_seconds": float(ledger.had[at]),
                 "owed_gpu_seconds": float(ledger.owed_demand[at]),
-                "rho": float(rho[at]),
-                "rho_quota": float(by_quota[at]),
+                "rho": rho[at],
+                "rho_quota": by_quota[at],
             }
         )
     return rows
@@ -242,8 +242,8 @@ def _taken(column: Floats | Ints, rows: Ints) -> Floats:
 
 
 def _known(values: Floats) -> list[float | None]:
-    """None where there is no value yet: nothing owed, no run time to expect."""
-    return [None if math.isnan(value) else value for value in values.tolist()]
+    """None where there is no number: nothing was owed, or no run time is to be expected."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 def _expected_seconds(record: TickRecord) -> Floats:

@@ -42,16 +42,19 @@ def _properties(value: Any, rule: Any, schema: dict[str, Any], where: str) -> li
 
 
 def _required(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:
-    return [f"{where}: {key} is missing" for key in rule if key not in value]
+    known = value if isinstance(value, dict) else rule
+    return [f"{where}: {key} is missing" for key in rule if key not in known]
 
 
 def _additional(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:
-    extra = sorted(set(value) - set(schema.get("properties", {}))) if rule is False else []
+    known = value if isinstance(value, dict) else {}
+    extra = sorted(set(known) - set(schema.get("properties", {}))) if rule is False else []
     return [f"{where}: {key} is not in the schema" for key in extra]
 
 
 def _items(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:
-    return [fault for at, item in enumerate(value) for fault in faults(item, rule, f"{where}[{at}]")]
+    listed = value if isinstance(value, list) else []
+    return [fault for at, item in enumerate(listed) for fault in faults(item, rule, f"{where}[{at}]")]
 
 
 def _one_of(value: Any, rule: Any, schema: dict[str, Any], where: str) -> list[str]:

@@ -84,9 +84,9 @@ class Reasons:
         ours, theirs = self._tenants.get(row["tenant"]), self._tenants.get(first["tenant"])
         if first["tenant"] == row["tenant"]:
             return _within_tenant(first, row)
-        if ours is None or theirs is None or "rho_quota" not in ours or "rho_quota" not in theirs:
+        one, other = (theirs or {}).get("rho_quota"), (ours or {}).get("rho_quota")
+        if one is None or other is None:
             return "which is owed more"
-        one, other = theirs["rho_quota"], ours["rho_quota"]
         names = f"{_tenant(first)} has had {one:.2f} of its quota, {_tenant(row)} {other:.2f}"
         return f"which is owed more ({names})" if one < other else f"because tenants take turns ({names})"
 

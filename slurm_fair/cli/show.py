@@ -154,5 +154,5 @@ _TENANTS: Sequence[Column] = (
     Column("Waiting", "waiting", str),
     Column("Had(GPUh)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
     Column("Owed(GPUh)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
-    Column("rho", "rho", lambda v: f"{v:.2f}"),
+    Column("rho", "rho", number),
 )

@@ -116,7 +116,7 @@ def _cells(stage: Act, tenant: str) -> Iterator[str]:
         row = _accounts(picture).get(tenant)
         yield f"{row['had_gpu_seconds']:.0f} s" if row else "-"
         yield f"{row['owed_gpu_seconds']:.0f} s" if row else "-"
-        yield f"{row['rho']:.2f}" if row else "-"
+        yield f"{row['rho']:.2f}" if row and row["rho"] is not None else "-"
 
 
 def _where(stage: Act) -> str:

@@ -18,6 +18,8 @@ from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of
 
 # Closed runs are forgotten many at a time: when their memory has become so much (a part) too long.
 _FORGET_PART = 1 / 2
+# Queue and accounting may tell of ends that differ by seconds: a run that accounting still has charged is known.
+_EDGE_SECONDS = 60.0
 
 
 class Charged(NamedTuple):
@@ -236,7 +238,7 @@ def _closed_after(
     since = _remembered_since(closed.since, looked, memory_seconds)
     if since == closed.since:
         return closed
-    return closed.take((closed.end >= since).nonzero()[0]).with_columns(since=since)
+    return closed.take((closed.end >= since - _EDGE_SECONDS).nonzero()[0]).with_columns(since=since)
 
 
 def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:

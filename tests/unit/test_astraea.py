@@ -265,6 +265,14 @@ def test_an_arrays_own_limit_holds() -> None:
     assert reasons(seen, plan)["5_2"] == "its array's own limit is reached"
 
 
+def test_a_task_that_was_promised_gpus_counts_for_the_limit_of_its_array() -> None:
+    tasks = [job(5, task=i, array_limit=2) for i in range(4)]
+    promised = lease(5, {"n1": 1}, task=0, phase=LeasePhase.GRANTED, end=NOW + 900)
+    seen = cluster(*tasks)
+    plan = Astraea().plan(view(seen, leases(promised)))
+    assert verdicts(seen, plan) == {"5_0": KEEP, "5_1": GRANT, "5_2": WAIT, "5_3": WAIT}
+
+
 def test_a_gang_that_no_node_takes_does_not_hold_up_its_tenant() -> None:
     seen = cluster(job(1, gpus=18, gpus_per_node=9), job(2))
     plan = Astraea().plan(view(seen))

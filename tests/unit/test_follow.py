@@ -173,9 +173,30 @@ def test_a_promise_keeps_its_nodes_when_the_snapshot_numbers_them_anew() -> None
     assert after.places.node.tolist() == [1]
 
 
-def test_a_promise_on_a_node_that_is_gone_has_no_places_left() -> None:
-    after, _, _ = follow(leases(promised()), snapshot(time=NOW, nodes={"n9": 8}, jobs=[wait()]), TERMS)
-    assert after.places.node.tolist() == []
+def test_a_promise_keeps_of_its_nodes_those_that_are_not_gone() -> None:
+    """Its gate is open: whether Slurm starts it is Slurm's to say."""
+    before = leases(lease(1, {"n1": 3, "n2": 1}, phase=GRANTED, granted=NOW - 20, opened=NOW - 5, end=5400.0))
+    after, events, _ = follow(before, snapshot(time=NOW, nodes={"n2": 8, "n9": 8}, jobs=[wait()]), TERMS)
+    assert (len(after), list(events)) == (1, [])
+    assert after.node_names == ("n2", "n9")
+    assert (after.places.node.tolist(), after.places.gpus.tolist()) == ([0], [1])
+
+
+def test_a_promise_behind_a_shut_gate_ends_when_its_node_is_gone() -> None:
+    after, events, _ = follow(leases(promised()), snapshot(time=NOW, nodes={"n9": 8}, jobs=[wait()]), TERMS)
+    assert len(after) == 0
+    assert [event.kind for event in events] == ["takenback"]
+
+
+@pytest.mark.parametrize("phase", [LeasePhase.RUNNING, REVOKING, GRANTED])
+def test_a_job_requeued_and_started_again_between_two_looks_does_not_keep_the_lease_of_the_run_before(
+    phase: LeasePhase,
+) -> None:
+    before = leases(running(phase=phase, restarts=0, end=5400.0, renewals=3))
+    after, events, _ = follow(before, seen(run(restarts=1, start=4995.0)), TERMS)
+    assert sorted(event.kind for event in events) == ["adopted", "returned"]
+    assert (after.restarts.tolist(), after.adopted.tolist(), after.renewals.tolist()) == ([1], [True], [0])
+    assert after.granted.tolist() == [4995.0]
 
 
 def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair_plugins.tiresias import Las, Tiresias
-from tests.builders import job
+from tests.accounts import Account, places, view
+from tests.builders import job, snapshot
 from tests.rounds import Play
 
 
@@ -88,3 +89,13 @@ def test_what_is_known_of_jobs_that_are_gone_is_forgotten() -> None:
 def test_settings_that_cannot_be_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"policy\.tiresias\."):
         Tiresias(**settings)  # type: ignore[arg-type]
+
+
+def test_a_job_that_has_had_the_threshold_itself_is_in_the_second_queue() -> None:
+    seen = snapshot(
+        time=100.0, nodes={"n1": 8}, jobs=[job(1, gpus=8), job(2, gpus=8, submit=1), job(3, gpus=8)]
+    )
+    had = {"1": Account(3250.0), "2": Account(3249.0), "3": Account(3251.0)}
+    plan = Tiresias().plan(view(seen, jobs=had))
+    assert plan.score.tolist() == [1.0, 0.0, 1.0]
+    assert places(seen, plan) == {"2": {"n1": 8}}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slurm_fair import places as files
@@ -22,8 +23,10 @@ from slurm_fair.places import Heartbeat, Places
 from slurm_fair.recent import MOST_OF_A_USER, Recent
 from slurm_fair.store import open_journal
 from tests import board_scene
+from tests.architecture.trees import ROOT
 from tests.board_scene import recorded
 from tests.command_line import Said, call
+from tests.schemas import faults
 
 View = Callable[..., Said]
 
@@ -329,3 +332,49 @@ def test_jobs_that_ended_are_kept_for_a_day_and_of_each_user_so_many() -> None:
     assert len([row for row in rows if row["user"] == "sue"]) == MOST_OF_A_USER
     assert rows[0]["job"] == "5_299"
     assert [row["job"] for row in recent.rows(90_002.0 + 86_400)] == []
+
+
+# -- documents ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ("status", ["status"]),
+        ("queue", ["queue"]),
+        ("explain", ["explain", "10"]),
+        ("explain", ["explain", "20"]),
+        ("explain", ["explain", "77"]),
+    ],
+)
+def test_each_document_keeps_to_its_schema(
+    view: View, storage: Path, now: float, schema: str, words: list[str]
+) -> None:
+    keep(storage, events=(finished("77", now - 5),))
+    assert faults(shown(view, *words), said_of(schema)) == []
+
+
+@pytest.mark.parametrize(("schema", "words"), [("status", ["status"]), ("queue", ["queue"])])
+def test_a_published_board_keeps_to_the_same_schema(
+    outside: View, tmp_path: Path, now: float, schema: str, words: list[str]
+) -> None:
+    publish(tmp_path, state="acting")
+    assert faults(shown(outside, *words), said_of(schema)) == []
+
+
+def test_what_was_had_while_nothing_was_owed_is_no_number_in_json(
+    view: View, storage: Path, now: float
+) -> None:
+    record, standing = recorded()
+    tenants = standing.ledger.tenants.with_columns(owed_demand=np.zeros(3), owed_quota=np.zeros(3))
+    with open_journal(storage / "journal.db") as journal:
+        journal.append(record, standing._replace(ledger=replace(standing.ledger, tenants=tenants)))
+    for words in (["status"], ["queue"], ["explain", "11"]):
+        assert "Infinity" not in view(*words, "--json").out
+        assert view(*words).code == 0
+
+
+def said_of(name: str) -> dict[str, Any]:
+    """A schema of docs/schema."""
+    content: dict[str, Any] = json.loads((ROOT / f"docs/schema/{name}.json").read_text())
+    return content

@@ -1,0 +1,93 @@
+"""What people are told on a real Slurm: who holds the GPUs, who asked, what became of a job, and of a daemon."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.architecture.trees import ROOT
+from tests.schemas import faults
+from tests.slurm.harness import Site, wait_until
+
+pytestmark = pytest.mark.slurm
+ALL_GPUS = 24
+SITE = Callable[..., Site]
+
+
+def document(site: Site, *words: str) -> Any:
+    """A command's JSON, which keeps to its schema."""
+    found = json.loads(site.cli(*words, "--json").stdout)
+    schema = json.loads((ROOT / f"docs/schema/{words[0]}.json").read_text())
+    assert faults(found, schema) == []
+    return found
+
+
+def row(site: Site, label: str) -> dict[str, Any]:
+    """A job's row of the queue."""
+    rows = {job["job"]: job for job in document(site, "queue")["jobs"]}
+    found: dict[str, Any] = rows[label]
+    return found
+
+
+def test_who_waits_for_jobs_that_cannot_save_hears_of_them_and_of_their_limit(new_site: SITE) -> None:
+    site = new_site().start()
+    began = time.time()
+    holder = site.submit(ALL_GPUS, "--time=30", tenant="nlp", stamped=False, user="games")
+    wait_until(lambda: holder.state == "RUNNING", 20, "the plain job runs")
+    waits = site.submit(8, tenant="speech", user="news").waits()
+    site.ticks_pass()
+    said = site.cli("explain", waits.label).stdout
+    assert f"24 of 24 GPUs are held by job {holder.label} (nlp), which cannot save and keeps its GPUs" in said
+    assert "no waiting job goes before it" in said
+    assert "others are owed more" not in said
+    assert (
+        "it cannot save, so it keeps its GPUs until it ends (limit "
+        in site.cli("explain", holder.label).stdout
+    )
+    found = row(site, waits.label)
+    expected = found["expected_start"] or found["not_before"]
+    assert expected - began > 1500, "the old rule said the next end of a lease, again and again"
+    assert document(site, "plan")["jobs"]
+    assert document(site, "status")["health"]["word"] == "acting"
+
+
+def test_a_job_that_gave_way_is_told_for_whom_and_a_finished_one_what_it_had(new_site: SITE) -> None:
+    site = new_site().start()
+    holder = site.submit(ALL_GPUS, tenant="vision", user="games").runs()
+    comes = site.submit(ALL_GPUS, tenant="speech", steps=10, user="news").runs(40)
+    story = site.cli("explain", holder.label).stdout
+    assert "it was asked to save and to give way" in story
+    assert f"for job {comes.label}" in story
+    assert "why" not in story, "machine words"
+    comes.ends(seconds=40)
+    site.ticks_pass()
+    ended = site.cli("explain", comes.label).stdout
+    assert f"job {comes.label} of news (speech), 24 GPUs: ended" in ended
+    assert "it waited " in ended
+    assert document(site, "explain", comes.label)["ended"]["user"] == "news"
+
+
+def test_the_id_of_an_array_is_answered_and_a_dead_daemon_looks_dead_at_once(new_site: SITE) -> None:
+    site = new_site().start()
+    array = site.sbatch(
+        "-A", "vision", "--gpus=8", "--array=1-5", "--comment=slurm_fair:v1,signal=USR2",
+        str(site.folder / "count.sh"), "1000000", "0.2", user="games",
+    )  # fmt: skip
+    wait_until(lambda: len(document(site, "explain", array)["tasks"]) == 5, 20, "all tasks are known")
+    said = site.cli("explain", array).stdout
+    assert f"job {array} is an array of games (vision)" in said
+    assert site.cli("status", "--exit-code").returncode == 0
+    site.kill()
+    wait_until(lambda: site.cli("status", "--exit-code", check=False).returncode == 3, 15, "silent")
+    for words in (["queue"], ["status"], ["explain", array]):
+        assert "silent: the daemon does not run" in site.cli(*words).stderr, words
+    (site.storage / "paused").write_text("maintenance")
+    assert document(site, "status")["health"]["word"] == "silent", "a pause hides no dead daemon"
+    (site.storage / "paused").unlink()
+    site.start()
+    wait_until(lambda: site.cli("status", "--exit-code", check=False).returncode == 0, 15, "it acts again")
+    assert site.cli("queue").stderr == ""

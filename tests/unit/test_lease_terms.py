@@ -1,0 +1,48 @@
+"""The site's rules for leases."""
+
+from __future__ import annotations
+
+import pytest
+
+from slurm_fair.model import LeaseTerms
+from tests.fake_cluster import Site
+from tests.fake_jobs import Work
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "grace"),
+    [
+        (0.0, 60.0),
+        (10.0, 10.0),
+        (60.0, 60.0),
+        (120.0, 120.0),
+        (600.0, 600.0),
+        (601.0, 600.0),
+        (999_999.0, 600.0),
+    ],
+)
+def test_a_job_gets_the_grace_that_it_asks_for_up_to_the_most_that_a_site_gives(
+    asked_for: float, grace: float
+) -> None:
+    assert LeaseTerms(grace=60.0, max_grace=600.0).grace_of(asked_for) == grace
+
+
+def test_the_sites_own_grace_is_never_more_than_a_job_may_ask_for() -> None:
+    assert LeaseTerms(grace=60.0, max_grace=30.0).grace_of(50.0) == 50.0
+    assert LeaseTerms(grace=60.0, max_grace=30.0).grace_of(90.0) == 60.0
+
+
+def test_a_job_that_asks_for_a_grace_without_end_and_never_answers_is_requeued_after_the_most_it_may_have() -> (
+    None
+):
+    terms = LeaseTerms(term=60.0, interval=10.0, grace=5.0, max_grace=20.0, start_timeout=20.0)
+    site = Site.build({"n1": 8}, terms=terms)
+    mute = site.world.submit(8, "a", work=Work(answers_in=float("inf")))
+    site.world.record(mute).comment += ",grace=999999"
+    site.run(10)
+    rival = site.world.submit(8, "b")
+    site.run(150)
+    assert rival in {start.key >> 23 for start in site.world.starts}
+    asked = next(e.time for r in site.journal.records for e in r.events if e.kind == "revoked")
+    started = next(start.time for start in site.world.starts if start.key >> 23 == rival)
+    assert 20.0 <= started - asked <= 30.0
