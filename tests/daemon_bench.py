@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.store import SqliteJournal, open_journal
+from tests.command_line import heard
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import VirtualClock, World
 
@@ -133,11 +133,11 @@ def bench_in(
     world = World(VirtualClock(), dict(nodes or {"n1": 8}))
     places = Places(folder)
     journal = open_journal(places.journal, busy_seconds=0.05)
-    logging.getLogger("slurm_fair").propagate = True
     bench = Bench(world, FakeCommands(world), places, config, journal, None, Books())  # type: ignore[arg-type]
     bench.daemon = daemon_of(bench, dry_run)
     try:
-        yield bench
+        with heard():
+            yield bench
     finally:
         with suppress(Exception):
             bench.journal.close()

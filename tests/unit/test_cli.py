@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,16 +14,6 @@ from slurm_fair.cli.main import _COMMANDS, cli
 from tests.command_line import Said, call
 
 COMMANDS = sorted(_COMMANDS)
-
-
-@pytest.fixture(autouse=True)
-def quiet_log() -> Iterator[None]:
-    """Commands that log set up the log of their process; this one gets its own back."""
-    log = logging.getLogger("slurm_fair")
-    handlers, propagate, level = log.handlers[:], log.propagate, log.level
-    yield
-    log.handlers[:], log.propagate = handlers, propagate
-    log.setLevel(level)
 
 
 @pytest.fixture
