@@ -46,7 +46,7 @@ KEYS = {
     "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
     "paper; max-min: what small jobs cannot use is owed to their siblings",
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
-    "hold: a hold that only the controller or its dead-man lifts",
+    "hold: a hold, which the controller turns into such a begin time when it first sees the job",
     "slurm.transport": "cli: Slurm's commands; auto: the best that this version has, which is cli",
     "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; "
     "none: not at all",

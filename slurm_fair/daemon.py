@@ -26,7 +26,7 @@ from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
-from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
+from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
@@ -345,17 +345,20 @@ class Daemon:
         for left in freed.left:
             log.error("could not free %s", left)
         log.warning("failed open: %d jobs freed; the queue flows as plain Slurm", freed.freed)
+        for line in pins_left(freed):
+            log.warning("%s", line)
         if not freed.left:
-            self._leave_nothing()
+            self._leave_nothing(freed)
         self.stopping = True
 
     def _free_once(self) -> Liberated:
-        return liberate(self.commands, self.journal.marks(), self.clock.now, self.config.slurm.gate)
+        return liberate(self.commands, self.journal.marks(), self.clock.now)
 
-    def _leave_nothing(self) -> None:
-        """No marks, and no heartbeat: the dead-man ends with it."""
+    def _leave_nothing(self, freed: Liberated) -> None:
+        """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it."""
+        marks = [(mark.key, mark.whole_record) for mark in self.journal.marks()]
         try:
-            self.journal.drop_marks([(mark.key, mark.whole_record) for mark in self.journal.marks()])
+            self.journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
         except StoreError as problem:  # the jobs are free all the same
             log.error("the marks of the freed jobs stay in the journal: %s", problem)
         for file in (self.places.heartbeat, self.places.fail_open):

@@ -16,7 +16,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.parts import commands_of, heartbeat_limit
 from slurm_fair.places import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.ports import Clock
-from slurm_fair.slurm.liberate import Liberated, liberate
+from slurm_fair.slurm.liberate import Liberated, liberate, pins_left
 from slurm_fair.store import fence, open_reader
 
 _RETRY_SECONDS = 2.0
@@ -165,6 +165,8 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
             for left in done.left:
                 log.warning("could not free %s", left)
             if not done.left:
+                for line in pins_left(done):
+                    log.warning("%s", line)
                 break
         clock.sleep_until(clock.now() + _RETRY_SECONDS)
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
@@ -190,7 +192,7 @@ def _lives_again(places: Places, old: Heartbeat | None) -> bool:
 def free_all(config: Config, places: Places, clock: Clock) -> Liberated:
     """One try to free every job of ours."""
     marks, lost = _marks(places)
-    return liberate(commands_of(config, places), marks, clock.now, config.slurm.gate, lost=lost)
+    return liberate(commands_of(config, places), marks, clock.now, lost=lost)
 
 
 def _marks(places: Places) -> tuple[tuple[Mark, ...], bool]:

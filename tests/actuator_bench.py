@@ -6,13 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.config import Scope
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.actuator import Actuator
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.queue import RAW, Queue
+from slurm_fair.slurm.remit import Remit
+from slurm_fair.slurm.scope import Territory
 from tests.slurm_stub import QUIET, Stub, row
 
 NOW = 1795001000.0
@@ -76,12 +82,22 @@ class Diary:
             del self.marks_now[key]
 
 
+class Anybody(Remit):
+    """A remit over every job that anybody may have."""
+
+    def objections(self, rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> dict[int, str]:
+        """None."""
+        return {}
+
+
+EVERYTHING = Anybody(Territory(frozenset(), ()), Scope(), np.zeros(0, np.int64), np.zeros(0, RAW))
+
+
 @dataclass
 class Bench:
     """An actuator on the stub."""
 
     stub: Stub
-    gate: str = "begin"
     marks: tuple[Mark, ...] = ()
     timeout_seconds: float = 5.0
 
@@ -95,7 +111,7 @@ class Bench:
             DetailsBook(commands),
             self.diary,
             lambda: NOW,
-            self.gate,
+            remit=EVERYTHING,
         )
 
     def do(self, *actions: Action) -> list[tuple[Result, str]]:
@@ -132,6 +148,8 @@ def action(
     return Action(verb, pack(job, task), nodes=nodes if verb is Verb.OPEN else (), **known)  # type: ignore[arg-type]
 
 
-def mark(until: float = GATE, pinned: bool = False, user_nodes: str = "", whole: bool = False) -> Mark:
+def mark(
+    until: float = GATE, pinned: bool = False, user_nodes: str = "", whole: bool = False, pin: str = ""
+) -> Mark:
     """Ours on job 7."""
-    return Mark(pack(7), 7, whole, SUBMIT, 0, until, pinned, 1.0, user_nodes)
+    return Mark(pack(7), 7, whole, SUBMIT, 0, until, pinned, 1.0, user_nodes, pin=pin)

@@ -27,6 +27,7 @@ class Failpoint:
     left: int = 1  # so many times it must come by
     fired: bool = False
     _batch: frozenset[Verb] = field(default_factory=frozenset)
+    _tick: frozenset[Verb] = field(default_factory=frozenset)  # of all batches since a tick was kept
 
     def arm(self, site: Site) -> None:
         """Listen to a site's journal and commands."""
@@ -37,7 +38,11 @@ class Failpoint:
         """Count, and die when it is time."""
         if actions:
             self._batch = frozenset(action.verb for action in actions)
-        if self.fired or point != self.point or (self.verb is not None and self.verb not in self._batch):
+            self._tick |= self._batch
+        verbs = self._tick if point.endswith("append") else self._batch
+        if point == "after_append":
+            self._tick = frozenset()
+        if self.fired or point != self.point or (self.verb is not None and self.verb not in verbs):
             return
         self.left -= 1
         if self.left == 0:

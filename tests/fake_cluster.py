@@ -188,7 +188,7 @@ class Site:
 
     def fail_open(self) -> Liberated:
         """Free everything of ours."""
-        return liberate(self.commands, self.journal.marks(), self.world.clock.now, self.config.slurm.gate)
+        return liberate(self.commands, self.journal.marks(), self.world.clock.now)
 
     def running(self) -> set[int]:
         """Ids of jobs that run now."""

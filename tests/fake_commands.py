@@ -57,9 +57,19 @@ class FakeCommands(Commands):
         answer = self.run("scancel", *argv[2:])
         if answer.code or answer.timed_out:
             return answer
-        heard = "Job is in transitional state\n" * (len(argv) - 4)
-        assert enough(heard)
-        return Answer(argv, -9, "", heard, 0.01)
+        waiting = [self._waits_in_array(job) for job in argv[4:]]
+        heard = "scancel: Job is in transitional state, retrying\n" * sum(tasks > 1 for tasks in waiting)
+        if not heard:
+            return Answer(argv, 0, "", "", 0.01)
+        if enough(heard):
+            return Answer(argv, -9, "", heard, 0.01)
+        self.world.clock.advance(timeout_seconds)
+        return Answer(argv, -9, "", heard, timeout_seconds, timed_out=True)
+
+    def _waits_in_array(self, job: str) -> int:
+        """How many tasks of its array wait in one record; of the last one Slurm says nothing."""
+        base = int(job.partition("_")[0])
+        return max((len(r.tasks) for r in self.world.records.values() if r.base == base), default=0)
 
     def path(self, program: str) -> str:
         """The fake has no programs, and never reaches for the machine's own."""

@@ -311,7 +311,8 @@ class World:
 
     def release(self, base: int, task: int = NO_TASK) -> None:
         """`scontrol release`."""
-        self.record(base, task).held = ""
+        record = self.record(base, task)
+        record.held, record.eligible = "", max(record.eligible, record.submit + 1)  # looked at in a second
         self.wake()
 
     def move_begin(self, base: int, begin: float, task: int = NO_TASK) -> None:

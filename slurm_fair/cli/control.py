@@ -14,7 +14,7 @@ from slurm_fair.cli.run import set_up_log
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.parts import commands_of
 from slurm_fair.places import Pause, last_beat, leave_pause
-from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently
+from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.store import fence, is_owned, open_reader
 from slurm_fair.wall import WallClock
 
@@ -90,6 +90,8 @@ def fail_open(context: click.Context, stamped: bool) -> None:
     for left in freed.left:
         click.echo(f"slurm-fair: could not free {left}", err=True)
     click.echo(f"{freed.freed} jobs freed; the queue flows as plain Slurm")
+    for line in pins_left(freed):
+        click.echo(line)
     if freed.left:
         raise SlurmFairError(f"{len(freed.left)} jobs are not free yet: look at them and run this again")
 
@@ -122,8 +124,8 @@ def _free_ourselves(site: Site, stamped: bool) -> Liberated:
         if not stamped:
             raise
         marks = ()
-    commands, gate = commands_of(site.config, site.places), site.config.slurm.gate
-    return liberate_patiently(lambda: liberate(commands, marks, clock.now, gate, stamped), _FREE_TRIES)
+    commands = commands_of(site.config, site.places)
+    return liberate_patiently(lambda: liberate(commands, marks, clock.now, stamped), _FREE_TRIES)
 
 
 @click.command()

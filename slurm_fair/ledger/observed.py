@@ -15,6 +15,7 @@ from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger
 from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, code, find
+from slurm_fair.model.ids import is_same_job
 
 _DONE, _WAITING = code(JobState.DONE), int(JobState.WAITING)
 _NOBODY = np.zeros(0, dtype=np.int64)
@@ -68,7 +69,7 @@ def window_seen(
     ledger: Ledger, jobs: JobTable, now: float, tenant_row: Ints, settings: LedgerSettings
 ) -> Window:
     """Everyone who lived between the ledger's time and a look; `tenant_row` maps its tenants to ours."""
-    match = _match(ledger, jobs, settings)
+    match = _match(ledger, jobs, settings, tenant_row)
     state, start = match.shown(jobs.state, _WAITING), match.shown(jobs.start, 0.0)
     sight = _Sight(
         now=now,
@@ -84,7 +85,20 @@ def window_seen(
     return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None)
 
 
-def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings) -> _Match:
+def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenant_row: Ints) -> Bools:
+    """Which of these jobs are the same although SubmitTime and Restarts do not say so.
+
+    Both go back with a slurmctld that was killed. Another job under the id would seldom ask for the same.
+    """
+    known = ledger.jobs
+    alike: Bools = (tenant_row[jobs.tenant[rows]] == known.tenant[accounts]) & (
+        jobs.gpus[rows] == known.gpus[accounts]
+    )
+    alike &= is_same_job(known.incarnation[accounts], jobs.submit[rows], jobs.restarts[rows])
+    return alike
+
+
+def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row: Ints) -> _Match:
     """By key; whether it is still the same job is told by SubmitTime and Restarts (ids are reused)."""
     accounts = ledger.jobs
     met, rows = accounts.key.size, jobs.key.size
@@ -101,6 +115,11 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings) -> _Match:
     submit, restarts = at(jobs.submit, row, 0.0), at(jobs.restarts, row, 0)
     same = (restarts == accounts.restarts) & (submit == accounts.incarnation)
     requeued = (row >= 0) & (restarts > accounts.restarts) & (submit >= accounts.incarnation)
+    other = ((row >= 0) & ~same & ~requeued).nonzero()[0]
+    if other.size:
+        back = other[_went_back(ledger, jobs, other, row[other], tenant_row)]
+        same[back] = True
+        requeued[back] = submit[back] > accounts.incarnation[back]
     row = np.where(requeued | same, row, -1)
     unknown = np.ones(rows, dtype=bool)
     unknown[row[row >= 0]] = False

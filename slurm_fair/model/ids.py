@@ -6,11 +6,12 @@ A key alone is not an identity, because Slurm reuses ids: (cluster, key, submit,
 from __future__ import annotations
 
 import re
+from typing import overload
 
 import numpy as np
 
 from slurm_fair.errors import InputError
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Bools, Floats, Ints
 
 # MaxArraySize is at most 4,000,001, so a task number plus one fits 23 bits.
 TASK_BITS = 23
@@ -43,6 +44,23 @@ def label(key: int) -> str:
 def labels(keys: Ints) -> list[str]:
     """Labels of many keys."""
     return [label(key) for key in keys.tolist()]
+
+
+@overload
+def is_same_job(known_submit: float, submit: float, restarts: int) -> bool: ...
+
+
+@overload
+def is_same_job(known_submit: Floats, submit: Floats, restarts: Ints) -> Bools: ...
+
+
+def is_same_job(known_submit: float | Floats, submit: float | Floats, restarts: int | Ints) -> bool | Bools:
+    """Whether a job that is listed now is the one that was known under its id.
+
+    The next bearer of an id begins without a restart, and later. A restart count or a submission that went back
+    is no other job: a slurmctld that was killed comes back with its last saved state.
+    """
+    return (restarts > 0) | (submit <= known_submit)
 
 
 def parse_label(text: str) -> int:

@@ -14,8 +14,9 @@ class Mark:
     whole_record: bool  # the mark lies on an unsplit array, not on one task
     submit: float
     restarts: int
-    gate_until: float  # inf = hold gate, 0 = none
+    gate_until: float  # 0 = none, inf = the hold that it was submitted with, until that is seen lifted
     pinned: bool  # carries a node list of ours
     set_at: float
     user_nodes: str = ""  # the user's own node list, to be given back
     gate_before: float = 0.0  # the gate that stood before, until the new one is seen to stand
+    pin: str = ""  # the node list that we set last, also after it was taken away

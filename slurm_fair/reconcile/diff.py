@@ -32,8 +32,8 @@ _GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
 _RUNNING = int(JobState.RUNNING)
 _OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
-# A gate is not ours to set on a job that somebody holds under the hold gate; its begin time may be moved.
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
+_HELD = (Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
 
 
 def actions_for(
@@ -239,7 +239,10 @@ def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float)
     missing = ~jobs.gated & ~own_begin & ~moved_by_user
     running_out = jobs.gated & (left < terms.term)
     begins_soon = own_begin & (left <= 2 * terms.interval)
-    due: Bools = missing | running_out | begins_soon
+    # A hold that we found at first sight gives way to a begin time; one of somebody's own is left as it is.
+    untouched = np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
+    due: Bools = missing | running_out | begins_soon | untouched
+    due &= ~np.isin(jobs.blocked, np.array(_HELD, dtype=np.int8))
     if jobs.pinned.any():
         # Pinning splits a task off its array, so a record that several share carries no list of ours.
         shared = everyone.record[_shared_records(everyone.record, everyone.state == JobState.WAITING)]

@@ -1,28 +1,36 @@
-"""Acts on jobs: intent -> fresh read -> act -> re-read -> outcome, in batches, one act in flight per job."""
+"""Acts on jobs: intent -> fresh read -> act -> re-read -> outcome, one act in flight per job."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Action, JobState, Outcome, Result, Verb
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
-from slurm_fair.slurm import gates, priority
+from slurm_fair.slurm import gates, hostlist
+from slurm_fair.slurm.claim import SLACK_SECONDS, Claims
 from slurm_fair.slurm.command import Answer, Commands
 from slurm_fair.slurm.crowded import ask_crowded, is_crowded, with_waiting_tasks
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.fresh import Row, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.remit import Remit
 from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown, signalled
 
-_AT_ONCE = 400
-_SLACK_SECONDS = 1.5
+_AT_ONCE = 400  # lines of one scontrol
+_TOGETHER = 4  # scontrols
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
+_LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
+_NOT_LOOKED = "nobody has looked at the cluster yet"
 
 
 @dataclass(slots=True)
@@ -35,24 +43,22 @@ class Actuator:
     details: DetailsBook
     intents: IntentLog
     now: Callable[[], float]
-    gate: str = "begin"
     requeue_delay: float = 121.0
     fence: Callable[[], None] = lambda: None
-    _fixed: frozenset[int] = frozenset()  # records whose priority an admin has fixed, of this batch
-    _dependent: frozenset[int] = frozenset()  # records that wait for others and that we hold, of this batch
+    remit: Remit | None = None  # without one, jobs are only freed
+    claims: Claims = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.claims = Claims(self.marks, self.details, self.requeue_delay)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
-        outcomes: list[Outcome] = []
-        for first in range(0, len(actions), _AT_ONCE):
-            outcomes.extend(self._batch(actions[first : first + _AT_ONCE]))
-        return tuple(outcomes)
-
-    def release_running(self, running: Sequence[str]) -> None:
-        """Undo holds of ours that came to stand on jobs after they had started (F2)."""
-        if running:
-            self.fence()
-            self._scontrol([f"release {job}" for job in running])
+        first = [action for action in actions if action.verb not in _LAST]
+        last = [action for action in actions if action.verb in _LAST]
+        done: dict[Action, Outcome] = {}
+        for batch in (first, last):
+            done |= {outcome.action: outcome for outcome in self._batch(batch)} if batch else {}
+        return tuple(done[action] for action in actions)
 
     def _batch(self, actions: Sequence[Action]) -> list[Outcome]:
         self.fence()
@@ -69,35 +75,38 @@ class Actuator:
         before = self._look(actions)
         if isinstance(before, str):
             return dict.fromkeys(actions, (Result.REFUSED, f"{NOT_TRIED}: {before}"))
-        self._fixed = self._fixed_priorities(actions, before)
-        self._dependent = self._held_dependents(actions, before)
-        done = {action: (Result.REFUSED, why) for action in actions if (why := self._hinders(action, before))}
-        going = [action for action in actions if action not in done]
-        self.marks.set(self._marks_ahead(going, before))
-        done |= self._ask([action for action in going if action.verb is Verb.ASK], before)
-        done |= self._send([action for action in going if action.verb is not Verb.ASK], before)
+        done: dict[Action, tuple[Result, str]] = {}
+        lines: dict[Action, gates.Lines] = {}
+        for action in actions:
+            try:
+                if why := self._hinders(action, before):
+                    done[action] = Result.REFUSED, why
+                else:
+                    lines[action] = self._lines(action, before[_which(action)])
+            except SlurmTextError as wrong:
+                done[action] = Result.REFUSED, str(wrong)
+        self.marks.set(self._marks_ahead(list(lines), before))
+        done |= self._ask([action for action in lines if action.verb is Verb.ASK], before)
+        done |= self._send({a: lines[a] for a in lines if a.verb is not Verb.ASK}, before)
         return done
 
-    def _fixed_priorities(self, actions: Sequence[Action], rows: Rows) -> frozenset[int]:
-        """Jobs that a hold would cost the priority that an admin gave them."""
-        closing = (rows.get(_which(action)) for action in actions if action.verb is Verb.CLOSE)
-        records = sorted({row.record for row in closing if row and row.priority > 0})
-        return priority.fixed(self.commands, records) if records and self.gate == "hold" else frozenset()
-
     def _look(self, actions: Iterable[Action]) -> Rows | str:
-        return look(self.queue, {_which(action) for action in actions})
+        return look(self.queue, {_which(action) for action in actions}, self._objections)
+
+    def _objections(self, rows: NDArray[np.void]) -> Mapping[int, str]:
+        if self.remit is None:
+            return dict.fromkeys(rows["record"].tolist(), _NOT_LOOKED)
+        return self.remit.objections(rows, self.queue, self.details)
 
     def _hinders(self, action: Action, rows: Rows) -> str:
         """Why the act no longer applies; empty when it does."""
         row = rows.get(_which(action))
         if row is None:
             return "it is no longer listed"
-        if row.submit != action.submit or row.restarts != action.restarts:
+        if (row.record, row.submit, row.restarts) != (action.record, action.submit, action.restarts):
             return "it was requeued or replaced since it was looked at"
-        try:
-            self._lines(action, row)
-        except SlurmTextError as wrong:
-            return str(wrong)
+        if row.objection and action.verb is not Verb.FREE:  # what is ours is taken back from anybody
+            return row.objection
         if action.verb in _KEEPS_WAITING:
             return self._hinders_waiting(action, row)
         return "" if row.state == JobState.RUNNING else f"it is {row.state.name.lower()}"
@@ -105,9 +114,9 @@ class Actuator:
     def _hinders_waiting(self, action: Action, row: Row) -> str:
         if row.state != JobState.WAITING:
             return f"it is {row.state.name.lower()}"
-        foreign = row.priority == 0 and not self._our_hold(action, row)
-        if foreign and (action.verb is Verb.OPEN or (action.verb is Verb.CLOSE and self._holds(action, row))):
-            return f"it is held ({row.reason})"
+        if action.verb is not Verb.FREE and self.claims.foreign_hold(action, row):
+            tidies = action.verb is Verb.CLOSE and self.claims.pins(action, row)
+            return "" if tidies else f"it is held ({row.reason})"
         return self._hinders_opening(action, row) if action.verb is Verb.OPEN else ""
 
     def _hinders_opening(self, action: Action, row: Row) -> str:
@@ -115,53 +124,18 @@ class Actuator:
             return "no nodes are named for it"
         if row.dependency:
             return "it waits for another job"
-        if row.eligible <= self.now() + 1 or self._delayed(row):
+        if row.eligible <= self.now() + 1 or self.claims.delay(row):
             return ""
         # A held job keeps the begin time of its user; a gated one has the gate that it was looked at with.
-        ours = math.isfinite(action.until) and abs(row.eligible - action.until) <= _SLACK_SECONDS
+        ours = math.isfinite(action.until) and abs(row.eligible - action.until) <= SLACK_SECONDS
         return "" if ours else "its begin time was moved by somebody"
-
-    def _delayed(self, row: Row) -> bool:
-        """Whether Slurm itself keeps the job back after a requeue."""
-        return row.restarts > 0 and 0 <= row.eligible - row.submit <= self.requeue_delay + 5
-
-    def _mark_on(self, action: Action) -> Mark | None:
-        return self.marks.covering(action.key, action.whole_record, action.submit, action.restarts)
-
-    def _stamp_gate(self, action: Action) -> str:
-        return self.details.of(action.record, action.restarts).gate_stamp.gate
-
-    def _held_dependents(self, actions: Sequence[Action], rows: Rows) -> frozenset[int]:
-        """Slurm does not look at the dependency of a held job, so ours get a begin time for a gate instead."""
-        closing = ((action, rows.get(_which(action))) for action in actions if action.verb is Verb.CLOSE)
-        return frozenset(
-            row.record
-            for action, row in closing
-            if row and row.dependency and row.priority == 0 and self._our_hold(action, row)
-        )
-
-    def _holds(self, action: Action, row: Row) -> bool:
-        """Whether this job's gate is a hold: only jobs stamped at submission are ever held."""
-        if self.gate != "hold" or row.record in self._fixed or len(row.tasks) > gates.MOST_TASK_TEXT:
-            return False
-        if row.dependency:
-            return False
-        mark = self._mark_on(action)
-        return bool(self._stamp_gate(action)) or bool(mark and mark.gate_until == math.inf)
-
-    def _our_hold(self, action: Action, row: Row) -> bool:
-        mark = self._mark_on(action)
-        if mark:
-            return mark.gate_until == math.inf
-        return self._stamp_gate(action) == "hold" and row.restarts == 0 and row.reason == "JobHeldUser"
 
     # -- signals ------------------------------------------------------------------------------------------
 
     def _ask(self, actions: list[Action], rows: Rows) -> dict[Action, tuple[Result, str]]:
         by_signal: dict[str, list[Action]] = {}
         for action in actions:
-            signal = self.details.of(action.record, action.restarts).gate_stamp.signal
-            by_signal.setdefault(signal, []).append(action)
+            by_signal.setdefault(self.claims.stamp_on(action).signal, []).append(action)
         done: dict[Action, tuple[Result, str]] = {}
         arrays = with_waiting_tasks(rows)
         for signal, everybody in by_signal.items():
@@ -196,39 +170,35 @@ class Actuator:
 
     # -- scontrol -----------------------------------------------------------------------------------------
 
-    def _send(self, actions: list[Action], before: Rows) -> dict[Action, tuple[Result, str]]:
-        if not actions:
-            return {}
-        lines = {action: self._lines(action, before[_which(action)]) for action in actions}
+    def _send(self, lines: Mapping[Action, gates.Lines], before: Rows) -> dict[Action, tuple[Result, str]]:
         done: dict[Action, tuple[Result, str]] = {}
-        pins = [action for action in actions if lines[action].pin]
+        pins = [action for action in lines if lines[action].pin]
         if pins:
             done |= self._pin(pins, lines)
-        going = [action for action in actions if action not in done]
+        going = [action for action in lines if action not in done]
         if going:
-            answer = self._scontrol([line for action in going for line in lines[action].then])
+            answers = self._tell({action: lines[action].then for action in going})
             after = self._look(going)
-            done |= {action: self._judge(action, answer, before[_which(action)], after) for action in going}
+            done |= {a: self._judge(a, answers[a], before[_which(a)], after) for a in going}
         return done
 
     def _lines(self, action: Action, row: Row) -> gates.Lines:
         """What to send; SlurmTextError when something in it is not what it should be."""
-        job = self._job(action, row)
-        mark = self._mark_on(action)
-        clear = mark.user_nodes if mark and mark.pinned else None
+        job, pinned = self._job(action, row), self.claims.pins(action, row)
+        clear = pinned.user_nodes if pinned else None
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
-            if row.record in self._dependent:
-                return gates.begin_for_hold_lines(job, action.until, clear)
-            return gates.close_lines(job, action.until, clear, self._holds(action, row))
+            if self.claims.foreign_hold(action, row):
+                return gates.free_lines(job, clear, gated=False, held=False, next_second=False)
+            return gates.close_lines(job, action.until, clear, self.claims.hold(action, row))
         if action.verb is Verb.OPEN:
             return gates.open_lines(job, action.nodes, soon, row.priority == 0)
         if action.verb is Verb.REQUEUE:
-            return gates.requeue_lines(job, self._holds(action, row))
+            return gates.requeue_lines(job)
         if action.verb is Verb.ASK:
             return gates.Lines()
-        held = row.priority == 0 and self._our_hold(action, row)
-        return gates.free_lines(job, clear, self._gated_by_us(action, row), held, soon)
+        gated, held = self.claims.begin(action, row), self.claims.hold(action, row)
+        return gates.free_lines(job, clear, gated, held, soon)
 
     def _job(self, action: Action, row: Row) -> str:
         """The id to act on; of an unsplit array just its waiting tasks."""
@@ -236,19 +206,11 @@ class Actuator:
             return gates.tasks_id(action.key, row.tasks)
         return gates.job_id(action.key)
 
-    def _gated_by_us(self, action: Action, row: Row) -> bool:
-        """Whether the begin time that keeps the job waiting is ours, or Slurm's after a requeue of ours."""
-        mark = self._mark_on(action)
-        either = (mark.gate_until, mark.gate_before) if mark is not None else ()
-        ours = any(abs(gate - row.eligible) <= _SLACK_SECONDS for gate in either)
-        stamp = self.details.of(action.record, action.restarts).gate_stamp
-        return ours or self._delayed(row) or stamp.is_gate(row.eligible, row.submit)
-
     def _pin(
-        self, actions: list[Action], lines: dict[Action, gates.Lines]
+        self, actions: list[Action], lines: Mapping[Action, gates.Lines]
     ) -> dict[Action, tuple[Result, str]]:
         """Pin, look, and give up those whose pin is not seen: a gate is never opened after a failed pin."""
-        answer = self._scontrol([line for action in actions for line in lines[action].pin])
+        answers = self._tell({action: lines[action].pin for action in actions})
         after = self._look(actions)
         if isinstance(after, str):
             return dict.fromkeys(actions, (Result.UNKNOWN, after))
@@ -256,8 +218,28 @@ class Actuator:
         for action in actions:
             row = after.get((action.key, False))
             if row is None or row.nodes != frozenset(action.nodes):
-                failed[action] = refused_or_unknown(answer, _ids(action), "the node list did not take")
+                failed[action] = refused_or_unknown(
+                    answers[action], _ids(action), "the node list did not take"
+                )
         return failed
+
+    def _tell(self, lines: Mapping[Action, Sequence[str]]) -> dict[Action, Answer]:
+        """Some hundred lines to each scontrol, a few of them at once; we may act before each of these rounds."""
+        everybody = list(lines)
+        parts = [everybody[at : at + _AT_ONCE] for at in range(0, len(everybody), _AT_ONCE)]
+        answers: dict[Action, Answer] = {}
+        for at in range(0, len(parts), _TOGETHER):
+            some = parts[at : at + _TOGETHER]
+            texts = [[line for action in part for line in lines[action]] for part in some]
+            if at:
+                self.fence()
+            if len(some) == 1:
+                said = [self._scontrol(texts[0])]
+            else:
+                with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="scontrol") as threads:
+                    said = list(threads.map(self._scontrol, texts))
+            answers |= {action: answer for part, answer in zip(some, said, strict=True) for action in part}
+        return answers
 
     def _scontrol(self, lines: list[str]) -> Answer:
         """One scontrol for all; an act that needs nothing to be sent needs no scontrol."""
@@ -280,7 +262,6 @@ class Actuator:
         if action.verb is Verb.REQUEUE and row.state == JobState.DONE:
             return Result.REFUSED, "it ended by itself"
         if action.verb is Verb.CLOSE and row.state != JobState.WAITING:
-            self._undo_late_hold(action, row)
             return Result.REFUSED, "it started first"
         return refused_or_unknown(answer, _ids(action), "no effect was seen")
 
@@ -288,22 +269,24 @@ class Actuator:
         if action.verb is Verb.REQUEUE:
             return row.state == JobState.ENDING or row.restarts > action.restarts
         if action.verb is Verb.CLOSE:
-            held = row.priority == 0 and self._holds(action, row)
-            gated = abs(row.eligible - int(action.until)) <= _SLACK_SECONDS
-            gated &= row.priority > 0 or row.record not in self._dependent
-            return row.state == JobState.WAITING and (held or gated)
+            if row.state != JobState.WAITING or not self._is_tidy(action, row):
+                return False
+            gated = abs(row.eligible - int(action.until)) <= SLACK_SECONDS
+            return gated if row.priority > 0 else self.claims.foreign_hold(action, row)
         if action.verb is Verb.FREE:
-            kept = self._gated_by_us(action, row) and row.eligible > self.now() + 2
-            return row.state != JobState.WAITING or not (
-                kept or (row.priority == 0 and self._our_hold(action, row))
-            )
+            if row.state != JobState.WAITING:
+                return True
+            kept = self.claims.begin(action, row) and row.eligible > self.now() + 2
+            return self._is_tidy(action, row) and not (kept or self.claims.hold(action, row))
         open_now = row.eligible <= self.now() + 2 and row.priority > 0
         return row.state != JobState.WAITING or open_now
 
-    def _undo_late_hold(self, action: Action, row: Row) -> None:
-        """A hold that met a running job would keep it for ever if its node failed later (F2)."""
-        if row.priority == 0 and row.state == JobState.RUNNING and self._holds(action, row):
-            self._scontrol([f"release {self._job(action, row)}"])
+    def _is_tidy(self, action: Action, row: Row) -> bool:
+        """Whether no node list of ours is left on it."""
+        mark = self.claims.pins(action, row)
+        if mark is None:
+            return True
+        return row.nodes == frozenset(hostlist.expand(mark.user_nodes))
 
     # -- memory -------------------------------------------------------------------------------------------
 
@@ -312,25 +295,34 @@ class Actuator:
         ahead = []
         for action in actions:
             row = rows[_which(action)]
-            old = self._mark_on(action)
-            pinned = bool(old and old.pinned)
-            own_nodes = old.user_nodes if old and old.pinned else row.node_text
-            if action.verb is Verb.CLOSE:
-                until = math.inf if self._holds(action, row) else float(int(action.until))
+            old, own_nodes = self.claims.mark_on(action), self.claims.own_nodes(action, row)
+            pinned, pin = self.claims.pins(action, row) is not None, old.pin if old else ""
+            mark = self._mark(action, old.gate_until if old else action.until, pinned, own_nodes, pin)
+            if action.verb is Verb.CLOSE and not self.claims.foreign_hold(action, row):
                 before = old.gate_until if old and math.isfinite(old.gate_until) else 0.0
-                ahead.append(replace(self._mark(action, until, pinned, own_nodes), gate_before=before))
+                until = float(int(action.until))
+                # A hold that is to give way to a begin time is ours until it is seen lifted.
+                held = self.claims.hold(action, row)
+                until, before = (math.inf, until) if held else (until, before)
+                set_at = 0.0 if held else mark.set_at
+                mark = replace(mark, gate_until=until, gate_before=before, set_at=set_at)
+            elif action.verb is Verb.CLOSE:
+                mark = replace(mark, gate_until=old.gate_until if old else 0.0)
             elif action.verb is Verb.OPEN:
-                ahead.append(self._mark(action, old.gate_until if old else action.until, True, own_nodes))
+                before = self.now() if math.isinf(mark.gate_until) else 0.0
+                mark = replace(mark, pinned=True, pin=hostlist.join(action.nodes), gate_before=before)
             elif action.verb is Verb.REQUEUE:
                 # Slurm's own requeue delay keeps it back on our account, so it is ours to undo.
-                until = math.inf if self._holds(action, row) else self.now() + self.requeue_delay
-                ahead.append(self._mark(action, until, pinned, own_nodes))
+                mark = replace(mark, gate_until=self.now() + self.requeue_delay)
+            else:
+                continue
+            ahead.append(mark)
         return ahead
 
-    def _mark(self, action: Action, until: float, pinned: bool, user_nodes: str) -> Mark:
+    def _mark(self, action: Action, until: float, pinned: bool, user_nodes: str, pin: str) -> Mark:
         return Mark(
             action.key, action.record, action.whole_record, action.submit, action.restarts, until, pinned,
-            self.now(), user_nodes,
+            self.now(), user_nodes, pin=pin,
         )  # fmt: skip
 
     def _remember(self, outcomes: list[Outcome]) -> None:
@@ -343,23 +335,22 @@ class Actuator:
             if mark is None:
                 continue
             if outcome.result is not Result.DONE:
-                keep += self._after_failure(outcome, mark)
-                continue
-            if action.verb is Verb.CLOSE:
-                keep.append(self._mark(action, mark.gate_until, False, ""))
+                # A gate that was not set is not remembered as set.
+                keep += [replace(mark, set_at=0.0)] if action.verb is Verb.CLOSE else []
+            elif action.verb is Verb.CLOSE:
+                keep.append(_closed(mark, self.now()))
             elif action.verb is Verb.OPEN:
-                keep.append(self._mark(action, 0.0, True, mark.user_nodes))
+                keep.append(replace(mark, gate_until=0.0, gate_before=0.0))
             elif action.verb is Verb.FREE:
                 drop.append(mark)
         self.marks.set(keep)
         self.marks.drop(drop)
 
-    def _after_failure(self, outcome: Outcome, mark: Mark) -> list[Mark]:
-        """A gate that was not set is not remembered as set, and a job that was not requeued not as held."""
-        if outcome.action.verb is Verb.CLOSE:
-            return [replace(mark, set_at=0.0)]
-        refused = outcome.action.verb is Verb.REQUEUE and outcome.result is Result.REFUSED
-        return [replace(mark, gate_until=0.0)] if refused and mark.gate_until == math.inf else []
+
+def _closed(mark: Mark, now: float) -> Mark:
+    """The mark of a job that was seen behind its gate, without a node list of ours."""
+    until = mark.gate_before if math.isinf(mark.gate_until) else mark.gate_until
+    return replace(mark, gate_until=until, gate_before=0.0, pinned=False, set_at=now)
 
 
 def _which(action: Action) -> Which:

@@ -24,12 +24,15 @@ from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.observe import Sighting, build_snapshot
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.remit import Remit
+from slurm_fair.slurm.scope import Territory
 from slurm_fair.slurm.spans import SpanBook
-from slurm_fair.slurm.strays import held_while_running, strays
-from slurm_fair.slurm.tidy import Absences
+from slurm_fair.slurm.strays import strays
+from slurm_fair.slurm.tidy import Absences, lifted
 from slurm_fair.slurm.user_text import ask_text
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
+_BOOT_EVERY_SECONDS = 5.0
 _ACK_LIMIT_SECONDS = 2.0
 
 
@@ -56,7 +59,7 @@ class SlurmCluster:
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
-        self._poisoned: tuple[str, ...] = ()  # jobs that run although a hold of ours stands on them
+        self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
         self._actuator = Actuator(
             commands,
             self._queue,
@@ -64,7 +67,6 @@ class SlurmCluster:
             self._details,
             intents,
             now,
-            config.slurm.gate,
             config.slurm.requeue_delay,
         )
 
@@ -75,8 +77,8 @@ class SlurmCluster:
     def reconfigure(self, config: Config) -> None:
         """Use a new configuration from the next look on."""
         self._config = config
-        self._actuator.gate = config.slurm.gate
         self._actuator.requeue_delay = config.slurm.requeue_delay
+        self._actuator.claims.requeue_delay = config.slurm.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
@@ -100,8 +102,6 @@ class SlurmCluster:
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Act, with intents written first."""
         strays, self._strays = self._strays, ()
-        poisoned, self._poisoned = self._poisoned, ()
-        self._actuator.release_running(poisoned)
         self._actuator.actuate(strays)
         return self._actuator.actuate(actions)
 
@@ -120,10 +120,16 @@ class SlurmCluster:
             spans=self._spans,
             marks=self.marks,
             config=self._config,
+            booted_at=self._booted[1],
         )
+        self.marks.set(lifted(self.marks, rows))
         snapshot = build_snapshot(sighting)
-        self._strays = strays(rows, snapshot.jobs.key, self._queue, self._details, self.marks)
-        self._poisoned = held_while_running(rows, self.marks)
+        scope = self._config.scope
+        self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
+        self._actuator.claims.booted_at = self._booted[1]
+        self._strays = strays(
+            rows, snapshot.jobs.key, self._queue, self._details, self.marks, self._booted[1]
+        )
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
 
@@ -142,13 +148,25 @@ class SlurmCluster:
             if isinstance(reservations, str):
                 return reservations
             self._reservations = (self._now(), reservations)
+        if self._now() - self._booted[0] > _BOOT_EVERY_SECONDS:
+            self._booted = (self._now(), self._boot_time())
         return ""
+
+    def _boot_time(self) -> float:
+        """When slurmctld started; what was known before where it does not say."""
+        said = self._setting("BOOT_TIME")
+        return float(said) if said.isdecimal() else self._booted[1]
+
+    def _setting(self, name: str) -> str:
+        """A value of slurmctld's configuration; empty when it does not say."""
+        lines = (
+            line.partition("=") for line in self._commands.run("scontrol", "show", "config").out.splitlines()
+        )
+        return next((value.strip() for key, _, value in lines if key.strip() == name), "")
 
     def _name(self) -> str:
         if not self._cluster_name:
-            answer = self._commands.run("scontrol", "show", "config")
-            lines = (line.partition("=") for line in answer.out.splitlines())
-            self._cluster_name = next((v.strip() for k, _, v in lines if k.strip() == "ClusterName"), "")
+            self._cluster_name = self._setting("ClusterName")
         return self._cluster_name
 
     def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:

@@ -24,7 +24,7 @@ _SENT = "transitional state"
 
 
 def with_waiting_tasks(rows: Rows) -> frozenset[int]:
-    """Arrays whose own record still waits, as the same look saw it: even its last task, no longer a list."""
+    """Arrays whose own record still waits, as the same look saw it."""
     bases = ((key >> TASK_BITS, row) for (key, _), row in rows.items())
     return frozenset(base for base, row in bases if row.state == JobState.WAITING and row.record == base)
 
@@ -37,8 +37,12 @@ def is_crowded(action: Action, arrays: frozenset[int]) -> bool:
 def ask_crowded(
     commands: Commands, signal: str, actions: Sequence[Action]
 ) -> dict[Action, tuple[Result, str]]:
-    """Signal the batch scripts of array tasks."""
-    parts = [actions[first : first + _AT_ONCE] for first in range(0, len(actions), _AT_ONCE)]
+    """Signal the batch scripts of array tasks, those of each array for themselves.
+
+    Slurm says of each task of an array that the array is in transition, or of none when only one task waits. So
+    nobody waits for an answer that never comes for somebody else.
+    """
+    parts = [part for array in _by_array(actions) for part in _parts(array)]
     with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="ask") as threads:
         answers = list(threads.map(lambda part: _ask(commands, signal, part), parts))
     return {
@@ -46,6 +50,17 @@ def ask_crowded(
         for part, answer in zip(parts, answers, strict=True)
         for action in part
     }
+
+
+def _by_array(actions: Sequence[Action]) -> list[list[Action]]:
+    arrays: dict[int, list[Action]] = {}
+    for action in actions:
+        arrays.setdefault(action.key >> TASK_BITS, []).append(action)
+    return list(arrays.values())
+
+
+def _parts(actions: list[Action]) -> list[list[Action]]:
+    return [actions[first : first + _AT_ONCE] for first in range(0, len(actions), _AT_ONCE)]
 
 
 def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
+from slurm_fair.model.columns import among
 from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.queue import UNSPLIT, Queue
 
 Which: TypeAlias = tuple[int, bool]  # key, and whether the unsplit array is meant
+_MOST_IDS = 200  # squeue itself picks them out of the whole queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +35,38 @@ class Row:
     dependency: bool
     record: int
     tasks: str = ""  # of an unsplit array, as Slurm writes them
+    objection: str = ""  # why it may not be acted on
 
 
 Rows: TypeAlias = dict[Which, Row]
 
 
-def look(queue: Queue, wanted: Iterable[Which]) -> Rows | str:
-    """Rows of the wanted jobs that Slurm still lists, or why the answer is not valid."""
+def look(
+    queue: Queue,
+    wanted: Iterable[Which],
+    objections: Callable[[NDArray[np.void]], Mapping[int, str]] = lambda rows: {},
+) -> Rows | str:
+    """Rows of the wanted jobs that Slurm still lists, or why the answer is not valid.
+
+    `objections` = why records may not be acted on.
+    """
     wanted = set(wanted)
-    rows = queue.read(sorted({str(key >> TASK_BITS) for key, _ in wanted}))
+    bases = sorted({key >> TASK_BITS for key, _ in wanted})
+    rows = queue.read([str(base) for base in bases] if len(bases) <= _MOST_IDS else ())
     if isinstance(rows, str):
         return rows
+    rows = rows[among(rows["base"], np.array(bases, dtype=np.int64))]
     try:
-        return _by_job(rows, queue, wanted)
+        return _by_job(rows, queue, wanted, objections(rows))
     except SlurmTextError as wrong:
         return f"squeue: {wrong}"
 
 
-def _by_job(rows: NDArray[np.void], queue: Queue, wanted: set[Which]) -> Rows:
+def _by_job(rows: NDArray[np.void], queue: Queue, wanted: set[Which], objections: Mapping[int, str]) -> Rows:
     found: Rows = {}
     for raw in rows:
-        base, task, row = int(raw["base"]), int(raw["task"]), _row(raw, queue)
+        base, task = int(raw["base"]), int(raw["task"])
+        row = _row(raw, queue, objections.get(int(raw["record"]), ""))
         if task == UNSPLIT:
             found[pack(base), True] = row
             mine = _tasks_of(base, wanted)
@@ -72,7 +85,7 @@ def _tasks_of(base: int, wanted: set[Which]) -> dict[int, int]:
     return numbers
 
 
-def _row(raw: np.void, queue: Queue) -> Row:
+def _row(raw: np.void, queue: Queue, objection: str) -> Row:
     text = queue.node_lists.texts[int(raw["req_nodes"])]
     tasks = words.task_list(queue.task_lists[int(raw["tasks"])]) if raw["task"] == UNSPLIT else ""
     return Row(
@@ -87,4 +100,5 @@ def _row(raw: np.void, queue: Queue) -> Row:
         bool(raw["dependency"]),
         int(raw["record"]),
         tasks,
+        objection,
     )

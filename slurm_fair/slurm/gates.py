@@ -1,4 +1,4 @@
-"""The two gates as scontrol lines: `begin` (a begin time that Slurm lets pass by itself) and `hold`.
+"""Gates as scontrol lines: a begin time, and the end of the hold that a job may have been submitted with.
 
 Lines go to one scontrol's standard input, which splits on blanks and knows no quotes: only tokens that match
 strict patterns get in.
@@ -63,17 +63,10 @@ class Lines:
     then: tuple[str, ...] = ()
 
 
-def close_lines(job: str, until: float, clear_nodes: str | None, hold: bool) -> Lines:
-    """Keep a job waiting."""
-    if hold:
-        clear = (update(job, nodes=clear_nodes),) if clear_nodes is not None else ()
-        return Lines(then=(*clear, f"hold {_checked(job)}"))
-    return Lines(then=(update(job, start=uts(until), nodes=clear_nodes),))
-
-
-def begin_for_hold_lines(job: str, until: float, clear_nodes: str | None) -> Lines:
-    """Put a begin time in the place of our hold."""
-    return Lines(then=(update(job, start=uts(until), nodes=clear_nodes), f"release {_checked(job)}"))
+def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> Lines:
+    """Keep a job waiting; `held` = a begin time is to take the place of the hold that it was submitted with."""
+    begin = update(job, start=uts(until), nodes=clear_nodes)
+    return Lines(then=(begin, f"release {_checked(job)}") if held else (begin,))
 
 
 def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> Lines:
@@ -85,9 +78,9 @@ def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) ->
     return Lines(pin, (update(job, start=when),))
 
 
-def requeue_lines(job: str, hold: bool) -> Lines:
+def requeue_lines(job: str) -> Lines:
     """Take a running job off its GPUs; `incomplete` leaves a job that has ended as it is."""
-    return Lines(then=(f"{'requeuehold' if hold else 'requeue'} incomplete {_checked(job)}",))
+    return Lines(then=(f"requeue incomplete {_checked(job)}",))
 
 
 def free_lines(job: str, clear_nodes: str | None, gated: bool, held: bool, next_second: bool) -> Lines:

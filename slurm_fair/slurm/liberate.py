@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmUnreachable
 from slurm_fair.model import Action, JobState, Outcome, Result, Verb
@@ -15,12 +16,14 @@ from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.actuator import Actuator
+from slurm_fair.slurm.claim import is_as_submitted, is_our_list
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
 from slurm_fair.slurm.queue import UNSPLIT, Queue
-from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, USER_HOLD
 from slurm_fair.slurm.stamp import Stamp
+
+_NAMED = 20  # jobs in one line of the log
 
 
 class NoIntents:
@@ -40,20 +43,32 @@ class Liberated:
 
     freed: int
     left: tuple[str, ...]  # what could not be freed, in words
+    pinned: Mapping[tuple[int, bool], str] = field(default_factory=dict)  # what runs with a node list of ours
+
+
+def pins_left(freed: Liberated) -> list[str]:
+    """What to say of node lists of ours that Slurm does not let go of now."""
+    if not freed.pinned:
+        return []
+    named = "; ".join(list(freed.pinned.values())[:_NAMED])
+    more = f"; and {len(freed.pinned) - _NAMED} more" if len(freed.pinned) > _NAMED else ""
+    return [
+        f"running jobs keep a node list of ours until they end ({named}{more}). One that is requeued waits for "
+        "these nodes until slurm-fair runs again, or until you say: scontrol update JobId=N ReqNodeList="
+    ]
 
 
 def liberate(
     commands: Commands,
     marks: Sequence[Mark],
     now: Callable[[], float],
-    gate: str,
     lost: bool = False,
     intents: IntentLog | None = None,
 ) -> Liberated:
     """Free every waiting job that carries a mark or a gate of ours.
 
     A job submitted with our gate that the controller never saw is known by its stamp alone; when the journal is
-    `lost`, all jobs are, and an admin's hold on a job that came with the hold gate counts as ours.
+    `lost`, all jobs are.
     """
     queue, details = Queue(commands), DetailsBook(commands)
     rows = queue.read()
@@ -69,15 +84,27 @@ def liberate(
     known |= _stamped(waiting, queue, details, known, lost)
     ours = [(free_action(row), mark) for row in waiting if (mark := _mark_of(row, known)) is not None]
     book = [replace(mark, key=act.key, whole_record=act.whole_record) for act, mark in ours]
-    actuator = Actuator(
-        commands, queue, MarkBook(MarksInHand(book)), details, intents or NoIntents(), now, gate
-    )
+    actuator = Actuator(commands, queue, MarkBook(MarksInHand(book)), details, intents or NoIntents(), now)
     outcomes = actuator.actuate([act for act, _ in ours])
     left = [f"job {o.action.record}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
     for row in rows[rows["state"] == JobState.ENDING]:
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
             left.append(f"job {row['record']}: it is still completing")
-    return Liberated(sum(o.result is Result.DONE for o in outcomes), tuple(left))
+    freed = sum(o.result is Result.DONE for o in outcomes)
+    return Liberated(freed, tuple(left), _still_pinned(rows, queue, known))
+
+
+def _still_pinned(
+    rows: NDArray[np.void], queue: Queue, known: Mapping[tuple[int, bool], Mark]
+) -> dict[tuple[int, bool], str]:
+    """Jobs that run with a node list of ours, which Slurm does not change on a running job, and that list."""
+    runs = rows[(rows["state"] > JobState.WAITING) & (rows["state"] < JobState.DONE)]
+    found = {}
+    for row in runs:
+        mark, text = _mark_of(row, known), queue.node_lists.texts[int(row["req_nodes"])]
+        if mark is not None and is_our_list(mark, text, 0.0):
+            found[mark.key, mark.whole_record] = f"job {row['record']}: {text}"
+    return found
 
 
 def liberate_patiently(free: Callable[[], Liberated], tries: int, pause_seconds: float = 1.0) -> Liberated:
@@ -86,13 +113,13 @@ def liberate_patiently(free: Callable[[], Liberated], tries: int, pause_seconds:
     for _ in range(tries):
         total += done.freed
         if not done.left:
-            return Liberated(total, ())
+            return Liberated(total, (), done.pinned)
         time.sleep(pause_seconds)
         done = free()
-    return Liberated(total + done.freed, done.left)
+    return Liberated(total + done.freed, done.left, done.pinned)
 
 
-def _mark_of(row: np.void, known: dict[tuple[int, bool], Mark]) -> Mark | None:
+def _mark_of(row: np.void, known: Mapping[tuple[int, bool], Mark]) -> Mark | None:
     whole = row["task"] == UNSPLIT
     base, task = int(row["base"]), NO_TASK if whole else int(row["task"])
     either = (known.get((pack(base, task), bool(whole))), known.get((pack(base), True)))
@@ -115,7 +142,7 @@ def free_action(row: np.void) -> Action:
 
 
 def _stamped(
-    waiting: np.ndarray[tuple[int], np.dtype[np.void]],
+    waiting: NDArray[np.void],
     queue: Queue,
     details: DetailsBook,
     known: dict[tuple[int, bool], Mark],
@@ -138,9 +165,9 @@ def _stamped(
 
 def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
     """Whether a stamped job waits for us, and not for its user or an admin."""
+    restarts, eligible, submit = int(row["restarts"]), float(row["eligible"]), float(row["submit"])
     if row["priority"] == 0:
-        submitted_so = row["restarts"] == 0 and reason in USER_HOLD
-        return stamp.gate == "hold" and (submitted_so or (lost and reason in ADMIN_HOLD | REQUEUE_HOLD))
-    if lost and row["restarts"] > 0:
+        return is_as_submitted(stamp.gate, reason, restarts, eligible, submit)
+    if lost and restarts > 0:
         return True
-    return stamp.is_gate(float(row["eligible"]), float(row["submit"]))
+    return stamp.is_gate(eligible, submit)

@@ -9,22 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Floats, Ints, find
-from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.model.ids import TASK_BITS, is_same_job, pack
 from slurm_fair.model.mark import Mark
 
 _ROW = np.dtype(
     [
         ("gate_until", "f8"), ("gate_before", "f8"), ("pinned", "?"), ("set_at", "f8"), ("known", "?"),
-        ("submit", "f8"), ("restarts", "i8"),
+        ("submit", "f8"),
     ]
 )  # fmt: skip
 _NONE = np.zeros(1, _ROW)
 
 
 def is_of(mark: Mark, submit: float, restarts: int) -> bool:
-    """Whether a mark was set on this job: a requeue moves the submission and adds a restart, a reused id does
-    not add one."""
-    return restarts > mark.restarts or (restarts == mark.restarts and submit == mark.submit)
+    """Whether a mark was set on this job."""
+    return is_same_job(mark.submit, submit, restarts)
 
 
 class MarkSink(Protocol):
@@ -105,8 +104,7 @@ class MarkBook:
         sorted_keys, table = self._table(whole_record)
         at = find(sorted_keys, keys)
         joined: NDArray[np.void] = np.concatenate([table, _NONE])[at]
-        same_run = (restarts == joined["restarts"]) & (submit == joined["submit"])
-        joined[~(same_run | (restarts > joined["restarts"]))] = _NONE[0]
+        joined[~is_same_job(joined["submit"], submit, restarts)] = _NONE[0]
         return joined
 
     def _table(self, whole_record: bool) -> tuple[Ints, NDArray[np.void]]:
@@ -114,10 +112,7 @@ class MarkBook:
             marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
             rows = np.array(
-                [
-                    (m.gate_until, m.gate_before, m.pinned, m.set_at, True, m.submit, m.restarts)
-                    for m in marks
-                ],
+                [(m.gate_until, m.gate_before, m.pinned, m.set_at, True, m.submit) for m in marks],
                 dtype=_ROW,
             )
             self._tables[whole_record] = keys, rows

@@ -27,23 +27,19 @@ from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.accounts import Weights
 from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.kept_back import Gates, Keepers, gates_of
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.nodes import Machines, Reservation
 from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
-    REQUEUE_HOLD,
-    USER_HOLD,
     Territory,
     blocked_codes,
-    by_name,
     in_scope,
     left_alone,
 )
 from slurm_fair.slurm.spans import SpanBook
 
-_SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
-_OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not somebody's begin time
 _RESERVED_SOON_SECONDS = 60.0
 
 
@@ -64,18 +60,7 @@ class Sighting:
     spans: SpanBook
     marks: MarkBook
     config: Config
-
-
-@dataclass(frozen=True, slots=True)
-class Gates:
-    """Per row: who keeps it back, and until when."""
-
-    ours: Bools
-    until: Floats
-    held_by_us: Bools
-    own_begin: Bools
-    pinned: Bools
-    set_at: Floats
+    booted_at: float = 0.0  # when slurmctld started
 
 
 def build_snapshot(seen: Sighting) -> Snapshot:
@@ -87,7 +72,10 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     names = territory.nodes
     held = _held(raw, names, seen)
     nodes = _nodes(seen, names, raw, held)
-    gates = _gates(raw, key, seen)
+    delay = seen.config.slurm.requeue_delay
+    gates = gates_of(
+        raw, key, Keepers(seen.queue, seen.details, seen.marks, seen.time, delay, seen.booted_at)
+    )
     users, user = _packed(seen.queue.users.texts, raw["user"])
     tenants, tenant = _tenants(seen, raw)
     partitions, partition = _partitions(seen, names, raw)
@@ -231,62 +219,6 @@ def _why(seen: Sighting, name: str) -> str:
         if name in kept.nodes and kept.start < horizon and kept.end > seen.time:
             return f"reservation {kept.name}"
     return node.why_unusable
-
-
-def _gates(raw: NDArray[np.void], key: Ints, seen: Sighting) -> Gates:
-    """Whose gate keeps each waiting row back: ours by marks or stamp, Slurm's requeue delay, the user's."""
-    by_job, by_array = _marks(raw, key, seen)
-    # A task split off an array has its array's mark until it gets its own.
-    mark = np.where(by_job["known"], by_job, by_array)
-    waiting = raw["state"] == JobState.WAITING
-    opening = np.where(mark["pinned"], _OPENING_SECONDS, 0.0)
-    ahead = waiting & (raw["eligible"] > seen.time + opening)
-    # Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
-    marked = _same_time(by_job, raw) | _same_time(by_array, raw)
-    delay = raw["eligible"] - raw["submit"]
-    requeued = (raw["restarts"] > 0) & (delay >= 0) & (delay <= seen.config.slurm.requeue_delay + 5)
-    ours = ahead & (marked | requeued)
-    stamped = _by_stamp(raw, ahead & ~ours, seen)
-    held = waiting & (raw["priority"] == 0)
-    held_by_us = held & ((mark["gate_until"] == np.inf) | _stamped_holds(raw, held & ~mark["known"], seen))
-    ours |= stamped
-    until = np.where(held_by_us, np.inf, np.where(ahead, raw["eligible"], 0.0))
-    own_begin = ahead & ~ours
-    pinned, set_at = mark["pinned"].copy(), np.maximum(by_job["set_at"], by_array["set_at"])
-    return Gates(ours | held_by_us, until, held_by_us, own_begin, pinned, set_at)
-
-
-def _marks(raw: NDArray[np.void], key: Ints, seen: Sighting) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    arrays = pack_keys(raw["base"], np.full(len(raw), -1))
-    by_job = seen.marks.join(key, False, raw["submit"], raw["restarts"])
-    return by_job, seen.marks.join(arrays, True, raw["submit"], raw["restarts"])
-
-
-def _same_time(mark: NDArray[np.void], raw: NDArray[np.void]) -> Bools:
-    """Whether a begin time is the gate of a mark, or the one before when a new gate never came to stand."""
-    same = np.zeros(len(raw), dtype=bool)
-    for gate in (mark["gate_until"], mark["gate_before"]):
-        same |= np.isfinite(gate) & (np.abs(gate - raw["eligible"]) <= _SLACK_SECONDS)
-    return same
-
-
-def _by_stamp(raw: NDArray[np.void], candidates: Bools, seen: Sighting) -> Bools:
-    """Rows whose begin time is the one that their template or the submit hook set."""
-    result = np.zeros(len(raw), dtype=bool)
-    for row in np.flatnonzero(candidates).tolist():
-        stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp
-        result[row] = stamp.is_gate(float(raw["eligible"][row]), float(raw["submit"][row]))
-    return result
-
-
-def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Sighting) -> Bools:
-    """User holds that are the gate of a job submitted so. Once we have touched it, a user's hold is the user's."""
-    result = np.zeros(len(raw), dtype=bool)
-    ours = held & by_name(seen.queue.reasons, (USER_HOLD | REQUEUE_HOLD).__contains__, raw["reason"])
-    for row in np.flatnonzero(ours).tolist():
-        stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp
-        result[row] = stamp.gate == "hold" and raw["restarts"][row] == 0
-    return result
 
 
 def _jobs(

@@ -7,9 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import Action, JobState, label, pack_keys
+from slurm_fair.model import Action, JobState, pack_keys
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.ids import pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.claim import SLACK_SECONDS, is_foreign, is_our_list
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.liberate import free_action, kept_by_us
 from slurm_fair.slurm.marks import MarkBook
@@ -17,7 +18,12 @@ from slurm_fair.slurm.queue import Queue, spread_tasks
 
 
 def strays(
-    rows: NDArray[np.void], managed: Ints, queue: Queue, details: DetailsBook, marks: MarkBook
+    rows: NDArray[np.void],
+    managed: Ints,
+    queue: Queue,
+    details: DetailsBook,
+    marks: MarkBook,
+    booted_at: float = 0.0,
 ) -> tuple[Action, ...]:
     """Acts that free waiting jobs outside the scope, or left alone, that a gate or a mark of ours keeps back.
 
@@ -28,32 +34,28 @@ def strays(
     keys = pack_keys(base, task)
     outside = np.unique(source[find(managed, keys) < 0])
     kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])
+    kept_back |= waits["req_nodes"] != queue.node_lists.known("")
     candidates = [(waits[at], free_action(waits[at])) for at in outside[kept_back[outside]].tolist()]
-    return tuple(action for row, action in candidates if _is_ours(row, action, queue, details, marks))
+    return tuple(
+        action for row, action in candidates if _is_ours(row, action, queue, details, marks, booted_at)
+    )
 
 
-def _is_ours(row: np.void, action: Action, queue: Queue, details: DetailsBook, marks: MarkBook) -> bool:
+def _is_ours(
+    row: np.void, action: Action, queue: Queue, details: DetailsBook, marks: MarkBook, booted_at: float
+) -> bool:
     mark = marks.covering(action.key, action.whole_record, action.submit, action.restarts)
-    if mark is not None and (mark.pinned or _stands(mark.gate_until, row)):
+    text = queue.node_lists.texts[int(row["req_nodes"])]
+    if mark is not None and (is_our_list(mark, text, booted_at) or _stands(mark, row, queue)):
         return True
     stamp = details.of(action.record, action.restarts).stamp
     reason = queue.reasons.texts[int(row["reason"])]
     return stamp is not None and kept_by_us(row, stamp, reason, lost=False)
 
 
-def _stands(gate_until: float, row: np.void) -> bool:
-    if math.isinf(gate_until):
-        return bool(row["priority"] == 0)
-    return bool(gate_until > 0 and abs(gate_until - float(row["eligible"])) <= 1.5)
-
-
-def held_while_running(rows: NDArray[np.void], marks: MarkBook) -> tuple[str, ...]:
-    """Ids of running jobs on which a hold of ours came to stand too late: a failed node would make it last."""
-    running = rows[(rows["state"] == JobState.RUNNING) & (rows["priority"] == 0)]
-    ids = []
-    for row in running:
-        key = pack(int(row["base"]), int(row["task"]))
-        mark = marks.covering(key, False, float(row["submit"]), int(row["restarts"]))
-        if mark is not None and math.isinf(mark.gate_until):
-            ids.append(label(key))
-    return tuple(ids)
+def _stands(mark: Mark, row: np.void, queue: Queue) -> bool:
+    """Whether its gate is the one of the mark."""
+    if math.isinf(mark.gate_until):
+        reason = queue.reasons.texts[int(row["reason"])]
+        return bool(row["priority"] == 0) and not is_foreign(reason, mark.gate_before)
+    return bool(mark.gate_until > 0 and abs(mark.gate_until - float(row["eligible"])) <= SLACK_SECONDS)

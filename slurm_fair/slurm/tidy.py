@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,25 @@ from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.fresh import Which
-from slurm_fair.slurm.marks import is_of
+from slurm_fair.slurm.marks import MarkBook, is_of
 from slurm_fair.slurm.queue import Queue, spread_tasks
 
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
+
+
+def lifted(book: MarkBook, rows: NDArray[np.void]) -> list[Mark]:
+    """Marks of holds that are seen lifted: whoever holds such a job from now on is not us."""
+    ours = [mark for mark in book.all() if math.isinf(mark.gate_until) and mark.gate_before > 0]
+    if not ours:
+        return []
+    free = rows[(rows["state"] < JobState.DONE) & (rows["priority"] > 0)]
+    seen = {record: at for at, record in enumerate(free["record"].tolist())}
+    return [
+        replace(mark, gate_until=mark.gate_before, gate_before=0.0)
+        for mark in ours
+        if (at := seen.get(mark.record)) is not None
+        and is_of(mark, float(free["submit"][at]), int(free["restarts"][at]))
+    ]
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlite_utils import Database, Migrations
 
 from slurm_fair.errors import StoreError
+from slurm_fair.store.rows import seal
 
 APPLICATION_ID = 0x534C4641  # "SLFA": tells our file from any other database
 
@@ -22,6 +23,19 @@ def m0001_journal(db: Database) -> None:
         db.execute(statement)
 
 
+@migrations()
+def m0002_pins(db: Database) -> None:
+    """The node list that we set last on a job, also after it was taken away."""
+    db.execute("ALTER TABLE marks ADD COLUMN pin TEXT NOT NULL DEFAULT ''")
+    for key, whole, *values, kept in db.execute(f"SELECT {_MARKS_0001}, seal FROM marks").fetchall():
+        if seal(key, whole, *values) == kept:  # a damaged row stays one
+            new = seal(key, whole, *values, "")
+            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+
+
+_MARKS_0001 = (
+    "key, whole_record, record, submit, restarts, gate_until, pinned, set_at, user_nodes, gate_before"
+)
 # `seal` is a checksum over the row: a damaged row is refused, never believed.
 _JOURNAL = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",

@@ -181,9 +181,24 @@ def one_act_closes_all_waiting_tasks_of_an_array_and_no_running_one(stage: Stage
     snapshot = look(stage)
     rows = [row_of(snapshot, f"{label}_{task}") for task in (1, 3, 4)]
     assert snapshot.jobs.gated[rows].all()
-    assert set(snapshot.jobs.gate_until[rows]) == ({math.inf} if stage.gate == "hold" else {whole.until})
+    assert set(snapshot.jobs.gate_until[rows]) == ({math.inf} if stage.shut_by == "hold" else {whole.until})
     assert state(stage, f"{label}_2") == JobState.RUNNING
     assert stage.priority(f"{label}_2") > 0
+
+
+@whatever_the_gate
+def tasks_of_arrays_of_which_some_one_or_none_wait_are_asked_together(stage: Stage) -> None:
+    several, one, alone = (stage.submit(Job(tasks=f"1-{last}")) for last in (3, 2, 1))
+    running_tasks = [f"{several}_2", f"{one}_2", f"{alone}_1"]
+    for label in running_tasks:
+        act(stage, Verb.OPEN, label, nodes=("n3",))
+    for label in running_tasks:
+        until_state(stage, label, JobState.RUNNING)
+    stage.wait(2.0)  # until their batch scripts can be signalled
+    asked, began = [action(stage, Verb.ASK, label) for label in running_tasks], stage.now()
+    outcomes = stage.cluster.actuate(asked)
+    assert [outcome.result for outcome in outcomes] == [Result.DONE] * 3
+    assert stage.now() - began < 3
 
 
 @promise

@@ -75,7 +75,8 @@ USUAL = Job()
 class Stage(Protocol):
     """What a sentence of the contract may do to a cluster beside the port itself."""
 
-    gate: str
+    gate: str  # that jobs are submitted with
+    shut_by: str  # what a closed job is kept back by
     cluster: Cluster
 
     def now(self) -> float: ...
@@ -103,7 +104,7 @@ class RealStage:
     """A private Slurm; time passes by itself."""
 
     def __init__(self, lab: Lab, gate: str) -> None:
-        self.lab, self.gate, self.journal = lab, gate, MemoryJournal()
+        self.lab, self.gate, self.shut_by, self.journal = lab, gate, "begin", MemoryJournal()
         self.commands = Commands(lab.conf, 20.0)
         self.cluster: Cluster = SlurmCluster(
             self.commands, _config(gate, "file"), time.time, self.journal, self.journal
@@ -202,7 +203,7 @@ class FakeStage:
     """The fake; time passes when somebody waits."""
 
     def __init__(self, gate: str) -> None:
-        self.gate, self.journal = gate, MemoryJournal()
+        self.gate, self.shut_by, self.journal = gate, "begin", MemoryJournal()
         self.world = World(VirtualClock(), {"n1": 8, "n2": 8, "n3": 8, "n4": 8}, seed=1)
         self.world.machines["n4"].partition = "other"
         self.commands = FakeCommands(self.world)

@@ -20,7 +20,8 @@ class VirtualStage:
     """Three nodes with eight GPUs; a partition of somebody else's is GPUs that are lent."""
 
     def __init__(self, gate: str) -> None:
-        self.gate, self._clock = gate, VirtualClock(BEGAN)
+        self.gate = self.shut_by = gate
+        self._clock = VirtualClock(BEGAN)
         manners = Manners(
             "hold" if gate == "hold" else "begin", lists_ended_seconds=300.0, patience_seconds=60.0
         )

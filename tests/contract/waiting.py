@@ -84,7 +84,7 @@ def a_closed_job_stays_waiting(stage: Stage) -> None:
     jobs, row = snapshot.jobs, row_of(snapshot, label)
     assert (jobs.state[row], jobs.blocked[row]) == (JobState.WAITING, Blocked.NOT_BLOCKED)
     assert jobs.gated[row]
-    assert jobs.gate_until[row] == (math.inf if stage.gate == "hold" else gate)
+    assert jobs.gate_until[row] == (math.inf if stage.shut_by == "hold" else gate)
     assert jobs.gate_set[row] > 0
 
 
@@ -92,7 +92,7 @@ def a_closed_job_stays_waiting(stage: Stage) -> None:
 def a_begin_gate_opens_by_itself_and_a_hold_does_not(stage: Stage) -> None:
     label = stage.submit(Job())
     assert act(stage, Verb.CLOSE, label, until=stage.now() + 2).result is Result.DONE
-    if stage.gate == "begin":
+    if stage.shut_by == "begin":
         until_state(stage, label, JobState.RUNNING, 10)
     else:
         stage.wait(3)
@@ -175,6 +175,20 @@ def a_job_held_by_its_user_is_blocked_and_not_opened(stage: Stage) -> None:
 
 
 @promise
+def a_job_held_by_its_user_after_we_closed_it_is_blocked_and_not_opened(stage: Stage) -> None:
+    if stage.shut_by == "hold":
+        pytest.skip("this gate shows a hold as it shows its user's")
+    label = stage.submit(Job())
+    assert act(stage, Verb.CLOSE, label, until=float(int(stage.now() + 300))).result is Result.DONE
+    stage.hold(label, by_admin=False)
+    snapshot = look(stage)
+    assert snapshot.jobs.blocked[row_of(snapshot, label)] == Blocked.USER_HOLD
+    assert act(stage, Verb.OPEN, label, nodes=("n1",)).result is Result.REFUSED
+    act(stage, Verb.CLOSE, label, until=stage.now() + 600)
+    assert stage.priority(label) == 0
+
+
+@promise
 def a_job_held_by_an_admin_is_blocked_and_stays_held_whatever_we_do(stage: Stage) -> None:
     label = stage.submit(Job(gated=stage.gate == "begin", begin_in=300))
     stage.hold(label, by_admin=True)
@@ -197,7 +211,7 @@ def a_job_with_a_begin_time_of_its_own_is_not_planned_before_it(stage: Stage) ->
 
 @promise
 def a_begin_time_that_its_user_moves_is_no_longer_our_gate(stage: Stage) -> None:
-    if stage.gate == "hold":
+    if stage.shut_by == "hold":
         pytest.skip("under a hold the begin time is the user's anyway")
     label = stage.submit(Job())
     act(stage, Verb.CLOSE, label, until=stage.now() + 300)

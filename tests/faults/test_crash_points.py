@@ -97,7 +97,7 @@ def check_all_can_be_freed(site: Site, told: str, gate_seconds: float = 2 * TERM
     world: World = copy.deepcopy(site.world)
     commands = FakeCommands(world)
     for _ in range(5):
-        freed = liberate(commands, site.journal.marks(), world.clock.now, site.config.slurm.gate)
+        freed = liberate(commands, site.journal.marks(), world.clock.now)
         world.clock.advance(1.0)
         if not freed.left:
             break

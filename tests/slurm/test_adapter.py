@@ -158,26 +158,6 @@ def test_a_job_that_its_user_holds_stays_the_users(adapter: Adapter) -> None:
     assert adapter.slurm.do("scontrol", "release", job, user="games").returncode == 0
 
 
-def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:
-    job = begin.submit(user="games")
-    begin.done(Verb.CLOSE, job)
-    begin.slurm.do("scontrol", "hold", job, user="games")
-    assert begin.blocked(job) is Blocked.USER_HOLD
-    assert begin.do(Verb.OPEN, job, "n1").result is Result.REFUSED
-
-
-def test_a_users_hold_between_our_opening_and_the_start_is_the_users(hold: Adapter) -> None:
-    blocker = hold.slurm.sbatch_running("-w", "n1", "--exclusive")
-    job = hold.submit(user="games")
-    hold.done(Verb.OPEN, job, "n1")
-    hold.slurm.do("scontrol", "hold", job, user="games")
-    assert hold.blocked(job) is Blocked.USER_HOLD
-    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
-    assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
-    assert hold.slurm.look(job).reason == "JobHeldUser"
-    hold.slurm.do("scancel", blocker)
-
-
 def test_an_admins_hold_is_never_opened(adapter: Adapter) -> None:
     job = adapter.slurm.sbatch_waiting()
     adapter.slurm.do("scontrol", "hold", job)
@@ -220,9 +200,9 @@ def test_the_hold_gate_keeps_a_job_with_a_fixed_priority_back_by_a_begin_time(ho
     hold.slurm.do("scancel", blocker)
 
 
-def test_a_users_own_begin_time_is_kept_under_our_hold(hold: Adapter) -> None:
+def test_a_hold_beside_a_begin_time_is_not_the_one_that_a_job_was_gated_with(hold: Adapter) -> None:
     job = hold.submit("--begin=now+500")
-    assert hold.blocked(job) is Blocked.OWN_BEGIN
+    assert hold.blocked(job) is Blocked.USER_HOLD
     assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
     assert hold.slurm.look(job).priority == 0
 
@@ -289,7 +269,7 @@ def test_fail_open_frees_what_we_closed_and_nothing_else(adapter: Adapter) -> No
         adapter.done(Verb.CLOSE, job)
     adapter.done(Verb.CLOSE, f"{array}_1", whole=True)
     marks = adapter.cluster.marks.all()
-    freed = liberate(adapter.commands, marks, time.time, adapter.gate)
+    freed = liberate(adapter.commands, marks, time.time)
     assert freed.left == ()
     for job in (closed, gone_round, f"{array}_1", f"{array}_2"):
         adapter.slurm.wait_state(job, "RUNNING")
@@ -299,7 +279,7 @@ def test_fail_open_frees_what_we_closed_and_nothing_else(adapter: Adapter) -> No
 
 def test_fail_open_finds_our_jobs_by_their_stamp_when_the_marks_are_lost(adapter: Adapter) -> None:
     job, foreign = adapter.submit(), adapter.slurm.sbatch_waiting()
-    freed = liberate(adapter.commands, (), time.time, adapter.gate, lost=True)
+    freed = liberate(adapter.commands, (), time.time, lost=True)
     assert (freed.freed, freed.left) == (1, ())
     adapter.slurm.wait_state(job, "RUNNING")
     assert adapter.slurm.look(foreign).state == "PENDING"

@@ -66,23 +66,57 @@ def test_an_act_that_shows_its_effect_is_done(
     assert sent(stub) == lines
 
 
-def test_under_the_hold_gate_our_holds_are_set_and_released(stub: Stub) -> None:
+HELD = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A"}
+
+
+def test_the_hold_that_a_job_was_submitted_with_gives_way_to_a_begin_time(stub: Stub) -> None:
+    stub.answers("squeue", row(**HELD), CLOSED)
+    bench = Bench(stub)
+    bench.actuator.details._known[7, 0] = _stamped()
+    assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
+    assert sent(stub) == ["update jobid=7 starttime=uts1795009500", "release 7"]
+    assert bench.diary.marks_now[pack(7), False].gate_until == GATE + 500
+
+
+def test_a_hold_is_ours_until_it_is_seen_lifted(stub: Stub) -> None:
+    still = row(**HELD | {"EligibleTime": "1795009500"})
+    stub.answers("squeue", row(**HELD), still)
+    stub.answers("scontrol", (1, "", "Unexpected message received for job 7"))
+    bench = Bench(stub)
+    bench.actuator.details._known[7, 0] = _stamped()
+    assert bench.do(action(Verb.CLOSE))[0][0] is Result.UNKNOWN
+    ours = bench.diary.marks_now[pack(7), False]
+    assert (ours.gate_until, ours.gate_before, ours.set_at) == (math.inf, GATE + 500, 0.0)
+    again = Stub(stub.folder / "again")
+    again.answers("squeue", still, CLOSED)
+    again.answers("scontrol", "")
+    assert Bench(again, marks=(ours,)).do(action(Verb.CLOSE)) == [(Result.DONE, "")]
+    assert sent(again) == ["update jobid=7 starttime=uts1795009500", "release 7"]
+
+
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.OPEN, Verb.FREE])
+@pytest.mark.parametrize("ours", [(), (mark(),), (mark(0.0),)], ids=["unknown", "gated", "opened"])
+@pytest.mark.parametrize("reason", ["JobHeldAdmin", "JobHeldUser", "job requeued in held state"])
+def test_the_hold_of_somebody_else_is_never_lifted_whatever_the_stamp_says(
+    stub: Stub, verb: Verb, ours: tuple[Mark, ...], reason: str
+) -> None:
+    stub.answers("squeue", row(PriorityLong=0, Reason=reason))
+    bench = Bench(stub, marks=ours)
+    bench.actuator.details._known[7, 0] = _stamped()
+    bench.do(action(verb))
+    assert "release" not in "".join(sent(stub))
+
+
+def test_a_hold_that_an_earlier_release_set_is_lifted(stub: Stub) -> None:
     ours = (mark(math.inf),)
     held = row(PriorityLong=0, Reason="JobHeldAdmin")
     stub.answers("squeue", held, row(PriorityLong=0, ReqNodes="n1", Reason="JobHeldAdmin"), OPENED)
-    bench = Bench(stub, "hold", ours)
+    bench = Bench(stub, marks=ours)
     assert bench.do(action(Verb.OPEN)) == [(Result.DONE, "")]
     assert sent(stub) == [
         "update jobid=7 reqnodelist=n1", "update jobid=7 eligibletime=now+1", "release 7",
     ]  # fmt: skip
     assert bench.diary.marks_now[pack(7), False].gate_until == 0.0
-
-
-def test_under_the_hold_gate_a_running_job_of_ours_is_requeued_into_a_hold(stub: Stub) -> None:
-    stub.answers("squeue", RUNNING, row(PriorityLong=0, RestartCnt=1))
-    bench = Bench(stub, "hold", (mark(math.inf),))
-    assert bench.do(action(Verb.REQUEUE)) == [(Result.DONE, "")]
-    assert sent(stub) == ["requeuehold incomplete 7"]
 
 
 def test_a_job_that_left_its_node_in_this_second_starts_in_the_next(stub: Stub) -> None:
@@ -99,22 +133,52 @@ def test_of_an_unsplit_array_only_the_waiting_tasks_are_named(stub: Stub) -> Non
     assert sent(stub) == ["update jobid=7_[1,3-4] starttime=uts1795009500"]
 
 
-def test_an_array_with_too_odd_a_task_list_is_named_as_a_whole_and_never_held(stub: Stub) -> None:
+def test_an_array_with_too_odd_a_task_list_is_named_as_a_whole(stub: Stub) -> None:
     odd = ",".join(str(number) for number in range(1, 1000, 2))
     stub.answers("squeue", row(ArrayTaskID=odd), row(ArrayTaskID=odd, EligibleTime="1795009500"))
-    bench = Bench(stub, "hold", (mark(math.inf, whole=True),))
+    bench = Bench(stub, marks=(mark(whole=True),))
     assert bench.do(action(Verb.CLOSE, whole_record=True)) == [(Result.DONE, "")]
     assert sent(stub) == ["update jobid=7 starttime=uts1795009500"]
 
 
 def test_closing_gives_the_users_own_nodes_back(stub: Stub) -> None:
-    stub.answers("squeue", PINNED, CLOSED)
-    bench = Bench(stub, marks=(mark(0.0, pinned=True, user_nodes="n[4-5]"),))
+    stub.answers("squeue", PINNED, row(ReqNodes="n[4-5]", EligibleTime="1795009500"))
+    bench = Bench(stub, marks=(mark(0.0, pinned=True, user_nodes="n[4-5]", pin="n1"),))
     assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
     assert sent(stub) == ["update jobid=7 reqnodelist=n4,n5 starttime=uts1795009500"]
     assert bench.diary.marks_now[pack(7), False] == Mark(
-        pack(7), 7, False, SUBMIT, 0, GATE + 500, False, NOW, ""
+        pack(7), 7, False, SUBMIT, 0, GATE + 500, False, NOW, "n[4-5]", pin="n1"
     )
+
+
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.FREE])
+def test_an_act_that_leaves_our_node_list_on_a_job_is_not_done(stub: Stub, verb: Verb) -> None:
+    left = row(ReqNodes="n1", EligibleTime="1795009500" if verb is Verb.CLOSE else str(int(NOW)))
+    stub.answers("squeue", PINNED, left)
+    bench = Bench(stub, marks=(mark(pinned=True, pin="n1"),))
+    assert bench.do(action(verb)) == [(Result.UNKNOWN, "no effect was seen")]
+    assert bench.diary.marks_now[pack(7), False].pinned
+
+
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.FREE])
+def test_a_node_list_that_somebody_put_in_the_place_of_ours_stays(stub: Stub, verb: Verb) -> None:
+    theirs = {"ReqNodes": "n[2-3]"}
+    later = row(EligibleTime="1795009500" if verb is Verb.CLOSE else str(int(NOW)), **theirs)
+    stub.answers("squeue", row(**theirs), later)
+    bench = Bench(stub, marks=(mark(pinned=True, pin="n1"),))
+    assert bench.do(action(verb)) == [(Result.DONE, "")]
+    assert "reqnodelist" not in "".join(sent(stub))
+
+
+@pytest.mark.parametrize(("booted", "lines"), [(2.0, "reqnodelist= "), (0.0, "")])
+def test_a_node_list_of_ours_that_came_back_with_slurms_last_state_is_taken_away(
+    stub: Stub, booted: float, lines: str
+) -> None:
+    stub.answers("squeue", PINNED, row(ReqNodes="" if lines else "n1", EligibleTime="1795009500"))
+    bench = Bench(stub, marks=(mark(pin="n1"),))
+    bench.actuator.claims.booted_at = booted
+    assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
+    assert sent(stub) == [f"update jobid=7 {lines}starttime=uts1795009500"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +205,7 @@ def test_freeing_undoes_what_is_ours_and_nothing_else(
     released = 100 if ours.gate_until == math.inf else before["PriorityLong"]
     opened = str(int(NOW)) if "start" in "".join(lines) else before["EligibleTime"]
     stub.answers("squeue", row(**before), row(PriorityLong=released, EligibleTime=opened))
-    bench = Bench(stub, "hold", (ours,))
+    bench = Bench(stub, marks=(ours,))
     assert bench.do(action(Verb.FREE)) == [(Result.DONE, "")]
     assert sent(stub) == lines
     assert bench.diary.marks_now == {}
@@ -191,9 +255,9 @@ def test_no_acts_mean_no_calls(stub: Stub) -> None:
     assert stub.calls == []
 
 
-def test_under_the_hold_gate_a_job_that_somebody_else_holds_is_not_held_again(stub: Stub) -> None:
+def test_the_begin_time_of_a_job_that_somebody_holds_is_not_renewed(stub: Stub) -> None:
     stub.answers("squeue", row(PriorityLong=0, Reason="JobHeldUser"))
-    unheld = Bench(stub, "hold", (mark(0.0),))
+    unheld = Bench(stub, marks=(mark(0.0),))
     unheld.actuator.details._known[7, 0] = _stamped()
     assert unheld.do(action(Verb.CLOSE)) == [(Result.REFUSED, "it is held (JobHeldUser)")]
     assert sent(stub) == []
@@ -202,29 +266,6 @@ def test_under_the_hold_gate_a_job_that_somebody_else_holds_is_not_held_again(st
 def _stamped() -> Details:
     """Of a job that was submitted held."""
     return Details(Stamp(1, gate="hold"), "/home/alice", ())
-
-
-def test_a_fixed_priority_is_not_lost_to_a_hold(stub: Stub) -> None:
-    stub.answers("squeue", OPENED, row(EligibleTime="1795009500"))
-    stub.answers("sprio", "7|5000|0|0|0|0|0|0|0||0\n")
-    bench = Bench(stub, "hold", (mark(math.inf),))
-    assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
-    assert sent(stub) == ["update jobid=7 starttime=uts1795009500"]
-
-
-def test_a_priority_made_of_factors_is_held_as_any(stub: Stub) -> None:
-    stub.answers("squeue", OPENED, row(PriorityLong=0))
-    stub.answers("sprio", "7|142|0|2|0|140|0|0|0||0\n")
-    assert Bench(stub, "hold", (mark(math.inf),)).do(action(Verb.CLOSE)) == [(Result.DONE, "")]
-    assert sent(stub) == ["hold 7"]
-
-
-def test_a_hold_that_met_a_job_already_running_is_undone(stub: Stub) -> None:
-    stub.answers("squeue", OPENED, row(State="RUNNING", PriorityLong=0))
-    stub.answers("sprio", "")
-    bench = Bench(stub, "hold", (mark(math.inf),))
-    assert bench.do(action(Verb.CLOSE)) == [(Result.REFUSED, "it started first")]
-    assert sent(stub) == ["hold 7", "release 7"]
 
 
 # -- lists ---------------------------------------------------------------------------------------------------
@@ -249,7 +290,7 @@ def test_a_list_longer_than_a_batch_goes_in_several(stub: Stub) -> None:
     stub.answers("squeue", "")
     results = Bench(stub).do(*(action(Verb.CLOSE, job) for job in range(1, 902)))
     assert set(results) == {(Result.REFUSED, "it is no longer listed")}
-    assert len(stub.ran("squeue")) == 3
+    assert len(stub.ran("squeue")) == 1
 
 
 def test_only_jobs_whose_pin_was_seen_are_opened(stub: Stub) -> None:
@@ -315,14 +356,6 @@ def test_a_start_that_failed_stays_marked_so_that_it_is_tidied_up(stub: Stub) ->
     bench = Bench(stub)
     assert bench.do(action(Verb.OPEN))[0][0] is Result.UNKNOWN
     assert bench.diary.marks_now[pack(7), False].pinned
-
-
-def test_a_requeue_that_was_refused_leaves_no_claim_to_a_later_hold(stub: Stub) -> None:
-    stub.answers("squeue", RUNNING)
-    stub.answers("scontrol", (1, "", "Requested operation is presently disabled for job 7"))
-    bench = Bench(stub, "hold", (mark(math.inf),))
-    assert bench.do(action(Verb.REQUEUE))[0][0] is Result.REFUSED
-    assert bench.diary.marks_now[pack(7), False].gate_until == 0.0
 
 
 def test_a_daemon_that_may_not_act_writes_and_sends_nothing(stub: Stub) -> None:

@@ -75,9 +75,16 @@ def test_a_finished_run_beside_the_living_job_does_not_end_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("submit", "restarts", "same"),
-    [(100.0, 1, True), (200.0, 2, True), (200.0, 1, False), (200.0, 0, False), (100.0, 0, False)],
+    [
+        (100.0, 1, True),
+        (200.0, 2, True),
+        (200.0, 0, False),
+        (100.0, 0, True),  # slurmctld was killed, and does not know of the restart
+        (50.0, 0, True),
+        (200.0, 1, True),  # the same, and requeued once more
+    ],
 )
-def test_a_requeue_moves_the_submission_and_counts_and_a_reused_id_does_not(
+def test_only_a_later_job_without_a_restart_is_another_under_the_id(
     submit: float, restarts: int, same: bool
 ) -> None:
     assert is_of(mark(submit=100.0, restarts=1), submit, restarts) is same

@@ -1,0 +1,55 @@
+"""Which jobs may be acted on: those of the scope, and only while they are who the last look showed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.config import Scope
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.scope import Territory, in_scope, left_alone
+
+_IDENTITY = ("base", "user", "account")
+
+
+@dataclass(frozen=True, slots=True)
+class Remit:
+    """The scope, and whose each record was at the last look."""
+
+    territory: Territory
+    scope: Scope
+    record: Ints  # in order
+    who: NDArray[np.void]  # of each record
+
+    @classmethod
+    def of(cls, rows: NDArray[np.void], territory: Territory, scope: Scope) -> Self:
+        """What a look allows."""
+        order = np.argsort(rows["record"], kind="stable")
+        return cls(territory, scope, rows["record"][order].astype(np.int64), rows[order])
+
+    def objections(self, rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> dict[int, str]:
+        """Why jobs of a fresh read may not be acted on, by record."""
+        inside = in_scope(rows, queue, self.territory, self.scope)
+        alone, _ = left_alone(rows, queue, details)
+        at = find(self.record, rows["record"].astype(np.int64))
+        seen = at >= 0
+        same = seen.copy()
+        for name in _IDENTITY:
+            same[seen] &= self.who[name][at[seen]] == rows[name][seen]
+        reasons = np.select(
+            [~seen, ~same, ~inside, alone],
+            [
+                "the last look did not show it",
+                "its user or account is not the one that was looked at",
+                "it is outside of the scope",
+                "it is left alone",
+            ],
+            default="",
+        )
+        odd = np.flatnonzero(reasons != "")
+        return dict(zip(rows["record"][odd].tolist(), reasons[odd].tolist(), strict=True))

@@ -1,0 +1,245 @@
+"""Whose a hold, a begin time or a node list is, on a real Slurm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from slurm_fair.config import Scope
+from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.model import Blocked, Result, Verb
+from slurm_fair.slurm.liberate import liberate
+from tests.adapter_on_slurm import Adapter
+from tests.on_slurm import Slurm
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.skipif(available(database=True) is not None, reason=str(available(database=True))),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user"),
+]
+SAVED_SECONDS = 8.0  # until slurmctld has written a change to its state
+SPEC = LabSpec(
+    nodes=3,
+    users={"games": ("vision", "nlp")},
+    operators=("daemon",),
+    settings={"KillWait": "2", "MessageTimeout": "2"},
+)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Slurm]:
+    """One small cluster for all."""
+    with Lab(spec=SPEC) as running:
+        yield Slurm(running)
+
+
+@pytest.fixture(params=["begin", "hold"])
+def adapter(lab: Slurm, request: pytest.FixtureRequest) -> Iterator[Adapter]:
+    """A fresh adapter under each gate, on an emptied cluster."""
+    yield Adapter(lab, request.param)
+    lab.clear()
+
+
+@pytest.fixture
+def begin(lab: Slurm) -> Iterator[Adapter]:
+    """A fresh adapter under the begin gate."""
+    yield Adapter(lab, "begin")
+    lab.clear()
+
+
+@pytest.fixture
+def hold(lab: Slurm) -> Iterator[Adapter]:
+    """A fresh adapter under the hold gate."""
+    yield Adapter(lab, "hold")
+    lab.clear()
+
+
+def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:
+    job = begin.submit(user="games")
+    begin.done(Verb.CLOSE, job)
+    begin.slurm.do("scontrol", "hold", job, user="games")
+    assert begin.blocked(job) is Blocked.USER_HOLD
+    assert begin.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+
+
+def test_a_users_hold_between_our_opening_and_the_start_is_the_users(hold: Adapter) -> None:
+    blocker = hold.slurm.sbatch_running("-w", "n1", "--exclusive")
+    job = hold.submit(user="games")
+    hold.done(Verb.OPEN, job, "n1")
+    hold.slurm.do("scontrol", "hold", job, user="games")
+    assert hold.blocked(job) is Blocked.USER_HOLD
+    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+    hold.done(Verb.CLOSE, job)
+    held = hold.slurm.look(job)
+    assert (held.reason, held.pinned) == ("JobHeldUser", "")
+    assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
+    hold.slurm.do("scancel", blocker)
+
+
+@pytest.mark.parametrize("by", ["games", "root"])
+@pytest.mark.parametrize("when", ["closed", "opened", "running", "requeued", "closed again"])
+def test_whoever_holds_a_job_of_ours_keeps_it_held(adapter: Adapter, by: str, when: str) -> None:
+    blocker = adapter.slurm.sbatch_running("-w", "n1", "--exclusive")
+    job = adapter.submit(user="games")
+    adapter.done(Verb.CLOSE, job)
+    if when == "opened":
+        adapter.done(Verb.OPEN, job, "n1")
+    elif when != "closed":
+        adapter.start(job, "n2")
+    if when in ("requeued", "closed again"):
+        adapter.requeue(job)
+    if when == "closed again":
+        adapter.done(Verb.CLOSE, job)
+    adapter.slurm.do("scontrol", "hold", job, user=by)
+    if when == "running":
+        adapter.requeue(job)
+    assert adapter.blocked(job) is (Blocked.USER_HOLD if by == "games" else Blocked.ADMIN_HOLD)
+    assert adapter.do(Verb.OPEN, job, "n2").result is Result.REFUSED
+    for free in (
+        lambda: adapter.do(Verb.CLOSE, job),
+        lambda: adapter.do(Verb.FREE, job),
+        lambda: liberate(adapter.commands, adapter.cluster.marks.all(), time.time),
+        lambda: liberate(adapter.commands, (), time.time, lost=True),
+    ):
+        free()
+        held = adapter.slurm.look(job)
+        reason = "JobHeldUser" if by == "games" else "JobHeldAdmin"
+        assert (held.priority, held.reason, held.pinned) == (0, reason, "")
+    another = Adapter(adapter.slurm, adapter.gate)  # whose journal knows nothing
+    another.do(Verb.OPEN, job, "n2")
+    another.cluster.actuate([])
+    assert adapter.slurm.look(job).priority == 0
+    adapter.slurm.do("scancel", blocker, job)
+
+
+def test_an_admins_hold_on_a_job_that_was_submitted_held_is_the_admins(hold: Adapter) -> None:
+    job = hold.submit(user="games")
+    hold.slurm.do("scontrol", "hold", job, user="daemon")
+    assert hold.blocked(job) is Blocked.ADMIN_HOLD
+    assert hold.do(Verb.OPEN, job, "n1").result is Result.REFUSED
+    assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
+    liberate(hold.commands, (), time.time, lost=True)
+    assert hold.slurm.look(job).reason == "JobHeldAdmin"
+
+
+def test_nothing_but_its_users_is_touched_of_a_job_outside_of_the_scope(adapter: Adapter) -> None:
+    job, running = adapter.submit(), adapter.submit()
+    adapter.start(running, "n1")
+    planned = [adapter.action(verb, job, ("n2",)) for verb in (Verb.CLOSE, Verb.OPEN)]
+    planned += [adapter.action(verb, running) for verb in (Verb.ASK, Verb.REQUEUE)]
+    adapter.cluster.reconfigure(replace(adapter.cluster._config, scope=Scope(accounts=("nlp",))))
+    adapter.observe()
+    before = [adapter.slurm.look(each) for each in (job, running)]
+    outcomes = adapter.cluster._actuator.actuate(planned)
+    assert {(o.result, o.detail) for o in outcomes} == {(Result.REFUSED, "it is outside of the scope")}
+    assert [adapter.slurm.look(each) for each in (job, running)] == before
+
+
+def test_a_job_whose_account_changed_since_the_look_is_left_until_the_next(adapter: Adapter) -> None:
+    job = adapter.submit(user="games")
+    planned = adapter.action(Verb.OPEN, job, ("n1",))
+    adapter.slurm.update(job, "account=nlp")
+    (outcome,) = adapter.cluster.actuate([planned])
+    assert outcome.detail == "its user or account is not the one that was looked at"
+    assert adapter.slurm.look(job).state == "PENDING"
+    adapter.start(job, "n1")
+
+
+# -- node lists ----------------------------------------------------------------------------------------------
+
+
+def test_slurm_changes_no_node_list_of_a_running_job(begin: Adapter) -> None:
+    job = begin.submit()
+    begin.start(job, "n1")
+    refused = begin.slurm.update(job, "reqnodelist=")
+    assert (refused.returncode, "Invalid node name specified" in refused.stderr) == (1, True)
+    assert begin.slurm.look(job).pinned == "n1"
+
+
+def test_fail_open_names_the_running_jobs_that_keep_a_node_list_of_ours(adapter: Adapter) -> None:
+    ours, own = adapter.submit(), adapter.submit("-w", "n2")
+    adapter.start(ours, "n1")
+    adapter.start(own, "n2")
+    freed = liberate(adapter.commands, adapter.cluster.marks.all(), time.time)
+    assert list(freed.pinned.values()) == [f"job {ours}: n1"]
+
+
+def test_a_node_list_of_ours_goes_when_the_job_waits_again_whoever_requeued_it(adapter: Adapter) -> None:
+    job = adapter.submit("-w", "n2")
+    adapter.slurm.update(job, "reqnodelist=")
+    adapter.start(job, "n1")
+    adapter.slurm.do("scontrol", "requeue", job)
+    adapter.slurm.wait_state(job, "PENDING")
+    seen, row = adapter.job(job)
+    assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
+    adapter.done(Verb.CLOSE, job)
+    assert adapter.slurm.look(job).pinned == ""
+
+
+def test_a_node_list_that_a_user_puts_in_the_place_of_ours_is_the_users(adapter: Adapter) -> None:
+    job = adapter.submit(user="games")
+    adapter.start(job, "n1")
+    adapter.requeue(job)
+    adapter.slurm.do("scontrol", "update", f"jobid={job}", "reqnodelist=n[2-3]", user="games")
+    seen, row = adapter.job(job)
+    assert not seen.jobs.pinned[row]
+    assert [seen.nodes.names[node] for node in seen.wanted.nodes_of(row)] == ["n2", "n3"]
+    adapter.done(Verb.CLOSE, job)
+    assert adapter.slurm.look(job).pinned == "n[2-3]"
+
+
+def saved_state(adapter: Adapter) -> Path:
+    """A copy of what slurmctld has on its disk once it has written everything that was done so far."""
+    time.sleep(SAVED_SECONDS)
+    copy = Path(mkdtemp(dir=adapter.slurm.lab.folder)) / "state"
+    shutil.copytree(adapter.slurm.lab.folder / "state", copy)
+    return copy
+
+
+def crash(adapter: Adapter, saved: Path) -> None:
+    """kill -9 of slurmctld, which comes back with a state that it had saved some seconds before."""
+    state = adapter.slurm.lab.folder / "state"
+    adapter.slurm.lab.kill("slurmctld")
+    shutil.rmtree(state)
+    shutil.move(saved, state)
+    adapter.slurm.lab.revive("slurmctld")
+    adapter.slurm.lab.wait_idle_nodes()
+    adapter.cluster._booted = (0.0, adapter.cluster._booted[1])  # asked again at the next look
+
+
+def test_a_node_list_of_ours_that_comes_back_with_slurms_last_state_is_ours(begin: Adapter) -> None:
+    job = begin.submit()
+    begin.start(job, "n1")
+    begin.requeue(job)
+    saved = saved_state(begin)
+    begin.done(Verb.CLOSE, job)
+    assert begin.slurm.look(job).pinned == ""
+    crash(begin, saved)
+    seen, row = begin.job(job)
+    assert begin.slurm.look(job).pinned == "n1"
+    assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
+    begin.done(Verb.CLOSE, job)
+    assert begin.slurm.look(job).pinned == ""
+
+
+def test_a_job_whose_restart_slurm_forgot_is_the_same_and_its_node_list_ours(begin: Adapter) -> None:
+    job = begin.submit()
+    begin.start(job, "n1")
+    saved = saved_state(begin)
+    begin.requeue(job)
+    begin.done(Verb.CLOSE, job)
+    crash(begin, saved)
+    back = begin.slurm.look(job)
+    assert (back.restarts, back.state) == (0, "RUNNING")
+    begin.requeue(job)
+    seen, row = begin.job(job)
+    assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
+    begin.done(Verb.CLOSE, job)
+    assert begin.slurm.look(job).pinned == ""
