@@ -83,6 +83,7 @@ class Slurm:
     timeout: float = 20.0
     client_timeout: int = 3
     requeue_delay: float = 121.0
+    notice: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
@@ -75,6 +76,7 @@ class Daemon:
     rules: Rules
     standing: Standing
     publisher: Publisher
+    notice: OurNotice | None = None
     reload: Callable[[], Config] | None = None
     reloaded: Callable[[Config], None] = lambda config: None
     stopping: bool = False
@@ -108,6 +110,8 @@ class Daemon:
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
+        if config.slurm.notice and not dry_run:
+            daemon.notice = OurNotice(commands, places.directory, config.lease.term)
         return daemon
 
     # -- the loop -----------------------------------------------------------------------------------------
@@ -128,6 +132,8 @@ class Daemon:
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
         notify.stopping()
+        if self.notice is not None:
+            self.notice.give_back()
         stopped = replace(self.health(), state=STOPPED, why="")
         self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
 
@@ -137,13 +143,12 @@ class Daemon:
         paused = self.pauses.heed(pause, self.clock.now())
         level = logging.ERROR
         try:
-            self.journal.check_there()
-            self.journal.check_owner()
-            if not self.rules.dry_run:
-                self.beat()
-            if self.no_room:
-                self.journal.need_room()
+            self._make_ready()
             done, level = self._tick(paused), logging.WARNING
+        except AnotherDaemon:
+            with suppress(OSError):  # our dead-man must not free what the other one holds
+                self.places.heartbeat.unlink()
+            raise
         except NotTheOwner:
             raise
         except Paused as why:
@@ -178,6 +183,17 @@ class Daemon:
         elif self.rules.dry_run:
             state = SHADOW
         return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, why)
+
+    def _make_ready(self) -> None:
+        """Everything that must hold before a look; what does not is raised."""
+        self.journal.check_there()
+        self.journal.check_owner()
+        if self.notice is not None:
+            self.notice.hold(self.clock.now())
+        if not self.rules.dry_run:
+            self.beat()
+        if self.no_room:
+            self.journal.need_room()
 
     def _tick(self, paused: bool) -> Done:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
@@ -326,6 +342,7 @@ class Daemon:
         if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
+        self.commands.timeout_seconds = config.slurm.timeout
         self.publisher.direct(config.lease.publish_dir)
         inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster
         if isinstance(inner, SlurmCluster):

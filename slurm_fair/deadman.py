@@ -17,6 +17,7 @@ from slurm_fair.parts import commands_of, heartbeat_limit
 from slurm_fair.places import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.ports import Clock
 from slurm_fair.slurm.liberate import Liberated, liberate, pins_left
+from slurm_fair.slurm.notice import withdraw
 from slurm_fair.store import fence, open_reader
 
 _RETRY_SECONDS = 2.0
@@ -170,6 +171,8 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
                 break
         clock.sleep_until(clock.now() + _RETRY_SECONDS)
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
+    if config.slurm.notice and not _lives_again(places, old):
+        withdraw(commands_of(config, places), places.directory)
     if not _lives_again(places, old):  # so that the next look does not find the same silence again
         with suppress(OSError):
             places.heartbeat.unlink()

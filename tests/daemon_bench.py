@@ -128,7 +128,10 @@ def bench_in(
     nodes: Mapping[str, int] | None = None,
 ) -> Iterator[Bench]:  # fmt: skip
     """A site of its own in a folder."""
-    tree: dict[str, Any] = {"lease": LEASE | dict(lease or {}), "slurm": {"gate": gate, "reports": "none"}}
+    tree: dict[str, Any] = {
+        "lease": LEASE | dict(lease or {}),
+        "slurm": {"gate": gate, "reports": "none", "notice": False},
+    }
     config = from_tree(tree | {"storage": {"dir": str(folder)}}, "test")
     world = World(VirtualClock(), dict(nodes or {"n1": 8}))
     places = Places(folder)

@@ -98,7 +98,11 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
 
 def _once(daemon: Daemon) -> None:
     daemon.catch_up()
-    done = daemon.once()
+    try:
+        done = daemon.once()
+    finally:
+        if daemon.notice is not None:
+            daemon.notice.give_back()
     if done.blind or done.record is None:
         raise SlurmFairError(f"no tick was made: {done.blind or 'paused'}")
     record = done.record

@@ -32,6 +32,7 @@ def configuration(scenario: Scenario, slurm_conf: Path, storage: Path, published
             f'publish_dir = "{published}"',
             "[slurm]",
             f'conf = "{slurm_conf}"',
+            "notice = false",  # nobody else knows this cluster
             "[storage]",
             f'dir = "{storage}"',
             "",

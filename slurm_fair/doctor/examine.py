@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from slurm_fair.config import Config
-from slurm_fair.doctor import here, machines, rights, scheduler, storage, terms, versions
+from slurm_fair.doctor import here, machines, rights, rivals, scheduler, storage, terms, versions
 from slurm_fair.doctor.facts import Facts, gather
 from slurm_fair.doctor.finding import Finding, Level
 from slurm_fair.places import Places
@@ -19,6 +19,7 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("scheduler", scheduler.findings),
     ("nodes", machines.findings),
     ("storage", storage.findings),
+    ("daemons", rivals.findings),
 )
 
 

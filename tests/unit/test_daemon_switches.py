@@ -184,13 +184,19 @@ def test_fail_open_waits_for_a_slurm_that_does_not_answer(bench: Bench) -> None:
 
 def test_a_new_configuration_is_taken_over_and_told(bench: Bench) -> None:
     told: list[str] = []
-    new = changed(bench.config, lease={"term": 120.0}, slurm={"gate": "hold"}, log={"level": "debug"})
+    new = changed(
+        bench.config,
+        lease={"term": 120.0},
+        slurm={"requeue_delay": 7.0, "timeout": 33.0},
+        log={"level": "debug"},
+    )
     bench.daemon.reload, bench.daemon.reloaded = lambda: new, lambda config: told.append(config.log.level)
     bench.daemon.reloading = True
     bench.daemon.reload_config()
     assert not bench.daemon.reloading
     assert bench.daemon.rules.terms.term == 120.0
-    assert bench.daemon.cluster._actuator.gate == "hold"  # type: ignore[attr-defined]
+    assert bench.daemon.cluster._actuator.requeue_delay == 7.0  # type: ignore[attr-defined]
+    assert bench.commands.timeout_seconds == 33.0
     assert told == ["debug"]
 
 
