@@ -47,7 +47,7 @@ def test_a_second_storage_is_refused_until_the_first_daemon_is_gone(
     assert str(first.storage) in done.stderr
     assert second.acts() == []
     assert len(notices(first)) == 1, "who is refused leaves nothing"
-    assert "another daemon acts on this cluster" in second.cli("check", "-v", check=False).stdout
+    assert "another daemon acts on this cluster" in second.cli("check", check=False).stdout
     shadow = second.start("--dry-run")
     shadow.ticks_pass(2)
     assert shadow.stop() == 0
