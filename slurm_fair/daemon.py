@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from slurm_fair import notify
@@ -19,10 +20,13 @@ from slurm_fair.errors import JournalGone, NotTheOwner, SlurmFairError, StoreBus
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, LeasePhase, LeaseTerms, Standing
+from slurm_fair.outlook import Outlook
 from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
 from slurm_fair.places import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
+from slurm_fair.recent import DAY_SECONDS
+from slurm_fair.recent import KIND as ENDED
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
@@ -76,6 +80,7 @@ class Daemon:
     rules: Rules
     standing: Standing
     publisher: Publisher
+    outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
     notice: OurNotice | None = None
     reload: Callable[[], Config] | None = None
     reloaded: Callable[[Config], None] = lambda config: None
@@ -104,9 +109,14 @@ class Daemon:
         real = SlurmCluster(commands, config, clock.now, sink, journal)
         rules = rules_of(config, dry_run)
         standing = journal.latest() or Standing.new(clock.now())
+        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
+        outlook = Outlook(places.directory, lambda: daemon.rules)
+        publisher = Publisher(
+            config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
+        )
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, Publisher(config.lease.publish_dir, lambda: names_are_hidden(commands)),
+            rules, standing, publisher, outlook,
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
@@ -134,7 +144,7 @@ class Daemon:
         notify.stopping()
         if self.notice is not None:
             self.notice.give_back()
-        stopped = replace(self.health(), state=STOPPED, why="")
+        stopped = replace(self.health(), state=STOPPED, why="the daemon was stopped")
         self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
 
     def once(self) -> Done:
@@ -239,6 +249,8 @@ class Daemon:
         if done.record is not None:
             record = done.record
             self.tick_log.tell(done)
+            if self.outlook is not None:
+                self._safely("looking ahead", partial(self.outlook.hear, record))
             self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
         if now - self.settled_at > _SETTLE_SECONDS:
             self.settled_at = now
