@@ -9,6 +9,7 @@ SlurmFairError             exit code 1: the thing asked for failed
 |-- SlurmError             a Slurm command failed, timed out, or is missing
 |   `-- SlurmUnreachable   the controller did not answer: nothing is known
 |-- StoreError             the journal cannot be opened, read or written
+|   |-- NotHere            exit code 3: no daemon has been here, so there is no journal
 |   |-- NotTheOwner        another daemon owns the journal
 |   |-- StoreBusy          the disk is full or the journal is locked: over by itself, or with some space
 |   |-- JournalGone        a file of the journal was removed or replaced while it was open
@@ -53,6 +54,12 @@ class SlurmUnreachable(SlurmError):
 
 class StoreError(SlurmFairError):
     """The journal cannot be opened, read or written."""
+
+
+class NotHere(StoreError):
+    """There is nothing to look at or to switch: no daemon has been here."""
+
+    exit_code = 3
 
 
 class NotTheOwner(StoreError):
