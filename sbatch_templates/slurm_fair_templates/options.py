@@ -68,7 +68,12 @@ class Options:
 def parse_choices(text: str) -> tuple[int, ...]:
     """`1,2,4` or `1|2|4` as numbers."""
     words = re.split(r"[,|]", text) if text else []
-    _check(all(word.isdecimal() for word in words), "gpus-choices", text, "numbers such as 1,2,4,8")
+    _check(
+        all(re.fullmatch("[0-9]{1,6}", word) for word in words),
+        "gpus-choices",
+        text,
+        "numbers such as 1,2,4,8",
+    )
     return tuple(int(word) for word in words)
 
 
