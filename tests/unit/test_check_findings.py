@@ -278,10 +278,15 @@ def test_the_state_of_the_daemon_and_its_dead_man(tmp_path: Path, monkeypatch: p
         with seen.places.deadman_lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             assert said()[1] == "ok: the dead-man watches"
+        beat(seen.places, Heartbeat(1, 990.0, 60.0, "begin", 900.0, "squeue hangs"))
+        assert said()[1] == "warning: the daemon is blind, so nothing is done: squeue hangs"
         seen.places.paused.write_text("lunch")
         assert said()[0].startswith("warning: paused")
     finally:
         journal.close()
+    seen.places.paused.unlink()
+    seen.places.heartbeat.unlink()
+    assert said() == ["warning: the daemon does not run, though it has run here: nothing is done to any job"]
 
 
 @pytest.mark.parametrize(("level", "cure"), [(OK, "do this"), (WARNING, ""), (ERROR, "")])
