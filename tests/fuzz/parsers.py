@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -47,6 +49,7 @@ from tests.slurm_stub import row
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
 FOLDER = Path(tempfile.mkdtemp(prefix="slurm-fair-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +133,16 @@ def _file(name: str, ask: Callable[[Path], object]) -> Callable[[str], object]:
     return asked
 
 
-def _ack(path: Path) -> object:
-    path.rename(FOLDER / "ack.json")
-    (FOLDER / "ack.json").chmod(0o600)
-    return acks.read_acknowledgement(FOLDER, "root", 0, 1795000000.0)
+ASKED = acks.Asked("root", str(FOLDER), "7", 0, 1795000000.0, 1795000200.0)
+
+
+def _ack(path: Path) -> None:
+    folder = acks.job_directory(str(FOLDER), "7")
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in (folder.parent, folder):
+        each.chmod(0o700)
+    path.rename(folder / acks.FILE)
+    assert acks.read_acknowledgement(ASKED) in (acks.SAVED, acks.NOT_SAVED, acks.NO_ANSWER)
 
 
 def _lease(path: Path) -> None:
@@ -190,7 +199,7 @@ JOBS = (JOB, *(JOB.replace("JobName=wrap", f"JobName={text}") for text in forged
 COMMENT = (
     "7\x1f(null)\x1fn[1-2]\x1f/home/alice\x1fslurm_fair:v1,signal=USR1,grace=60,gate=uts1795000000\x1e\n"
 )
-ACK = {"v": 1, "restart": 0, "time": 1795000100.0, "saved": True, "job": "7", "ack": True, "step": 118}
+ACK = {"v": 1, "what": "ack", "job": "7", "restart": 0, "time": 1795000100.0, "saved": True, "step": 118}
 ACKS = (json.dumps(ACK), '{"restart": 0, "time": 1e400, "saved": 1}', '{"restart": 1e400}', "[" * 2000)
 EVENT = {
     "time": 1795000000.0,
@@ -264,8 +273,8 @@ PARSERS: dict[str, Parser] = {
         read_stamp, (COMMENT.split("\x1f")[-1], "slurm_fair:v0,gate=+600", "slurm_fair:v1,gate=hold")
     ),
     "acknowledgements in comments": Parser(
-        lambda text: acks.read_comment(text, 0, 1.0),
-        ("slurm_fair:v1 slurm_fair_ack:restart=0,saved=1,time=1795000000.5,step=4",),
+        lambda text: acks.read_comment(text, ASKED),
+        ("slurm_fair:v1 slurm_fair_ack:job=7,restart=0,saved=1,time=1795000000.5,step=4",),
     ),
     "acknowledgements": Parser(_file("ack.new", _ack), ACKS),
     "a job's own files": Parser(_file("lease.new", _lease), ACKS),
