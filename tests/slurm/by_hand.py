@@ -104,7 +104,8 @@ def begin(line: str, env: dict[str, str]) -> subprocess.Popen[bytes]:
     started.append(process.pid)
     until = time.monotonic() + 30
     while not BOARD.exists():
-        assert process.poll() is None and time.monotonic() < until, (TOP / "daemon.log").read_text()
+        assert process.poll() is None, (TOP / "daemon.log").read_text()
+        assert time.monotonic() < until, (TOP / "daemon.log").read_text()
         time.sleep(0.1)
     return process
 

@@ -1,4 +1,4 @@
-"""The admins' page, taken at its word: its commands, in their order, on a machine with a real Slurm and nothing else.
+"""The page on installing, taken at its word: its commands, in their order, on a machine with a real Slurm.
 
 The machine is a mount namespace with its own /etc, /var/lib and /run, so that accounts and files stay in it.
 """
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(available() is not None, reason=str(available())),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root may make a machine of its own"),
 ]
-PAGE = REPOSITORY / "docs" / "admin.md"
+PAGE = REPOSITORY / "docs" / "install.md"
 
 # Everything below it is thrown away with the namespace.
 MACHINE = """
@@ -72,7 +72,7 @@ def played(top: Path) -> str:
         "PYTHON": sys.executable,
         "SCRIPT": str(Path(__file__).with_name("by_hand.py")),
         "PYTHONPATH": str(REPOSITORY),
-        "INSTALL": "\n".join(section("Install")),
+        "INSTALL": "\n".join(section("The first steps")),
         "SHADOW": "\n".join(section("Shadow mode first")),
     }
     env.pop("SLURM_CONF", None)
