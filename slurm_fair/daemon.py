@@ -18,10 +18,13 @@ from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError, NotTheOwner, SlurmFairError
 from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, LeasePhase, Standing
+from slurm_fair.outlook import Outlook
 from slurm_fair.places import Heartbeat, Places
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
+from slurm_fair.recent import DAY_SECONDS
+from slurm_fair.recent import KIND as ENDED
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
@@ -117,7 +120,11 @@ class Daemon:
         standing = journal.latest() or Standing.new(clock.now())
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, Publisher(config.lease.publish_dir, lambda: names_are_hidden(commands)),
+            rules, standing, Publisher(
+                config.lease.publish_dir, lambda: names_are_hidden(commands),
+                journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,)),
+                Outlook(places.directory, lambda: daemon.rules),
+            ),
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()

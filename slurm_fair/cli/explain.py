@@ -217,7 +217,8 @@ def _task_names(tasks: Sequence[Row]) -> str:
 def _absent(board: Board, name: str, events: Sequence[Event]) -> list[str]:
     alone = next((a for a in board.left_alone if a["job"] in (name, name.partition("_")[0])), None)
     if alone is not None:
-        return [f"job {name} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it"]
+        whose = f" of {clean(alone['user'])}" if alone.get("user") else ""
+        return [f"job {name}{whose} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it"]
     if events:
         return [f"job {name} is over"]
     raise InputError(

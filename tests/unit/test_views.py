@@ -135,7 +135,11 @@ def test_a_bar_in_a_foreign_name_is_no_column(view: View, storage: Path, now: fl
 def test_what_is_left_alone_is_in_queue_and_status(view: View, storage: Path, now: float) -> None:
     keep(storage)
     for command in ("queue", "status"):
-        assert "job 99 is left alone: it asks for no GPU" in view(command).out
+        said = view(command).out
+        assert "job 99 is left alone: it asks for no GPU" in said
+        assert "job 98 of mel is left alone: it has a row with too few fields" in said
+    assert "left alone: 2 (1 unreadable)" in view("status").out
+    assert "job 98 of mel is left alone: it has a row" in view("explain", "98").out
 
 
 # -- whether the daemon lives ---------------------------------------------------------------------------------
