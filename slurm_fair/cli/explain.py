@@ -12,7 +12,7 @@ from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.queue import said_of_estimates
-from slurm_fair.cli.reasons import OTHER, Reasons
+from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
 from slurm_fair.cli.show import JSON, board_of, number
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
@@ -123,13 +123,14 @@ _CURES = {
     "unsettled": "the outcome of the last act on it is not known yet: looking again",
     "limit": "a limit of its account or QOS is reached",
     "shape": "its shape cannot be planned exactly",
+    "nodes": "the nodes that it may use take no work now, or cannot hold it: it starts when they can",
     "requeued": "Slurm starts it no earlier than some time after its requeue",
 }
 
 
 def what_would_help(row: Row) -> str:
     """What would let it start, or nothing for a job that runs."""
-    if row["blocked"]:
+    if row["blocked"] not in ("", KEPT):
         cure = _CURES.get(row["blocked"], clean(row["blocked"]))
         return cure.format(job=row["job"], slurm_reason=clean(row["slurm_reason"]))
     if row["state"] != "waiting" or row["verdict"] in ("grant", "keep"):
