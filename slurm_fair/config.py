@@ -73,7 +73,7 @@ class Slurm:
 
     gate: str = "begin"
     transport: str = "auto"
-    reports: str = "file"
+    reports: str = "auto"
     conf: str = ""
     bin_dir: str = ""
     timeout: float = 20.0
@@ -140,7 +140,7 @@ CHOICES = {
     "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": ("begin", "hold"),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
-    "slurm.reports": ("file", "comment", "none"),
+    "slurm.reports": ("auto", "file", "comment", "none"),
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (

@@ -48,8 +48,8 @@ KEYS = {
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold, which the controller turns into such a begin time when it first sees the job",
     "slurm.transport": "cli: Slurm's commands; auto: the best that this version has, which is cli",
-    "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; "
-    "none: not at all",
+    "slurm.reports": "how jobs answer. auto: in their own folder, and in their Slurm comment where that is "
+    "not heard; file, comment: that way alone; none: not at all",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
     "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
     "slurm.timeout": "seconds after which a Slurm command is given up",

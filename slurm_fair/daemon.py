@@ -16,6 +16,7 @@ from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError, NotTheOwner, SlurmFairError
+from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, LeasePhase, Standing
 from slurm_fair.outlook import Outlook
@@ -98,6 +99,7 @@ class Daemon:
     rules: Rules
     standing: Standing
     publisher: Publisher
+    outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
     reload: Callable[[], Config] | None = None
     stopping: bool = False
     reloading: bool = False
@@ -118,13 +120,14 @@ class Daemon:
         real = SlurmCluster(commands, config, clock.now, sink, journal)
         rules = rules_of(config, dry_run)
         standing = journal.latest() or Standing.new(clock.now())
+        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
+        outlook = Outlook(places.directory, lambda: daemon.rules)
+        publisher = Publisher(
+            config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
+        )
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, Publisher(
-                config.lease.publish_dir, lambda: names_are_hidden(commands),
-                journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,)),
-                Outlook(places.directory, lambda: daemon.rules),
-            ),
+            rules, standing, publisher, outlook,
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
@@ -149,6 +152,7 @@ class Daemon:
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
         notify.stopping()
+        self.publisher.publish_health(replace(self.health(), state=STOPPED, why="the daemon was stopped"))
 
     def once(self) -> Done:
         """One tick; what goes wrong in it is logged and the next one looks again."""
@@ -177,9 +181,17 @@ class Daemon:
         self.after(done)
         return done
 
+    def health(self) -> Health:
+        """Whether we live, see and act, for users."""
+        state = BLIND if self.blind else PAUSED if self.places.paused.exists() else ACTING
+        if self.rules.dry_run and state == ACTING:
+            state = SHADOW
+        return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, self.blind)
+
     def after(self, done: Done) -> None:
         """Log, publish, settle, prune."""
         now = self.clock.now()
+        self.publisher.publish_health(self.health())
         if done.blind:
             if not self.blind_since:
                 log.warning("blind, so nothing is done: %s", done.blind)
@@ -190,6 +202,8 @@ class Daemon:
             self.blind_since = 0.0
         if done.record is not None:
             _log_tick(done)
+            if self.outlook is not None:
+                self.outlook.hear(done.record)
             self.publisher.publish(done.record, done.standing)
         if now - self.settled_at > _SETTLE_SECONDS:
             self.settle_accounts(now)

@@ -19,14 +19,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from slurm_fair.board import draw
+from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.health import NAME as HEALTH
 from slurm_fair.health import Health
 from slurm_fair.model import Event, Events, LeasePhase, Leases, Standing, TickRecord, label
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.nameless import nameless
-from slurm_fair.outlook import Outlook
 from slurm_fair.output import BESIDE, Folder, leads_to
 from slurm_fair.recent import KIND as ENDED
 from slurm_fair.recent import Recent
@@ -91,10 +90,10 @@ class Publisher:
         directory: str,
         hides_names: Callable[[], bool],
         ended: Iterable[Event] = (),
-        outlook: Outlook | None = None,
+        draws: Callable[[TickRecord, Standing], Board] = draw,
     ) -> None:
         self._directory = Path(directory) if directory else None
-        self._hides_names, self._outlook = hides_names, outlook
+        self._hides_names, self._draws = hides_names, draws
         self._nameless, self._ask_at = True, 0.0
         self._told, self._due = _Told.nothing(), dict[int, None]()
         self._folder = (0, 0)  # which one was published in: one that was made anew is filled anew
@@ -109,8 +108,6 @@ class Publisher:
     def publish(self, record: TickRecord, standing: Standing) -> None:
         """Bring the folder up to this tick."""
         self._recent.hear(record.events.of(ENDED) if isinstance(record.events, Events) else record.events)
-        if self._outlook:
-            self._outlook.hear(record)
         self._in_the_folder(lambda folder: self._publish(folder, record, standing))
 
     def publish_health(self, health: Health) -> None:
@@ -195,8 +192,7 @@ class Publisher:
         began = time.monotonic()
         if began < self._next_board:
             return
-        drawn = self._outlook.board(record, standing) if self._outlook else draw(record, standing)
-        board = replace(drawn, finished=self._recent.rows(record.time))
+        board = replace(self._draws(record, standing), finished=self._recent.rows(record.time))
         document = board.document()
         folder.put(BOARD, json.dumps(nameless(document) if self._nameless else document), _EVERYBODY)
         self._next_board = time.monotonic() + _PART_OF_TIME * (time.monotonic() - began)

@@ -9,7 +9,7 @@ from slurm_fair.errors import TemplateError
 from slurm_fair_templates.stamp import SIGNALS, Stamp
 
 GATES = ("begin", "hold", "none")
-REPORTS = ("file", "comment", "none")
+REPORTS = ("auto", "file", "comment", "none")
 PASS_ON = ("local", "steps", "none")
 LR_RULE = re.compile(r"^(fixed|linear|sqrt|\d+=[0-9.eE+-]+(,\d+=[0-9.eE+-]+)*)$")
 
@@ -38,7 +38,7 @@ class Options:
     exits_when_saved: bool = False
     lease_py: str = ""
     publish_dir: str = ""
-    reports: str = "file"
+    reports: str = "auto"
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, in one line."""

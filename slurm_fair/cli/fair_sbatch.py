@@ -30,7 +30,7 @@ class Gate:
     kind: str = "begin"
     seconds: int = 1800
     publish_dir: str = ""
-    reports: str = "file"
+    reports: str = "auto"
 
 
 def site_gate() -> Gate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from slurm_fair.cli.fair_sbatch import fair_sbatch
 from slurm_fair.cli.main import _COMMANDS, cli
+from slurm_fair.store import open_journal
 from tests.command_line import Said, call
 
 COMMANDS = sorted(_COMMANDS)
@@ -163,3 +165,29 @@ def test_fair_sbatch_says_what_it_is_for_and_what_each_option_does(tmp_path: Pat
 def test_python_m_slurm_fair_is_the_same_command(tmp_path: Path) -> None:
     said = program(sys.executable, "-m", "slurm_fair.cli", "status", "--nope", tmp_path=tmp_path)
     assert (said.code, said.complaint) == (2, "slurm-fair: No such option '--nope'.")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
+def test_a_report_for_whom_the_journal_is_closed_says_who_may_and_how(tmp_path: Path) -> None:
+    """In a process of its own, which gives its rights away once everything is loaded."""
+    storage = tmp_path / "s"
+    open_journal(storage / "journal.db").close()
+    os.chown(storage, 1, 1)
+    for place in (tmp_path, *tmp_path.parents):
+        if not place.stat().st_mode & 0o005:
+            place.chmod(place.stat().st_mode | 0o055)
+    config = tmp_path / "c.toml"
+    config.write_text(f'[storage]\ndir = "{storage}"\n')
+    script = (
+        "import os, sys; from slurm_fair.cli.report import report; from slurm_fair.cli import main\n"
+        f"os.setgid(65534); os.setuid(65534); sys.argv = ['x', '--config', {str(config)!r}, 'report', 'tenants']\n"
+        "sys.exit(main())"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout, said.stderr.count("\n")) == (1, "", 1)
+    for words in (
+        "which daemon and root read",
+        "sudo -u daemon slurm-fair report tenants --html",
+        "report export",
+    ):
+        assert words in said.stderr

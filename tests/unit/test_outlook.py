@@ -29,7 +29,7 @@ def test_the_published_board_has_expected_starts_and_how_far_off_the_last_ones_w
     public.mkdir(mode=0o755)
     outlook = Outlook(folder, lambda: RULES)
     ended = Event(NOW - 50, "finished", pack(77), "speech", 8, {"user": "sue", "end": NOW - 50, "had": 5.0})
-    publisher = Publisher(str(public), lambda: False, [ended], outlook)
+    publisher = Publisher(str(public), lambda: False, [ended], outlook.board)
     publisher.publish(*recorded())
     board = json.loads((public / "board.json").read_text())
     rows = {row["job"]: row for row in board["jobs"]}
