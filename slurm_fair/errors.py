@@ -9,6 +9,7 @@ SlurmFairError             exit code 1: the thing asked for failed
 |-- SlurmError             a Slurm command failed, timed out, or is missing
 |   `-- SlurmUnreachable   the controller did not answer: nothing is known
 |-- StoreError             the journal cannot be opened, read or written
+|   |-- NotHere            exit code 3: no daemon has been here, so there is no journal
 |   |-- NotTheOwner        another daemon owns the journal
 |   `-- UnsafeStore        exit code 2: others could change the journal's directory or files
 `-- LabError               the private Slurm of the lab could not be brought up
@@ -51,6 +52,12 @@ class SlurmUnreachable(SlurmError):
 
 class StoreError(SlurmFairError):
     """The journal cannot be opened, read or written."""
+
+
+class NotHere(StoreError):
+    """There is nothing to look at or to switch: no daemon has been here."""
+
+    exit_code = 3
 
 
 class NotTheOwner(StoreError):

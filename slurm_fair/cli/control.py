@@ -11,6 +11,7 @@ from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
 from slurm_fair.daemon import commands_of
 from slurm_fair.errors import NotTheOwner, SlurmFairError
+from slurm_fair.model.counted import counted
 from slurm_fair.places import last_beat, write_whole
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.store import fence, open_journal, open_reader
@@ -64,11 +65,13 @@ def fail_open(context: click.Context, stamped: bool) -> None:
     site.places.fail_open.unlink(missing_ok=True)
     for left in freed.left:
         click.echo(f"slurm-fair: could not free {left}", err=True)
-    click.echo(f"{freed.freed} jobs freed; the queue flows as plain Slurm")
+    click.echo(f"{counted(freed.freed, 'job')} freed; the queue flows as plain Slurm")
     for line in pins_left(freed):
         click.echo(line)
     if freed.left:
-        raise SlurmFairError(f"{len(freed.left)} jobs are not free yet: look at them and run this again")
+        raise SlurmFairError(
+            f"{counted(len(freed.left), 'job')} not free yet: look with squeue and run this again"
+        )
 
 
 def _daemon_did_it(site: Site) -> bool:

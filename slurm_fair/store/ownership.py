@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from slurm_fair.errors import NotTheOwner, StoreError
+from slurm_fair.errors import NotHere, NotTheOwner, StoreError
 from slurm_fair.store.mishaps import in_words
 from slurm_fair.store.permissions import beside, make_file
 
@@ -99,7 +99,7 @@ def fence(path: Path, by: str = "", wait_seconds: float = 5.0) -> int:
     raised all the same: that owner looks once more after its commit, before it acts.
     """
     if not path.parent.is_dir():
-        raise StoreError(f"{path}: there is no journal here: check [storage]")
+        raise NotHere(f"{path}: there is no journal here: check [storage]")
     descriptor = make_file(beside(path, ".epoch"))
     try:
         with in_words(path):

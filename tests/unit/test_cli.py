@@ -85,17 +85,19 @@ def test_the_list_of_commands_says_what_each_is_for() -> None:
     ("arguments", "code", "words"),
     [
         (["plan"], 1, "not found"),
-        (["status"], 1, "start the daemon"),
-        (["queue"], 1, "start the daemon"),
+        (["status"], 3, "start the daemon"),
+        (["queue"], 3, "start the daemon"),
         (["explain", "nonsense"], 2, "nonsense"),
-        (["explain", "12"], 1, "start the daemon"),
-        (["pause"], 2, "no such directory"),
-        (["resume"], 2, "no such directory"),
-        (["fail-open"], 2, "no such directory"),
-        (["deadman", "--once"], 2, "no such directory"),
+        (["explain", "12"], 3, "start the daemon"),
+        (["pause"], 3, "no such directory"),
+        (["resume"], 3, "no such directory"),
+        (["fail-open"], 3, "no such directory"),
+        (["deadman", "--once"], 3, "no such directory"),
+        (["report", "tenants"], 3, "start the daemon"),
+        (["report", "export"], 3, "start the daemon"),
         (["check"], 1, "errors were found"),
         (["init", "--gate", "fence"], 2, "fence"),
-        (["replay-tick", "1"], 2, "start the daemon"),
+        (["replay-tick", "1"], 3, "start the daemon"),
         (["staus"], 2, "did you mean 'status'"),
         (["zzzz"], 2, "slurm-fair --help"),
     ],
@@ -165,6 +167,15 @@ def test_fair_sbatch_says_what_it_is_for_and_what_each_option_does(tmp_path: Pat
 def test_python_m_slurm_fair_is_the_same_command(tmp_path: Path) -> None:
     said = program(sys.executable, "-m", "slurm_fair.cli", "status", "--nope", tmp_path=tmp_path)
     assert (said.code, said.complaint) == (2, "slurm-fair: No such option '--nope'.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["report"], ["trace"]], ids=" ".join)
+def test_a_command_without_arguments_prints_its_help_as_it_is(arguments: list[str]) -> None:
+    said = call(*arguments)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0].startswith(f"Usage: {' '.join(['slurm-fair', *arguments])} [OPTIONS]")
+    assert len(said.out.splitlines()) > 10
+    assert "\nCommands:\n" in said.out
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")

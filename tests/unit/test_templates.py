@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -23,9 +22,9 @@ from slurm_fair_templates import (
 )
 from slurm_fair_templates.quoting import shell
 from slurm_fair_templates.rendering import interpreter
+from tests import recorded
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sbatch"
-RECORD = os.environ.get("SLURM_FAIR_RECORD") == "1"  # SLURM_FAIR_RECORD=1 pytest tests/unit/test_templates.py
 NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))
 NOW = 1_700_000_000.0
 SCRIPT = """#!/bin/bash -l
@@ -40,15 +39,6 @@ srun python train.py "$@"
 HOSTILE = st.text(
     st.sampled_from("a \n\r\t'\"\\$`#{}%;|&<>*-=\u2028\x1b\x0b\x85é") | st.characters(codec="utf-8")
 )
-
-
-def golden(name: str, text: str) -> None:
-    """Hold a text to its recorded file."""
-    file = GOLDEN / name
-    if RECORD:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    assert text == file.read_text(), f"{file} differs; look, then record with SLURM_FAIR_RECORD=1"
 
 
 FULL = Options(
@@ -85,7 +75,7 @@ FULL = Options(
     ],
 )
 def test_scripts_are_as_recorded_and_bash_reads_them(name: str, text: str) -> None:
-    golden(name, text)
+    recorded.same(GOLDEN / name, text)
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=20, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
