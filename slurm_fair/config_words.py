@@ -55,6 +55,8 @@ KEYS = {
     "slurm.timeout": "seconds after which a Slurm command is given up",
     "slurm.client_timeout": "MessageTimeout of our own calls, so that a dead controller costs seconds",
     "slurm.requeue_delay": "seconds that Slurm keeps a requeued job back by itself (`slurm-fair check` tells)",
+    "slurm.notice": "leave a held job of the daemon's own in the queue, by which a second daemon with another "
+    "storage is refused",
     "storage.dir": "folder of the journal, on a local disk, for the daemon's account alone",
     "storage.keep_days": "how long whole ticks are kept; what reports are made of is kept longer",
     "storage.max_mb": "size above which old ticks go earlier",

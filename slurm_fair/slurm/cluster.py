@@ -202,11 +202,11 @@ class DryRun:
     """A Cluster that looks and never acts."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """The real cluster."""
-        return self._cluster.observe(asked)
+        return self.cluster.observe(asked)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Nothing."""

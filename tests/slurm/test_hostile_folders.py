@@ -176,14 +176,14 @@ from slurm_fair.slurm import acks, readers
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from tests.fake_cluster import MemoryJournal
-conf, account, python, job, asked, seconds = sys.argv[1:]
+conf, account, python, job, asked, seconds, user, work = sys.argv[1:]
 entry = pwd.getpwnam(account)
 os.setgroups([]); os.setgid(entry.pw_gid); os.setuid(entry.pw_uid)
 os.chdir("/")
 journal = MemoryJournal()
+processes = readers.Readers((python, "-I", "-S", acks.__file__))
 cluster = SlurmCluster(
-    Commands(Path(conf), 20.0), from_tree({}, "test"), time.time, journal, journal,
-    readers.Readers((python, "-I", "-S", acks.__file__)),
+    Commands(Path(conf), 20.0), from_tree({}, "test"), time.time, journal, journal, processes
 )
 key, end = parse_label(job), float(asked) + float(seconds)
 while time.time() < end:
@@ -193,7 +193,8 @@ while time.time() < end:
     if answer != [0]:
         break
     time.sleep(0.1)
-print(json.dumps([answer, time.time() - float(asked)]))
+took = time.time() - float(asked)
+print(json.dumps([answer, took, processes.complaints({0: acks.Asked(user, work, job, 0, 0.0, 0.0)})[0]]))
 """
 HEARD_SECONDS = 15  # much less than the grace, also on a busy machine
 
@@ -215,7 +216,8 @@ def test_an_operator_without_capabilities_hears_the_answer_of_another_users_job(
     wait_until(lambda: output.exists() and "ready" in output.read_text(), 20, "the job runs")
     asked = str(time.time())
     lab.run("scancel", "--batch", "--signal=USR2", job)
-    argv = [sys.executable, "-c", OPERATOR, str(lab.conf), "daemon", PYTHON, job, asked, str(HEARD_SECONDS)]
+    words = [str(lab.conf), "daemon", PYTHON, job, asked, str(HEARD_SECONDS), ALICE, str(work)]
+    argv = [sys.executable, "-c", OPERATOR, *words]
     root = Path(__file__).parents[2]
     done = subprocess.run(
         argv,
@@ -226,9 +228,10 @@ def test_an_operator_without_capabilities_hears_the_answer_of_another_users_job(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (answer, seconds) = json.loads(done.stdout)
+    (answer, seconds, why) = json.loads(done.stdout)
     print(f"{where}: heard after {seconds:.1f} s")
     assert answer == [1], where
+    assert why == ("" if by == "file" else f"{work}/.slurm-fair is closed to this account")
     comment = lab.run("squeue", "-h", "-j", job, "-o", "%k").stdout
     assert ("slurm_fair_ack:" in comment) == (by == "comment"), comment
     lab.run("scancel", job)

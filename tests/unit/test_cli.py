@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -18,16 +16,6 @@ from slurm_fair.store import open_journal
 from tests.command_line import Said, call
 
 COMMANDS = sorted(_COMMANDS)
-
-
-@pytest.fixture(autouse=True)
-def quiet_log() -> Iterator[None]:
-    """Commands that log set up the log of their process; this one gets its own back."""
-    log = logging.getLogger("slurm_fair")
-    handlers, propagate, level = log.handlers[:], log.propagate, log.level
-    yield
-    log.handlers[:], log.propagate = handlers, propagate
-    log.setLevel(level)
 
 
 @pytest.fixture

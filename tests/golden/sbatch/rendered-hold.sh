@@ -168,14 +168,16 @@ slurm_fair_tell_by_comment() { # true|false
 # Why we were asked, and for whom, where the site publishes it for this run and this request.
 slurm_fair_why() { # time of the request
     local said when='"asked": *\{ *"time": *([0-9]+)' why='"why": *"([^"\\]+)' run='"restart": *([0-9]+)'
-    local whom='"for": *\[ *\{ *"job": *"([^"\\]+)", *"tenant": *"([^"\\]+)"(.*)'
+    local whom='"for": *\[ *\{ *"job": *"([^"\\]+)", *"tenant": *"([^"\\]*)"(.*)'
     said=$(head -c 65536 -- "$SLURM_FAIR_PUBLISH_DIR/$slurm_fair_job.json" 2>/dev/null)
     [[ $said =~ $run ]] && ((BASH_REMATCH[1] == slurm_fair_restart)) || return 1
     [[ $said =~ $when ]] && ((BASH_REMATCH[1] >= $1 - 60)) || return 1
     said=${said#*\"asked\":}
     [[ $said =~ $why ]] && why=${BASH_REMATCH[1]} || why="its lease is over"
-    if [[ $said =~ $whom ]]; then
-        why+=", for job ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+    if [[ $said =~ $whom && ${BASH_REMATCH[1]} == "$slurm_fair_job" ]]; then
+        why+=", it is to run elsewhere"
+    elif [[ $said =~ $whom ]]; then
+        why+=", for job ${BASH_REMATCH[1]}${BASH_REMATCH[2]:+ of ${BASH_REMATCH[2]}}"
         [[ ${BASH_REMATCH[3]} == *'"job":'* ]] && why+=" and others"
     fi
     printf '%s' "$why"
@@ -225,7 +227,7 @@ slurm_fair_sleep() { # seconds; false if the job has ended meanwhile
 }
 
 slurm_fair_say_run() {
-    local answer step='"saved": true, "step": ([0-9]+)' where=${SLURM_JOB_NODELIST:-$HOSTNAME}
+    local answer step="\"job\": \"$slurm_fair_job\", .*\"saved\": true, \"step\": ([0-9]+)" where=${SLURM_JOB_NODELIST:-$HOSTNAME}
     if ((slurm_fair_restart == 0)); then return; fi
     answer=$(slurm_fair_get ack)
     [[ $answer =~ $step ]] && step=", step ${BASH_REMATCH[1]} is saved" || step=
