@@ -104,6 +104,7 @@ class Record:
     after: Record | None = None  # it does not start before that one has ended
     excluded: tuple[str, ...] = ()
     interactive: bool = False
+    raw: Mapping[str, str] = field(default_factory=dict)  # columns of listings that hold its user's own words
 
     @property
     def key(self) -> int:
