@@ -12,9 +12,10 @@ PROGRAMS = ("squeue", "scontrol", "scancel", "sinfo", "sshare", "sacct", "sprio"
 # The n-th call gets the n-th answer, later ones the last. `exec sleep` so that a time limit ends it.
 SCRIPT = """#!/bin/sh
 name=${0##*/} dir=${0%/*}/..
+exec 9>>$dir/$name.lock; flock 9
 n=0; [ ! -e $dir/$name.count ] || read n < $dir/$name.count
 n=$((n + 1)); echo $n > $dir/$name.count
-printf '%s\\000' "$name" $# "$@" >> $dir/log
+printf '%s\\000' "$name" $# "$@" >> $dir/log; exec 9>&-
 cat > $dir/$name.$n.stdin
 while [ $n -gt 0 ] && [ ! -e $dir/$name.$n.code ]; do n=$((n - 1)); done
 answer=$dir/$name.$n
