@@ -63,7 +63,6 @@ def draw(
     standing: Standing,
     ahead: Forecast | None = None,
     *,
-    finished: tuple[Mapping[str, Any], ...] = (),
     estimates: Mapping[str, Any] | None = None,
 ) -> Board:
     """The board of one tick, with what was found out beside it."""
@@ -87,7 +86,6 @@ def draw(
         seconds=dict(record.seconds),
         interval_seconds=record.terms.interval,
         gpus=_gpus(seen),
-        finished=finished,
         estimates=estimates or {},
     )
 

@@ -201,7 +201,7 @@ def _place(record: TickRecord, free: Bools) -> Ints:
 def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
     """What passes soon blocks nobody; who is not played claims a share and is not planned."""
     blocked = np.where(np.isin(seen.jobs.blocked, _PASSES), np.int8(Blocked.NOT_BLOCKED), seen.jobs.blocked)
-    return np.where(later, np.int8(Blocked.LIMIT), blocked).astype(np.int8)
+    return np.where(later, np.int8(Blocked.UNSETTLED), blocked).astype(np.int8)
 
 
 def _left(seen: Snapshot) -> tuple[Floats, Floats]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from slurm_fair.board import draw
+from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.health import NAME as HEALTH
 from slurm_fair.health import Health
@@ -85,9 +85,15 @@ class _Told(NamedTuple):
 class Publisher:
     """Writes what changed, and takes away what is over; a folder that cannot be used costs one warning."""
 
-    def __init__(self, directory: str, hides_names: Callable[[], bool], ended: Iterable[Event] = ()) -> None:
+    def __init__(
+        self,
+        directory: str,
+        hides_names: Callable[[], bool],
+        ended: Iterable[Event] = (),
+        draws: Callable[[TickRecord, Standing], Board] = draw,
+    ) -> None:
         self._directory = Path(directory) if directory else None
-        self._hides_names = hides_names
+        self._hides_names, self._draws = hides_names, draws
         self._nameless, self._ask_at = True, 0.0
         self._told, self._due = _Told.nothing(), dict[int, None]()
         self._folder = (0, 0)  # which one was published in: one that was made anew is filled anew
@@ -186,7 +192,7 @@ class Publisher:
         began = time.monotonic()
         if began < self._next_board:
             return
-        board = replace(draw(record, standing), finished=self._recent.rows(record.time))
+        board = replace(self._draws(record, standing), finished=self._recent.rows(record.time))
         document = board.document()
         folder.put(BOARD, json.dumps(nameless(document) if self._nameless else document), _EVERYBODY)
         self._next_board = time.monotonic() + _PART_OF_TIME * (time.monotonic() - began)

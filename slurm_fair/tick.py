@@ -35,6 +35,7 @@ from slurm_fair.model.ids import label
 from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
+from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
@@ -154,7 +155,8 @@ def owed_answers(standing: Standing) -> dict[int, float]:
 def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | None = None) -> Prepared:
     """Ledger and leases brought up to the snapshot, and what of it the policy may plan; so many jobs live."""
     now = snapshot.time
-    seen, standing = snapshot, still_resting(standing, now)
+    seen = without_the_impossible(snapshot, standing.leases, rules.policy)
+    standing = still_resting(standing, now)
     snapshot = overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
@@ -182,6 +184,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
+    view = without_the_kept_out(view, rules.policy)
     return Prepared(standing, snapshot, view, happened + followed)
 
 

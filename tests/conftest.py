@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -35,6 +36,16 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Local time is UTC."""
     with local_time("UTC", monkeypatch):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _log_as_it_was() -> Iterator[None]:
+    """A command that sets up our log leaves no handler and no level to the tests that follow."""
+    log = logging.getLogger("slurm_fair")
+    before = log.handlers[:], log.propagate, log.level
+    yield
+    log.handlers[:], log.propagate = before[:2]
+    log.setLevel(before[2])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

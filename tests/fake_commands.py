@@ -41,6 +41,8 @@ class FakeCommands(Commands):
         """One command."""
         self.calls += 1
         self.world.catch_up()
+        if argv == ("scontrol", "-d", "-o") and stdin is not None and not self.trouble.dead:
+            return self._shown(argv, stdin)
         if argv[0] == "scancel" or (argv == ("scontrol",) and stdin is not None):
             return self._act(argv, stdin or "")
         if self.trouble.dead:
@@ -212,9 +214,16 @@ class FakeCommands(Commands):
             return Answer(argv, 0, "No reservations in the system\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
             return Answer(argv, 0, "ClusterName             = fake\n", "", 0.01)
-        if argv[:5] == ("scontrol", "-d", "-o", "show", "job"):
-            return Answer(argv, 0, _layout(self.world.records[int(argv[5])]), "", 0.01)
         raise NotImplementedError(" ".join(argv))
+
+    def _shown(self, argv: tuple[str, ...], stdin: str) -> Answer:
+        """scontrol repeats each command that it reads, and answers it."""
+        said = []
+        for line in stdin.splitlines():
+            what, _, which = line.removeprefix("show ").partition(" ")
+            told = {"job": lambda name: _layout(self.world.records[int(name)]), "hostnames": "{}\n".format}
+            said.append(f"scontrol: {line}\n" + (told[what](which) if line != "exit" else ""))
+        return Answer(argv, 0, "".join(said), "", 0.01)
 
     def _squeue(self, argv: tuple[str, ...]) -> Answer:
         if argv[1:6] != ("-h", "-a", "-t", "all", "--array-unique"):

@@ -9,19 +9,23 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END
 
 PROGRAMS = ("squeue", "scontrol", "scancel", "sinfo", "sshare", "sacct", "sprio")
-# The n-th call gets the n-th answer, later ones the last. `exec sleep` so that a time limit ends it.
+# A layout comes beside argv and is written down as if it stood there. The n-th call gets the n-th answer, later
+# ones the last; sacct has the separator that it was asked for. `exec sleep` so that a time limit ends it.
 SCRIPT = """#!/bin/sh
 name=${0##*/} dir=${0%/*}/..
 exec 9>>$dir/$name.lock; flock 9
 n=0; [ ! -e $dir/$name.count ] || read n < $dir/$name.count
 n=$((n + 1)); echo $n > $dir/$name.count
+[ -z "$SQUEUE_FORMAT2" ] || set -- "$@" -O "$SQUEUE_FORMAT2"
+[ -z "$SQUEUE_FORMAT" ] || set -- "$@" -o "$SQUEUE_FORMAT"
 printf '%s\\000' "$name" $# "$@" >> $dir/log; exec 9>&-
 cat > $dir/$name.$n.stdin
 while [ $n -gt 0 ] && [ ! -e $dir/$name.$n.code ]; do n=$((n - 1)); done
 answer=$dir/$name.$n
 [ $n -gt 0 ] || { echo "$name: nothing was foreseen" >&2; exit 99; }
 [ ! -e $answer.hangs ] || exec sleep 60
-cat $answer.out; cat $answer.err >&2
+between='|'; for word; do case $word in --delimiter=*) between=${word#*=};; esac; done
+sed "s/|/$between/g" $answer.out; cat $answer.err >&2
 read code < $answer.code; exit $code
 """
 QUIET = {
@@ -61,7 +65,7 @@ class Stub:
 
     def commands(self, timeout_seconds: float = 5.0) -> Commands:
         """As the adapter takes them."""
-        return Commands(timeout_seconds=timeout_seconds, bin_dir=self.folder / "bin")
+        return Commands(timeout_seconds=timeout_seconds, bin_dir=self.folder / "bin", draw=lambda: "")
 
     def answers(self, program: str, *answers: str | tuple[int, str, str], hangs: bool = False) -> None:
         """Standard output, or (code, standard output, standard error), of one call after another."""

@@ -73,7 +73,7 @@ class _Stride:
     """The pass of every active job, brought up to now; nan for the others."""
 
     def __init__(self, view: View) -> None:
-        active = view.snapshot.jobs.active
+        active = view.claims
         rows = np.flatnonzero(active)
         had = view.had_gpu_seconds[rows]
         before = job_numbers(view, PASSES, rows, np.nan)

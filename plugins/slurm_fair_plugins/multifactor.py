@@ -162,13 +162,13 @@ def _faded(usage: Mapping[str, float], decay: float) -> dict[str, float]:
 
 
 class _Users:
-    """Usage of each (tenant, user) pair that has a job or a past."""
+    """Usage of each (tenant, user) pair that has an active job."""
 
     def __init__(self, view: View, kept: Mapping[str, Any], decay: float, charge_seconds: float) -> None:
         snapshot, jobs = view.snapshot, view.snapshot.jobs
         self._names = snapshot.tenants.names, snapshot.users
         code = jobs.tenant * max(len(snapshot.users), 1) + jobs.user
-        codes = np.unique(code)
+        codes = np.unique(code[view.claims])
         self._codes, self._width = codes, max(len(snapshot.users), 1)
         self.pairs = np.stack([codes // self._width, codes % self._width], axis=1)
         past = kept.get("users", {})

@@ -84,7 +84,7 @@ class _Books:
     """Shares and what was received of them, brought up to now."""
 
     def __init__(self, view: View, policy: InRounds) -> None:
-        active = view.snapshot.jobs.active
+        active = view.claims
         kept = view.memory.get(ROUNDS, {})
         self.view, self.policy = view, policy
         self.crowd = Crowd(view, active.nonzero()[0], view.memory.get(OWN, {}))

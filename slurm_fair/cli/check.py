@@ -14,6 +14,7 @@ from slurm_fair.cli.table import clean
 from slurm_fair.doctor import Diagnosis, Finding, Level, examine
 from slurm_fair.errors import SlurmFairError
 
+_FIRST = (Level.ERROR, Level.WARNING, Level.OK)
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 
 
@@ -24,8 +25,8 @@ _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 def check(context: click.Context, as_json: bool, problems: bool) -> None:
     """Look whether this site can give leases: Slurm, rights, settings, plugin, clock, storage; with cures.
 
-    Changes nothing. Exit code 0 when no error was found (warnings may be), 1 when one was.
-    Run it as the account that runs the daemon.
+    Errors come first, then warnings. Changes nothing. Run it as the account that runs the daemon.
+    Exit code 0 when no error was found (warnings may be), 1 when one was.
     """
     site = site_of(context)
     diagnosis = examine(site.config, site.places, time.time())
@@ -33,7 +34,7 @@ def check(context: click.Context, as_json: bool, problems: bool) -> None:
     if as_json:
         click.echo(json.dumps(_document(diagnosis, shown)))
     else:
-        _print(shown)
+        _print(sorted(shown, key=lambda one: _FIRST.index(one[1].level)))
         click.echo(f"\n{_summary(diagnosis)}")
     if not diagnosis.sound:
         raise SlurmFairError(f"errors were found ({diagnosis.count(Level.ERROR)}): mend these first")
@@ -51,7 +52,11 @@ def _document(diagnosis: Diagnosis, shown: list[tuple[str, Finding]]) -> dict[st
 
 def _summary(diagnosis: Diagnosis) -> str:
     counts = (diagnosis.count(Level.OK), diagnosis.count(Level.WARNING), diagnosis.count(Level.ERROR))
-    return "{} ok, {} warnings, {} errors".format(*counts)
+    return "{} ok, {} warning{}, {} error{}".format(counts[0], *_counted(counts[1]), *_counted(counts[2]))
+
+
+def _counted(number: int) -> tuple[int, str]:
+    return number, "" if number == 1 else "s"
 
 
 def _print(shown: list[tuple[str, Finding]]) -> None:

@@ -12,7 +12,7 @@ from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.queue import said_of_estimates
-from slurm_fair.cli.reasons import Reasons
+from slurm_fair.cli.reasons import OTHER, Reasons
 from slurm_fair.cli.show import JSON, board_of, number
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
@@ -82,16 +82,20 @@ def _history(events: Sequence[Event]) -> list[str]:
     return ["what happened:", *(f"  {line}" for line in story(events))] if events else []
 
 
+def _of(job: Row) -> str:
+    """Whose it is; nothing where names are not published."""
+    return f" of {clean(job['user'])} ({clean(job['tenant'])})" if job["user"] or job["tenant"] else ""
+
+
 def _story(row: Row, board: Board, reasons: Reasons) -> list[str]:
     """The job's state, its numbers, and what it waits for."""
     promised = row["lease"] == PROMISED and row["state"] == "waiting"
     where = f" on {clean(row['nodes'])}" if row["nodes"] and not promised else ""
-    whose = f"{clean(row['user'])} ({clean(row['tenant'])})"
     gpus = "1 GPU" if row["gpus"] == 1 else f"{row['gpus']} GPUs"
     first, *more = reasons.full(row)
     had, owed = row["had_gpu_seconds"] / 3600, row["owed_gpu_seconds"] / 3600
     lines = [
-        f"job {row['job']} of {whose}, {gpus}: {'starting' if promised else row['state']}{where}",
+        f"job {row['job']}{_of(row)}, {gpus}: {'starting' if promised else row['state']}{where}",
         f"because {first}",
         *(f"        {sentence}" for sentence in more),
         f"had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(row['rho'])}; "
@@ -156,7 +160,7 @@ def _of_ahead(reasons: Reasons, row: Row) -> list[str]:
     return [
         "first of those that go before it:",
         *(
-            f"  job {job['job']} ({clean(job['tenant'])}), {job['gpus']} GPUs, rho {number(job['rho'])}"
+            f"  job {job['job']} ({clean(job['tenant'] or OTHER)}), {job['gpus']} GPUs, rho {number(job['rho'])}"
             for job in ahead
         ),
     ]
@@ -171,7 +175,6 @@ def _ended(board: Board, name: str, events: Sequence[Event]) -> dict[str, Any] |
 
 
 def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
-    whose = f"{clean(job['user'] or '?')} ({clean(job['tenant'])})"
     gpus = "1 GPU" if job["gpus"] == 1 else f"{job['gpus']} GPUs"
     how = f" ({clean(job['slurm_state'])})" if job["slurm_state"] else ""
     leases = sum(event.kind in ("granted", "adopted", "renewed") for event in events)
@@ -179,7 +182,7 @@ def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
     gave = "it never gave way" if not times else f"it was requeued {times} time{'s' if times > 1 else ''}"
     had, owed = job["had_gpu_seconds"] / 3600, job["owed_gpu_seconds"] / 3600
     return [
-        f"job {job['job']} of {whose}, {gpus}: ended {instant(job['end'])}{how}",
+        f"job {job['job']}{_of(job)}, {gpus}: ended {instant(job['end'])}{how}",
         f"it waited {duration(job['waited_seconds'])} and ran {duration(job['ran_seconds'])}"
         + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "") + f"; {gave}",
         f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(job['rho'])}",
@@ -196,7 +199,7 @@ def _of_array(name: str, tasks: Sequence[Row], reasons: Reasons) -> list[str]:
     for task in tasks:
         states.setdefault("blocked" if task["blocked"] else task["state"], []).append(task)
     counts = ", ".join(f"{len(some)} {state}" for state, some in states.items())
-    lines = [f"job {name} is an array of {clean(tasks[0]['user'])} ({clean(tasks[0]['tenant'])}): {counts}"]
+    lines = [f"job {name} is an array{_of(tasks[0])}: {counts}"]
     for state, some in states.items():
         first = some[0]
         starts = [task["expected_start"] for task in some if task["expected_start"]]

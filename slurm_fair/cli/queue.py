@@ -17,6 +17,7 @@ from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, numb
 from slurm_fair.cli.table import Column, instant, print_table
 
 _FINISHED = 5
+_HIDDEN = "What is published names nobody (Slurm's PrivateData): ask for a job by its id, with `explain`."
 
 
 @click.command()
@@ -83,7 +84,8 @@ def _say_rest(
     board: Board, rows: Sequence[Mapping[str, Any]], finished: Sequence[Mapping[str, Any]], *, alone: bool
 ) -> None:
     if not rows:
-        click.echo("No managed job is there.")
+        hidden = any(not job["user"] for job in board.jobs)
+        click.echo(_HIDDEN if hidden and not alone else "No such managed job is there.")
     for job in finished[:_FINISHED]:
         click.echo(f"job {job['job']} ended {instant(job['end'])}: see `slurm-fair explain {job['job']}`")
     if alone:

@@ -89,7 +89,7 @@ def _check(path: Path, columns: tuple[str, ...]) -> None:
 def _refuse_backwards(cells: Mapping[str, str]) -> None:
     """A run cannot end before it starts, nor start before its job is submitted."""
     # Nor does a requeue bring that about: the next run has a row of its own, with its own submission.
-    submit, start, end = (int(cells[name]) if cells[name].isdigit() else 0 for name in TIMES)
+    submit, start, end = (int(_number(cells[name])) for name in TIMES)
     if 0 < end < start:
         raise SlurmTextError("End: the run ends before it starts")
     if 0 < start < submit:
@@ -100,7 +100,7 @@ def _refuse_double(cells: Mapping[str, str], seen: dict[tuple[str, ...], str], p
     """A run that is there twice, as in files of overlapping periods put together, would be two jobs."""
     run = tuple(cells[name] for name in ("JobID", "Submit", "Start"))
     first = seen.setdefault(run, place)
-    if first != place and cells["Start"].isdigit():
+    if first != place and _EPOCH.fullmatch(cells["Start"]):
         raise SlurmTextError(f"this run of job {shown(run[0])} is there twice, first at {first[1:]}")
 
 
@@ -122,7 +122,11 @@ def _seconds(name: str, text: str) -> str:
 
 def _last(cells: Mapping[str, str]) -> float:
     """The last instant that a row speaks of."""
-    _, start, end = times = [float(cells[name]) if cells[name].isdigit() else 0.0 for name in TIMES]
-    elapsed = cells[_ELAPSED]
-    runs = start > 0 and not end and elapsed.isdigit()
-    return max(*times, start + float(elapsed) if runs else 0.0)
+    _, start, end = times = [_number(cells[name]) for name in TIMES]
+    runs = start > 0 and not end
+    return max(*times, start + _number(cells[_ELAPSED]) if runs else 0.0)
+
+
+def _number(text: str) -> float:
+    """Seconds; 0 for a word that is no number."""
+    return float(text) if _EPOCH.fullmatch(text) else 0.0

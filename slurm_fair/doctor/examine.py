@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from slurm_fair.config import Config
-from slurm_fair.doctor import here, machines, rights, scheduler, storage, terms, versions
+from slurm_fair.doctor import here, hook, machines, published, rights, scheduler, storage, terms, versions
 from slurm_fair.doctor.facts import Facts, gather
 from slurm_fair.doctor.finding import Finding, Level
 from slurm_fair.places import Places
@@ -17,8 +17,10 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("rights", rights.findings),
     ("settings", terms.findings),
     ("scheduler", scheduler.findings),
+    ("hook", hook.findings),
     ("nodes", machines.findings),
     ("storage", storage.findings),
+    ("published", published.findings),
 )
 
 

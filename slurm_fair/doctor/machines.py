@@ -76,7 +76,15 @@ def jobs(snapshot: Snapshot) -> Iterator[Finding]:
     if stuck:
         listed = ", ".join(f"{count} {word}" for word, count in stuck.most_common())
         yield ok(f"of these kept back by something else: {listed}")
-    reasons = Counter(alone.reason for alone in snapshot.left_alone)
+    unreadable = [alone for alone in snapshot.left_alone if alone.unreadable]
+    for alone in unreadable[:5]:
+        yield warning(
+            f"job {alone.label} of {alone.user or 'nobody known'} is left alone: {alone.reason}",
+            f"ask its owner, or look at it: scontrol show job {alone.label}",
+        )
+    if len(unreadable) > 5:
+        yield warning(f"{len(unreadable) - 5} more jobs cannot be read and are left alone", "see the log")
+    reasons = Counter(alone.reason for alone in snapshot.left_alone if not alone.unreadable)
     for reason, count in reasons.most_common():
         yield ok(f"{count} jobs of the managed partitions are left to plain Slurm: each {reason}")
     holders = table.state == JobState.RUNNING

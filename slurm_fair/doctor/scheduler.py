@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from slurm_fair.doctor.facts import Facts
@@ -10,7 +9,6 @@ from slurm_fair.doctor.finding import Finding, error, ok, warning
 
 _SCHED_SECONDS, _BACKFILL_SECONDS, _BATCH_DELAY_SECONDS = 60, 30, 3  # Slurm's defaults
 _RECOMMENDED = "sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0,bf_continue"
-_HOOK_GATE = re.compile(r'^\s*gate\s*=\s*"(\w+)"', re.MULTILINE)
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -24,7 +22,6 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield from tres(facts)
     yield from tenants(facts)
     yield from memory(facts)
-    yield hook(facts)
 
 
 def starts(facts: Facts) -> Finding:
@@ -128,30 +125,3 @@ def memory(facts: Facts) -> Iterator[Finding]:
             f"Slurm forgets ended jobs after {age} s (MinJobAge), and we look every {interval:g} s",
             f"set MinJobAge={max(300, int(3 * interval))} in slurm.conf",
         )
-
-
-def hook(facts: Facts) -> Finding:
-    """Whether jobs without a template are gated from the start."""
-    if "lua" not in facts.value("JobSubmitPlugins"):
-        told = "no submit hook: a job without a template may start before it is first seen"
-        if facts.config.slurm.gate == "hold":
-            return warning(told, "slurm-fair init --only plugin, then JobSubmitPlugins=lua in slurm.conf")
-        return ok(f"{told}, and is then weighed like the others")
-    place = facts.conf.parent / "job_submit.lua" if facts.conf else None
-    try:
-        text = place.read_text(errors="replace") if place else ""
-    except OSError:
-        text = ""
-    if not text:
-        return ok("a job_submit.lua is in force; it cannot be read from here")
-    if "slurm_fair_gate" not in text:
-        return warning(
-            f"{place} does not call slurm_fair_gate: jobs without a template may start before they are seen",
-            "copy the dofile line and the call from `slurm-fair init --only plugin --print`",
-        )
-    gate = _HOOK_GATE.search(text)
-    if gate and gate[1] != facts.config.slurm.gate:
-        return warning(
-            f"{place} gates by '{gate[1]}', [slurm] gate is '{facts.config.slurm.gate}'", "make them the same"
-        )
-    return ok(f"{place} gates jobs at submission")

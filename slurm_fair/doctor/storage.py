@@ -127,6 +127,11 @@ def daemon(facts: Facts) -> Iterator[Finding]:
                 "the daemon is gone and left jobs of its own: the dead-man frees them within a lease",
                 "start it again, or `slurm-fair fail-open`",
             )
+        elif facts.places.journal.exists():
+            yield warning(
+                "the daemon does not run, though it has run here: nothing is done to any job",
+                "start its service",
+            )
         else:
             yield ok("the daemon does not run")
         return
@@ -138,6 +143,8 @@ def daemon(facts: Facts) -> Iterator[Finding]:
         )
     elif beat is not None:
         yield ok(f"the daemon runs (last sign of life {age:.0f} s ago)")
+        if beat.blind:
+            yield warning(f"the daemon is blind, so nothing is done: {beat.blind}", "look at its log")
     else:
         yield ok("the daemon runs, as a shadow")
     if beat is None or _is_locked(facts.places.deadman_lock) or _timer_is_on():

@@ -38,18 +38,24 @@ class Blocked(IntEnum):
     SHAPE = 11  # a shape that cannot be planned exactly (see LeftAlone)
     BACKOFF = 12  # Slurm did not start it when its gate was open; tried again later
     REQUEUED = 13  # requeued a moment ago: Slurm does not start it again yet
+    NODES = 14  # the nodes that it may use could not take it now even if they were empty
+    KEPT = 15  # it would need GPUs of jobs that cannot be asked to give way
 
 
-# A job that its owner or an admin keeps back, or that asks for nothing yet, claims no share.
+# Who is kept back by its owner or an admin, asks for nothing yet or could not be started claims no share.
 INACTIVE = (
     Blocked.USER_HOLD,
     Blocked.ADMIN_HOLD,
     Blocked.DEPENDENCY,
     Blocked.OWN_BEGIN,
     Blocked.ARRAY_LIMIT,
+    Blocked.LIMIT,
+    Blocked.PARTITION,
     Blocked.SLURM_HOLD,
     Blocked.IMPOSSIBLE,
     Blocked.SHAPE,
+    Blocked.BACKOFF,
+    Blocked.NODES,
 )
 _WAITING, _RUNNING, _SUSPENDED, _DONE = (
     int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.SUSPENDED, JobState.DONE)

@@ -19,6 +19,8 @@ class LeftAlone:
 
     label: str
     reason: str
+    user: str = ""
+    unreadable: bool = False  # Slurm's row of it could not be read
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Pools:
     """
 
     size: Ints  # configured GPUs of each node
+    capacity: Ints  # those of them that managed jobs can have now
     region: Ints  # of each node, -1 = it cannot start work now
     nodes: NDArray[np.bool_]  # [pool, node], usable ones only
     regions: tuple[tuple[int, ...], ...]  # of each pool
@@ -124,6 +125,7 @@ class Pools:
         usable = inside_all & nodes.usable
         return cls(
             size=nodes.gpus,
+            capacity=nodes.capacity,
             region=region,
             nodes=usable,
             regions=_regions_of_pools(region, usable),
@@ -144,6 +146,13 @@ class Pools:
     def most(self) -> int:
         """GPUs of the biggest node of all."""
         return int(self.size.max(initial=0))
+
+    @once
+    def tops(self) -> list[int]:
+        """For k = 1, 2, ...: GPUs that the k-th biggest node of each pool has at least; only nodes all ours."""
+        own = np.where(self.nodes & (self.capacity == self.size), self.size, 0)
+        sizes: list[int] = (-np.sort(-own, axis=1)).min(axis=0, initial=self.most).tolist()
+        return sizes if len(own) else []
 
     @once
     def levels(self) -> Ints:

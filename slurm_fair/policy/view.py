@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.ledger.lives import at
 from slurm_fair.model import (
+    Blocked,
     JobAccounts,
     JobState,
     LeasePhase,
@@ -27,7 +28,7 @@ from slurm_fair.policy.cases import MAY_START, NO_LEASE, Shorts, cases
 Number = TypeVar("Number", Ints, Codes)
 
 # A look at an enum's member costs as much as the comparison that it is for.
-_RUNNING = code(JobState.RUNNING)
+_RUNNING, _WAITING, _KEPT = code(JobState.RUNNING), code(JobState.WAITING), code(Blocked.KEPT)
 _GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
 _NO_PHASE = code(NO_LEASE)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
@@ -134,6 +135,13 @@ class View:
         """What lease, state and what blocks it come to for each job."""
         jobs = self.snapshot.jobs
         return cases(self.lease_phase, jobs.state, jobs.blocked, self.over)
+
+    @once
+    def claims(self) -> Bools:
+        """Jobs among which GPUs are shared out: the active ones, but for those that others keep out."""
+        jobs = self.snapshot.jobs
+        active, kept_out = jobs.active, jobs.blocked == _KEPT
+        return active & ~(kept_out & (jobs.state == _WAITING)) if any_of(kept_out) else active
 
     @once
     def waiting(self) -> Bools:

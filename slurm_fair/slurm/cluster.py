@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -22,10 +23,11 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
-from slurm_fair.slurm.observe import Sighting, build_snapshot
+from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.remit import Remit
 from slurm_fair.slurm.scope import Territory
+from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.slurm.spans import SpanBook
 from slurm_fair.slurm.strays import strays
 from slurm_fair.slurm.tidy import Absences, lifted
@@ -34,6 +36,8 @@ from slurm_fair.slurm.user_text import ask_text
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
 _ACK_LIMIT_SECONDS = 2.0
+_SAID_AT_ONCE = 20  # rows that the log names at one look
+_log = logging.getLogger(__name__)
 
 
 class SlurmCluster:
@@ -58,6 +62,7 @@ class SlurmCluster:
         self._weights = WeightBook(commands)
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
+        self._said: frozenset[str] = frozenset()
         self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
         self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
         self._actuator = Actuator(
@@ -94,10 +99,22 @@ class SlurmCluster:
         rows = self._queue.read()
         if isinstance(rows, str):
             return Blind(self._now(), rows)
+        self._say_what_cannot_be_read(machines)
         complaint = self._learn(rows)
         if complaint:
             return Blind(self._now(), complaint)
         return self._build(rows, machines, asked)
+
+    def _say_what_cannot_be_read(self, machines: Machines) -> None:
+        """Each row once, for as long as it stays so."""
+        wrong = {
+            f"job {bad.label} of {bad.user or 'nobody known'} is left alone: {bad.why}"
+            for bad in self._queue.unreadable
+        }
+        wrong |= {f"sinfo: a node is left out: {why}" for why in machines.unreadable}
+        for line in sorted(wrong - self._said)[:_SAID_AT_ONCE]:
+            _log.warning("%s", line)
+        self._said = frozenset(wrong)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Act, with intents written first."""

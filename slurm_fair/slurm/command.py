@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import shutil
 import subprocess
@@ -26,6 +27,14 @@ _FIXED = {
 # Else squeue folds the waiting tasks of an array into one row, whatever their restarts, nodes and begin times.
 # Newer releases have only the second: it lists each task of an array by itself.
 BY_RECORD, BY_TASK = "--array-unique", "--array"
+
+# A layout holds the mark that ends rows. Every user of the machine can read argv, so it travels beside it.
+_LAYOUTS = {"-O": "SQUEUE_FORMAT2", "-o": "SQUEUE_FORMAT"}
+
+
+def draw_mark() -> str:
+    """Digits that nobody can know before: no text that a user wrote holds them."""
+    return f"{secrets.randbelow(10**20):020d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,7 @@ class Commands:
     bin_dir: Path | None = None
     calls: int = 0
     unfold: str = BY_RECORD
+    draw: Callable[[], str] = draw_mark  # a mark for each listing
     _paths: dict[str, str] = field(default_factory=dict)
 
     def environment(self) -> dict[str, str]:
@@ -89,7 +99,8 @@ class Commands:
         timeout_seconds: float | None = None,
     ) -> Answer:
         """Run one command; a time-out is an answer too, since the act may have been done."""
-        full = (self.path(argv[0]), *argv[1:])
+        shown, layout = _apart(argv)
+        full = (self.path(argv[0]), *shown[1:])
         limit = timeout_seconds or self.timeout_seconds
         self.calls += 1
         began = time.monotonic()
@@ -101,7 +112,7 @@ class Commands:
                 encoding="utf-8",
                 errors="replace",
                 timeout=limit,
-                env=self.environment(),
+                env=self.environment() | layout,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -133,6 +144,13 @@ class Commands:
         return Answer(full, process.returncode, "", heard, time.monotonic() - began, timed_out=cut_short)
 
 
+def _apart(argv: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The words of a squeue without its layout, and the layout as a variable of its environment."""
+    if len(argv) < 3 or argv[0] != "squeue" or argv[-2] not in _LAYOUTS:
+        return argv, {}
+    return argv[:-2], {_LAYOUTS[argv[-2]]: argv[-1]}
+
+
 def _hear(process: subprocess.Popen[bytes], enough: Callable[[str], bool], deadline: float) -> str:
     """What a process says on standard error until it is enough, it ends, or time is up."""
     heard, pipe = b"", process.stderr
@@ -147,18 +165,6 @@ def _hear(process: subprocess.Popen[bytes], enough: Callable[[str], bool], deadl
             break
         heard += more
     return heard.decode(errors="replace")
-
-
-def rows_of(answer: Answer, columns: int, row_end: str, between: str) -> list[list[str]] | str:
-    """The rows of a whole answer, or what is wrong with it."""
-    if not answer.whole:
-        return answer.complaint
-    rows = [row.lstrip("\n").split(between) for row in answer.out.split(row_end)]
-    rows = [row for row in rows if row != [""]]
-    odd = next((row for row in rows if len(row) != columns), None)
-    if odd is not None:
-        return f"{Path(answer.argv[0]).name}: a row has {len(odd)} columns instead of {columns}"
-    return rows
 
 
 def only_ids(ids: Sequence[str]) -> str:

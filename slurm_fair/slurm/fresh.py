@@ -57,7 +57,9 @@ def look(
         return rows
     rows = rows[among(rows["base"], np.array(bases, dtype=np.int64))]
     try:
-        return _by_job(rows, queue, wanted, objections(rows))
+        # A read of the whole queue repeats the last good row of a job whose row cannot be read now.
+        stale = {bad.record: "its row cannot be read" for bad in queue.unreadable}
+        return _by_job(rows, queue, wanted, {**objections(rows), **stale})
     except SlurmTextError as wrong:
         return f"squeue: {wrong}"
 

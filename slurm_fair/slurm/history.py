@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,11 +14,16 @@ from slurm_fair.model import Blind, JobState, RunTable
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.slurm import words
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.queue import Names
+from slurm_fair.slurm.queue import BETWEEN, Names
 
 FIELDS = ("JobID", "Account", "User", "Submit", "Start", "End", "State", "AllocTRES", "ReqTRES")
-_JOB = re.compile(r"(\d+)(?:_(\d+))?")
+_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,7}))?")
+_log = logging.getLogger(__name__)
 _ON_ITS_WAY = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING")
+
+
+# Key, numbers of tenant and user, GPUs, submission, start, end, state, whether it was requeued.
+_Row: TypeAlias = tuple[int, int, int, int, float, float, float, int, int]
 
 
 class SlurmHistory:
@@ -24,57 +31,105 @@ class SlurmHistory:
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
+        self._said: frozenset[str] = frozenset()  # rows that were complained of at the last reading
 
     def runs(self, start: float, end: float, partitions: Iterable[str]) -> RunTable | Blind:
         """Runs that overlap the period; Blind when accounting does not answer."""
         listed = ",".join(sorted(partitions))
         where = ("-r", listed) if listed else ()
+        between = separator(self._commands)
         answer = self._commands.run(
             "sacct", "-n", "-P", "-X", "-D", "-a", *where, "-S", f"uts{int(start)}", "-E", f"uts{int(end) + 1}",
-            "-o", ",".join(FIELDS),
+            f"--delimiter={between}", "-o", ",".join(FIELDS),
         )  # fmt: skip
         if not answer.whole:
             return Blind(end, answer.complaint)
-        try:
-            return runs_from(answer.out.splitlines())
-        except SlurmTextError as wrong:
-            return Blind(end, f"sacct: {wrong}")
+        wrong: list[str] = []
+        runs = runs_from((line.split(between) for line in answer.out.rstrip("\n").split("\n")), wrong.append)
+        if wrong and not len(runs):
+            return Blind(end, f"sacct: {wrong[0]}")
+        for why in sorted(set(wrong) - self._said):
+            _log.warning("a row of accounting is left out: %s", why)
+        self._said = frozenset(wrong)
+        return runs
 
 
-def runs_from(lines: Iterable[str]) -> RunTable:
-    """The rows of `sacct -P` as columns; records of arrays not yet split have no runs and are left out."""
+def separator(commands: Commands) -> str:
+    """Between columns of sacct: an account's name that holds it, or a newline, makes up no row."""
+    return f"{BETWEEN}{commands.draw()}"
+
+
+def runs_from(rows: Iterable[Sequence[str]], complain: Callable[[str], object] | None = None) -> RunTable:
+    """The rows of `sacct -P` as columns; records of arrays not yet split have no runs and are left out.
+
+    A row that cannot be read is complained of and left out, or raises where nobody hears complaints.
+    """
     tenants, users = Names(), Names()
-    rows: list[tuple[int, int, int, int, float, float, float, int, int]] = []
-    for line in lines:
-        columns = line.split("|")
-        if len(columns) != len(FIELDS):
-            raise SlurmTextError(f"a row has {len(columns)} columns instead of {len(FIELDS)}")
-        job, account, user, submit, start, end, state, alloc, wanted = columns
-        match = _JOB.fullmatch(job)
-        if match is None:
+    read: list[_Row] = []
+    for columns in rows:
+        if list(columns) == [""]:
             continue
+        try:
+            read += _run(columns, tenants, users)
+        except SlurmTextError as wrong:
+            if complain is None:
+                raise
+            complain(str(wrong))
+    return _table(sorted(read, key=lambda row: (row[0], row[5])), tenants, users)
+
+
+def check_names(account: str, user: str) -> None:
+    """Reports and tables repeat them."""
+    if not (account + user).isprintable():
+        raise SlurmTextError("its account's name is no name")
+
+
+def _run(columns: Sequence[str], tenants: Names, users: Names) -> list[_Row]:
+    if len(columns) != len(FIELDS):
+        raise SlurmTextError(f"it has {len(columns)} columns instead of {len(FIELDS)}")
+    job, account, user, submit, start, end, state, alloc, wanted = columns
+    match = _JOB.fullmatch(job)
+    if match is None:
+        return []
+    try:
         gpus = words.tres_gpus(words.tres(alloc))[0] or words.tres_gpus(words.tres(wanted))[0]
-        key = pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)
-        word = state.split(" ")[0]
-        code = JobState.RUNNING if word in _ON_ITS_WAY[1:] else JobState.DONE
-        code = JobState.WAITING if word == "PENDING" else code
-        rows.append(
-            (key, tenants.number(account), users.number(user), gpus, words.epoch(submit), words.epoch(start),
-             words.epoch(end), int(code), int(word in ("REQUEUED", "NODE_FAIL", "PREEMPTED")))
-        )  # fmt: skip
-    rows.sort(key=lambda row: (row[0], row[5]))
+        times = [words.epoch(text) for text in (submit, start, end)]
+        check_names(account, user)
+    except SlurmTextError as wrong:
+        raise SlurmTextError(f"job {job} of {user[:40]!r}: {wrong}") from None
+    word = state.split(" ")[0]
+    code = JobState.RUNNING if word in _ON_ITS_WAY[1:] else JobState.DONE
+    code = JobState.WAITING if word == "PENDING" else code
+    key = pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)
+    requeued = int(word in ("REQUEUED", "NODE_FAIL", "PREEMPTED"))
+    return [
+        (
+            key,
+            tenants.number(account),
+            users.number(user),
+            gpus,
+            times[0],
+            times[1],
+            times[2],
+            int(code),
+            requeued,
+        )
+    ]
+
+
+def _table(rows: list[_Row], tenants: Names, users: Names) -> RunTable:
     columns_of = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 9
-    key_c, tenant_c, user_c, gpus_c, submit_c, start_c, end_c, state_c, requeued_c = columns_of
+    key, tenant, user, gpus, submit, start, end, state, requeued = columns_of
     return RunTable(
-        key=key_c.astype(np.int64),
-        tenant=tenant_c.astype(np.int64),
+        key=key.astype(np.int64),
+        tenant=tenant.astype(np.int64),
         tenants=tuple(tenants.texts),
-        user=user_c.astype(np.int64),
+        user=user.astype(np.int64),
         users=tuple(users.texts),
-        gpus=gpus_c.astype(np.int64),
-        submit=submit_c.astype(np.float64),
-        start=start_c.astype(np.float64),
-        end=end_c.astype(np.float64),
-        state=state_c.astype(np.int8),
-        requeued=requeued_c.astype(np.int8),
+        gpus=gpus.astype(np.int64),
+        submit=submit.astype(np.float64),
+        start=start.astype(np.float64),
+        end=end.astype(np.float64),
+        state=state.astype(np.int8),
+        requeued=requeued.astype(np.int8),
     )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.shown import show_jobs
 
 _SEGMENT = re.compile(r" Nodes=(\S+) CPU_IDs=\S* Mem=\d+ GRES=(\S*)")
-Layout = tuple[tuple[str, int], ...]
+_AT_ONCE = 500
+Layout: TypeAlias = tuple[tuple[str, int], ...]
+Room: TypeAlias = Mapping[str, int]  # GPUs that each node has
 
 
 class LayoutBook:
@@ -19,42 +23,54 @@ class LayoutBook:
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
         self._known: dict[tuple[int, int], Layout] = {}
+        self._guessed: set[tuple[int, int]] = set()  # runs that Slurm did not answer for: asked again
 
-    def learn(self, uneven: Mapping[tuple[int, int], tuple[tuple[str, ...], int]]) -> None:
+    def learn(self, uneven: Mapping[tuple[int, int], tuple[tuple[str, ...], int]], room: Room) -> None:
         """Ask once for each uneven run; a run that Slurm does not explain is split as evenly as it goes."""
-        self._known = {who: known for who, known in self._known.items() if who in uneven}
-        for who, (nodes, gpus) in uneven.items():
-            if who not in self._known:
-                self._known[who] = self._ask(who[0], nodes, gpus) or spread(nodes, gpus)
+        kept = uneven.keys() - self._guessed
+        self._known, self._guessed = {who: known for who, known in self._known.items() if who in kept}, set()
+        missing = [who for who in uneven if who not in self._known]
+        for first in range(0, len(missing), _AT_ONCE):
+            some = missing[first : first + _AT_ONCE]
+            shown = show_jobs(self._commands, dict.fromkeys(record for record, _ in some), "-d")
+            for who in some:
+                nodes, gpus = uneven[who]
+                told = read_layout(shown.get(who[0], ""), nodes, gpus, room)
+                self._known[who] = told or spread(nodes, gpus, room)
+                if who[0] not in shown:
+                    self._guessed.add(who)
 
     def of(self, record: int, restarts: int) -> Layout | None:
         """The layout of an uneven run."""
         return self._known.get((record, restarts))
 
-    def _ask(self, record: int, nodes: tuple[str, ...], gpus: int) -> Layout | None:
-        answer = self._commands.run("scontrol", "-d", "-o", "show", "job", str(record))
-        if not answer.whole:
-            return None
-        # The id of an array's first record lists the whole array.
-        mine = [line for line in answer.out.splitlines() if line.startswith(f"JobId={record} ")]
-        return read_layout(mine[0], nodes, gpus) if mine else None
 
+def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layout | None:
+    """The segments of one line of `scontrol -d show job`, if they account for exactly these nodes and GPUs.
 
-def read_layout(text: str, nodes: Iterable[str], gpus: int) -> Layout | None:
-    """The segments of `scontrol -d show job`, if they account for exactly these nodes and GPUs."""
+    The job's name and other words of its user stand in the line too. They can add segments and take none away: a
+    line that names a node twice, or more GPUs than the node has, is not believed.
+    """
+    segments, allowed = _SEGMENT.findall(text), set(nodes)
+    if len(segments) > len(allowed):
+        return None
     try:
         found = [
-            (name, words.gres_gpus(gres)[0])
-            for names, gres in _SEGMENT.findall(text)
-            for name in hostlist.expand(names)
+            (name, words.gres_gpus(gres)[0]) for listed, gres in segments for name in hostlist.expand(listed)
         ]
     except SlurmTextError:
         return None
-    whole = {name for name, _ in found} == set(nodes) and sum(count for _, count in found) == gpus
-    return tuple(found) if whole else None
+    names = [name for name, _ in found]
+    once = len(names) == len(allowed) and set(names) == allowed
+    fits = all(count <= room.get(name, 0) for name, count in found)
+    return tuple(found) if once and fits and sum(count for _, count in found) == gpus else None
 
 
-def spread(nodes: tuple[str, ...], gpus: int) -> Layout:
-    """As even as it goes, the first nodes one more."""
-    share, rest = divmod(gpus, max(len(nodes), 1))
-    return tuple((name, share + (row < rest)) for row, name in enumerate(nodes))
+def spread(nodes: tuple[str, ...], gpus: int, room: Room) -> Layout:
+    """As even as it goes, no node with more than it has, the first nodes one more."""
+    share: dict[str, int] = {}
+    left = gpus
+    for at, name in enumerate(sorted(nodes, key=lambda name: room.get(name, gpus))):
+        share[name] = min(room.get(name, gpus), -(-left // (len(nodes) - at)))
+        left -= share[name]
+    return tuple((name, share[name]) for name in nodes)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm import hostlist, words
-from slurm_fair.slurm.command import Commands, rows_of
+from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.queue import BETWEEN, ROW_END
 
 _FIELDS = (
@@ -64,36 +64,47 @@ class Machines:
     nodes: dict[str, RawNode]
     partitions: dict[str, tuple[str, ...]]
     up: dict[str, bool]
+    unreadable: tuple[str, ...] = ()  # what is wrong with rows of nodes that are left out
 
 
 def read_machines(commands: Commands) -> Machines | str:
     """Nodes and partitions, or why the answer is not valid."""
     answer = commands.run("sinfo", "-h", "-N", "-a", "-O", _FORMAT)
-    rows = rows_of(answer, len(_FIELDS), ROW_END, BETWEEN)
-    if isinstance(rows, str):
-        return rows
+    if not answer.whole:
+        return answer.complaint
+    lines = answer.out.split(ROW_END)
+    if lines.pop().strip():
+        return "sinfo: the last row is cut off"
     nodes: dict[str, RawNode] = {}
-    members: dict[str, list[str]] = {}
+    members: dict[str, dict[str, None]] = {}
     up: dict[str, bool] = {}
-    try:
-        for row in rows:
-            name, partition, available = row[0], row[1], row[2]
-            if name not in nodes:
-                nodes[name] = _node(row)
-            members.setdefault(partition, []).append(name)
-            up[partition] = available == "up"
-    except SlurmTextError as wrong:
-        return f"sinfo: {wrong}"
-    return Machines(nodes, {name: tuple(names) for name, names in members.items()}, up)
+    wrong: dict[str, None] = {}
+    for line in lines:
+        row = line.lstrip("\n").split(BETWEEN)
+        try:
+            node = nodes.get(row[0]) or _node(row)
+        except SlurmTextError as why:
+            wrong[str(why)] = None
+            continue
+        nodes[node.name] = node
+        members.setdefault(row[1], {})[node.name] = None
+        up[row[1]] = row[2] == "up"
+    if wrong and not nodes:
+        return f"sinfo: {next(iter(wrong))}"
+    return Machines(nodes, {name: tuple(names) for name, names in members.items()}, up, tuple(wrong))
 
 
 def _node(row: list[str]) -> RawNode:
+    if len(row) != len(_FIELDS):
+        raise SlurmTextError(
+            f"the row of node {row[0][:60]} has {len(row)} columns instead of {len(_FIELDS)}"
+        )
     name, _, _, gres, used, state, cpus, memory, allocated = row
     if not hostlist.NODE_NAME.fullmatch(name):
         raise SlurmTextError(f"'{name[:60]}' is no node name")
     gpus, kind = words.gres_gpus("" if words.is_nothing(gres) else gres)
     busy, _ = words.gres_gpus("" if words.is_nothing(used) else used)
-    counts = [words.number(part) for part in cpus.split("/")]
+    counts = [words.count(part) for part in cpus.split("/")]
     if len(counts) != 4:
         raise SlurmTextError(f"'{cpus[:40]}' is no CPU count of node {name}")
     return RawNode(
@@ -129,20 +140,23 @@ def read_reservations(commands: Commands) -> tuple[Reservation, ...] | str:
         return answer.complaint
     if answer.out.startswith("No reservations in the system"):
         return ()
-    try:
-        return tuple(_reservations(answer.out.splitlines()))
-    except SlurmTextError as wrong:
-        return f"scontrol show reservation: {wrong}"
+    wrong: list[str] = []
+    found = tuple(_reservations(answer.out.splitlines(), wrong.append))
+    return f"scontrol show reservation: {wrong[0]}" if wrong and not found else found
 
 
-def _reservations(lines: Iterable[str]) -> Iterable[Reservation]:
+def _reservations(lines: Iterable[str], complain: Callable[[str], object]) -> Iterable[Reservation]:
+    """Those that can be read; Slurm itself keeps jobs out of the others."""
     for line in lines:
         pairs = dict(reversed(_PAIR.findall(line)))  # a comment at the end may repeat a key: the first counts
         if "ReservationName" not in pairs:
             continue
-        yield Reservation(
-            pairs["ReservationName"],
-            words.epoch(pairs.get("StartTime", "")),
-            words.epoch(pairs.get("EndTime", "")),
-            hostlist.expand(pairs.get("Nodes", "")),
-        )
+        try:
+            yield Reservation(
+                pairs["ReservationName"],
+                words.epoch(pairs.get("StartTime", "")),
+                words.epoch(pairs.get("EndTime", "")),
+                hostlist.expand(pairs.get("Nodes", "")),
+            )
+        except SlurmTextError as wrong:
+            complain(str(wrong))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config import Config
 from slurm_fair.model import (
     Blocked,
     JobState,
@@ -25,49 +22,25 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
-from slurm_fair.slurm.accounts import Weights
-from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.kept_back import Gates, Keepers, gates_of
-from slurm_fair.slurm.layout import LayoutBook
-from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.nodes import Machines, Reservation
 from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
-    Territory,
     blocked_codes,
     in_scope,
     left_alone,
+    not_read,
 )
-from slurm_fair.slurm.spans import SpanBook
+from slurm_fair.slurm.sighting import Sighting
 
 _RESERVED_SOON_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """All answers of one look, and the books that explain them."""
-
-    time: float
-    cluster: str
-    rows: NDArray[np.void]
-    machines: Machines
-    reservations: tuple[Reservation, ...]
-    weights: Weights
-    acknowledged: Mapping[int, int]  # by job key
-    queue: Queue
-    details: DetailsBook
-    layouts: LayoutBook
-    spans: SpanBook
-    marks: MarkBook
-    config: Config
-    booted_at: float = 0.0  # when slurmctld started
-
-
 def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
-    territory = Territory.of(seen.machines, seen.config.scope)
+    territory = seen.territory
     inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
     alone, reasons = left_alone(inside, seen.queue, seen.details)
+    reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
     held = _held(raw, names, seen)
@@ -171,7 +144,7 @@ def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Plac
         for row, names, gpus in shapes
         if len(names) > 1 and (gpus % len(names) or not raw["gpus_per_node"][row])
     }
-    seen.layouts.learn(uneven)
+    seen.layouts.learn(uneven, {name: node.gpus for name, node in seen.machines.nodes.items()})
     triples: list[tuple[int, int, int]] = []
     for row, names, gpus in shapes:
         layout = seen.layouts.of(int(raw["record"][row]), int(raw["restarts"][row]))

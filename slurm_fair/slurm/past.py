@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.history import FIELDS, runs_from
+from slurm_fair.slurm.history import FIELDS, check_names, runs_from, separator
 
 # What is asked for beside the columns of a run, and what may be missing in a saved file.
 MORE_FIELDS = ("NNodes", "TimelimitRaw", "NodeList")
@@ -23,6 +23,7 @@ _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,7}))?")
 _MINUTES = re.compile(r"[0-9]{1,9}")
 _LIMIT_SECONDS = 600.0  # a month of a large site takes slurmdbd minutes
 STEPS, NO_GPUS, HET = "steps of other rows", "without GPUs", "parts of heterogeneous jobs"
+UNREADABLE = "with numbers or names that cannot be"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class _Row:
 class Listing:
     """Takes rows of sacct one by one."""
 
-    _lines: list[str] = field(default_factory=list)
+    _cells: list[tuple[str, ...]] = field(default_factory=list)
     _rows: list[_Row] = field(default_factory=list)
     _unsplit: dict[str, int] = field(default_factory=dict)
     _left: Counter[str] = field(default_factory=Counter)
@@ -66,18 +67,23 @@ class Listing:
         gpus = words.tres_gpus(words.tres(row["AllocTRES"]))[0] or words.tres_gpus(wanted)[0]
         why = _why_not(job, gpus)
         if why:
-            self._left[why] += 1
+            self.leave_out(why)
         elif "_[" in job:
             self._unsplit[job] = len(words.task_numbers(job.partition("_")[2])[0])
         else:
+            check_names(row["Account"], row["User"])
             self._rows.append(_row(row, wanted))
-            self._lines.append("|".join(row[name] for name in FIELDS))
+            self._cells.append(tuple(row[name] for name in FIELDS))
+
+    def leave_out(self, why: str) -> None:
+        """Count a row that is no run."""
+        self._left[why] += 1
 
     def past(self) -> Past:
         """All rows so far, the runs sorted by job and start."""
         rows = sorted(self._rows, key=lambda row: row.place)
         return Past(
-            runs=runs_from(self._lines),
+            runs=runs_from(self._cells),
             state=tuple(row.state for row in rows),
             asked_type=tuple(row.kind for row in rows),
             asked_nodes=np.array([row.asked_nodes for row in rows], dtype=np.int64),
@@ -107,7 +113,7 @@ def _row(row: Mapping[str, str], wanted: dict[str, str]) -> _Row:
         place=(int(match[1]), int(match[2] or -1), start),
         state=row["State"].split(" ")[0],
         kind="" if kind == "+" else kind,
-        asked_nodes=words.number(wanted.get("node", "")) or words.number(row.get("NNodes", "")),
+        asked_nodes=words.count(wanted.get("node", "")) or words.count(row.get("NNodes", "")),
         limit_seconds=60.0 * int(minutes) if _MINUTES.fullmatch(minutes) else np.inf,
         nodes=_nodes(row),
     )
@@ -130,26 +136,28 @@ def read_past(commands: Commands, start: float, end: float, scope: Scope) -> Pas
         if names
         for word in (option, ",".join(sorted(names)))
     ]
+    between = separator(commands)
     try:
         answer = commands.run(
             "sacct", "-n", "-P", "-X", "-D", "-a", *where, "-S", f"uts{int(start)}", "-E", f"uts{int(end) + 1}",
-            "-o", ",".join(asked), timeout_seconds=_LIMIT_SECONDS,
+            f"--delimiter={between}", "-o", ",".join(asked), timeout_seconds=_LIMIT_SECONDS,
         )  # fmt: skip
     except SlurmError as problem:
         return str(problem)
     if not answer.whole:
         return answer.complaint
-    return _listed(answer.out.splitlines(), asked)
+    return _listed([line.split(between) for line in answer.out.split("\n") if line], asked)
 
 
-def _listed(lines: Sequence[str], columns: Sequence[str]) -> Past | str:
-    listing = Listing()
-    for line in lines:
-        cells = line.split("|")
-        if len(cells) != len(columns):
-            return f"sacct: a row has {len(cells)} columns instead of {len(columns)}"
+def _listed(rows: Iterable[Sequence[str]], columns: Sequence[str]) -> Past | str:
+    listing, wrong = Listing(), list[str]()
+    for cells in rows:
         try:
+            if len(cells) != len(columns):
+                raise SlurmTextError(f"it has {len(cells)} columns instead of {len(columns)}")
             listing.add(dict(zip(columns, cells, strict=True)))
-        except SlurmTextError as wrong:
-            return f"sacct: {wrong}"
-    return listing.past()
+        except SlurmTextError as problem:
+            listing.leave_out(UNREADABLE)
+            wrong.append(str(problem))
+    past = listing.past()
+    return f"sacct: {wrong[0]}" if wrong and not len(past.runs) else past

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,20 +13,26 @@ from numpy.typing import NDArray
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
-from slurm_fair.slurm import words
+from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import BY_TASK, Answer, Commands, only_ids
 from slurm_fair.slurm.tasks import TaskRows
 
 BETWEEN, ROW_END = "\x1f", "\x1e"
 
-# Ids, states, numbers, times and Slurm's own names; no text of users on the hot path.
-FIELDS = (
-    "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "UserName", "State", "Reason", "Account", "Partition",
-    "QOS", "NumNodes", "NodeList", "ReqNodes", "tres-alloc", "tres-per-node", "tres-per-job", "tres-per-task",
-    "NumTasks", "SubmitTime", "EligibleTime", "StartTime", "EndTime", "PriorityLong", "TimeLimit",
-    "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation", "Deadline", "MinTime",
+# Ids, states, numbers, times and names that admins gave. Slurm itself writes them.
+_OF_SLURM = (
+    "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "UserName", "State", "Reason", "Partition", "QOS",
+    "NumNodes", "NodeList", "ReqNodes", "tres-alloc", "NumTasks", "SubmitTime", "EligibleTime", "StartTime",
+    "EndTime", "PriorityLong", "TimeLimit", "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation",
+    "Deadline", "MinTime",
 )  # fmt: skip
+# Users' own words, kept raw: the GRES text always, the account where nobody enforces associations. They come
+# last, and each row ends with a mark that is drawn anew for each call: no word can end its row and begin another.
+# A separator in such a word gives its own row too many columns.
+_OF_USERS = ("Account", "tres-per-node", "tres-per-job", "tres-per-task")
+FIELDS = (*_OF_SLURM, *_OF_USERS)
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
+_LONGEST_ACCOUNT = 255
 
 NO_TASK, UNSPLIT = -1, -2
 _MANY_NAMES = 20_000
@@ -78,9 +85,24 @@ class Names:
         return self._numbers.get(text, -1)
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A row that is not believed, by those of its columns that come before every word of a user."""
+
+    record: int  # -1 where not even that can be read
+    label: str
+    user: str
+    partition: str
+    over: bool
+    why: str
+
+
 @dataclass(slots=True)
 class Queue:
-    """Reads squeue; a line that did not change since the last read is not parsed again."""
+    """Reads squeue; a line that did not change since the last read is not parsed again.
+
+    A row that cannot be read costs that row: its job stays as the last look saw it, or is not seen.
+    """
 
     commands: Commands
     users: Names = field(default_factory=Names)
@@ -93,9 +115,11 @@ class Queue:
     gpu_types: Names = field(default_factory=Names)
     task_lists: list[Ints] = field(default_factory=list)
     array_limits: dict[int, int] = field(default_factory=dict)  # by base; tasks of their own do not show it
+    unreadable: tuple[Unreadable, ...] = ()  # rows of the last look at every job
     _task_rows: TaskRows = field(init=False)
     _task_texts: dict[str, tuple[int, int]] = field(default_factory=dict)
     _lines: dict[str, int] = field(default_factory=dict)
+    _refused: dict[str, Unreadable] = field(default_factory=dict)
     _parsed: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, RAW))
 
     def __post_init__(self) -> None:
@@ -104,33 +128,56 @@ class Queue:
     def read(self, ids: Sequence[str] = ()) -> NDArray[np.void] | str:
         """Every listed job (or some ids) as RAW rows, or why the answer is not valid."""
         only = ("-j", only_ids(ids)) if ids else ()
-        answer = self.commands.squeue(*only, "-O", _FORMAT)
+        mark = self.commands.draw()
+        answer = self.commands.squeue(*only, "-O", f"{_FORMAT}{mark}")
         if ids and not answer.whole and "Invalid job id" in answer.err:
             return np.zeros(0, RAW)  # the only id asked for is gone from memory
         if not answer.whole:
             return answer.complaint
-        try:
-            return self._rows(answer, remember=not ids)
-        except SlurmTextError as wrong:
-            return f"squeue: {wrong}"
+        return self._rows(answer, mark, remember=not ids)
 
-    def _rows(self, answer: Answer, remember: bool) -> NDArray[np.void]:
-        lines = answer.out.split(ROW_END)
+    def _rows(self, answer: Answer, mark: str, remember: bool) -> NDArray[np.void] | str:
+        lines = answer.out.split(f"{ROW_END}{mark}\n")
         if lines.pop().strip():
-            raise SlurmTextError("the last row is cut off")
-        lines = [line.lstrip("\n") for line in lines]
+            return "squeue: the last row is cut off"
         if self.commands.unfold == BY_TASK:
             lines = self._task_rows.by_record(lines, ask_limits=remember)
         if remember:
             self._forget_if_grown(len(lines))
-        fresh = [line for line in lines if line not in self._lines]
-        parsed = np.array([self._parse(line) for line in fresh], dtype=RAW)
-        table = np.concatenate([self._parsed, parsed])
-        where = self._lines | {line: len(self._parsed) + row for row, line in enumerate(fresh)}
-        rows: NDArray[np.void] = table[[where[line] for line in lines]]
-        if remember:
-            self._parsed, self._lines = rows, {line: row for row, line in enumerate(lines)}
+        good, rows, refused = self._read_lines(lines)
+        if not remember:
+            return rows
+        rows = np.concatenate([rows, self._as_they_were(refused.values())])
+        self._parsed, self._lines = rows, {line: row for row, line in enumerate(good)}
+        self._refused, self.unreadable = refused, tuple(refused.values())
         return rows
+
+    def _read_lines(self, lines: list[str]) -> tuple[list[str], NDArray[np.void], dict[str, Unreadable]]:
+        """The lines that can be read, their rows, and what is wrong with the others."""
+        fresh = {line: None for line in lines if line not in self._lines}
+        parsed: dict[str, tuple[Any, ...]] = {}
+        refused: dict[str, Unreadable] = {}
+        for line in fresh:
+            try:
+                if line not in self._refused:
+                    parsed[line] = self._parse(line)
+            except SlurmTextError as wrong:
+                refused[line] = _unreadable(line, str(wrong))
+        refused |= {line: self._refused[line] for line in fresh if line in self._refused}
+        table = np.concatenate([self._parsed, np.array(list(parsed.values()), dtype=RAW)])
+        where = self._lines | {line: len(self._parsed) + row for row, line in enumerate(parsed)}
+        good = [line for line in lines if line not in refused]
+        rows: NDArray[np.void] = table[[where[line] for line in good]]
+        return good, rows, refused
+
+    def _as_they_were(self, refused: Iterable[Unreadable]) -> NDArray[np.void]:
+        """The last rows of jobs that live on and whose row cannot be read now."""
+        records = [bad.record for bad in refused if not bad.over]
+        if not records or not len(self._parsed):
+            return np.zeros(0, RAW)
+        before = np.isin(self._parsed["record"], records) & (self._parsed["state"] != JobState.DONE)
+        kept: NDArray[np.void] = self._parsed[before]
+        return kept
 
     def _forget_if_grown(self, rows: int) -> None:
         """Node lists, reasons and task lists are new for ever: begin anew before they fill the memory."""
@@ -139,22 +186,23 @@ class Queue:
             return
         self.node_lists, self.reasons, self.task_lists = Names(), Names(), []
         self._task_texts, self.array_limits, self._lines, self._parsed = {}, {}, {}, np.zeros(0, RAW)
+        self._refused = {}
 
     def _parse(self, line: str) -> tuple[Any, ...]:
         columns = line.split(BETWEEN)
         if len(columns) != len(FIELDS):
-            raise SlurmTextError(f"a row has {len(columns)} columns instead of {len(FIELDS)}")
+            raise SlurmTextError(f"its row has {len(columns)} columns instead of {len(FIELDS)}")
         f = dict(zip(FIELDS, columns, strict=True))
-        record = words.number(f["JobID"])
+        record = words.count(f["JobID"])
+        _check_names(f)
         base, task, tasks, limit = self._array(record, f["ArrayJobID"], f["ArrayTaskID"])
         counts = words.tres(f["tres-alloc"])
         gpus, kind, per_node = _gpus(f, counts)
-        longest, least = words.duration_seconds(f["TimeLimit"]), words.duration_seconds(f["MinTime"])
         state = STATES.get(f["State"])
         if state is None:
-            raise SlurmTextError(
-                f"job {record} is in state '{f['State'][:40]}', which this version does not know"
-            )
+            raise SlurmTextError(f"its state '{f['State'][:40]}' is a word that this version does not know")
+        nodes = _nodes(f, counts, state)
+        longest, least = words.duration_seconds(f["TimeLimit"]), words.duration_seconds(f["MinTime"])
         return (
             record, base, task, tasks, limit, not words.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
             self.qos.number(f["QOS"]), self.users.number(f["UserName"]), self.accounts.number(f["Account"]),
@@ -162,11 +210,11 @@ class Queue:
             self.reasons.number(f["State" if state is JobState.DONE else "Reason"]),
             self.node_lists.number(f["NodeList"]), self.node_lists.number(f["ReqNodes"]),
             self.reservations.number(f["Reservation"]), self.gpu_types.number(kind) if kind else -1,
-            int(state), gpus, per_node, _nodes(f, counts, state),
-            words.number(counts.get("cpu", "0")), words.megabytes(counts.get("mem", "0")),
+            int(state), gpus, per_node if per_node * nodes == gpus else 0, nodes,
+            words.count(counts.get("cpu", "0")), words.megabytes(counts.get("mem", "0")),
             words.epoch(f["SubmitTime"]), words.epoch(f["EligibleTime"]), words.epoch(f["StartTime"]),
             words.epoch(f["EndTime"]), words.number(f["PriorityLong"]), longest,
-            not words.is_nothing(f["Dependency"]), words.number(f["RestartCnt"]), f["BatchFlag"] == "1",
+            not words.is_nothing(f["Dependency"]), words.count(f["RestartCnt"]), f["BatchFlag"] == "1",
             f["Requeue"] == "1", words.epoch(f["Deadline"]), least if 0 < least < longest else longest,
         )  # fmt: skip
 
@@ -174,14 +222,40 @@ class Queue:
         if words.is_nothing(task):
             return record, NO_TASK, -1, 0
         if task.isascii() and task.isdigit():
-            return words.number(base), words.number(task), -1, 0
+            return words.count(base), _task(task), -1, 0
         if task not in self._task_texts:
             numbers, limit = words.task_numbers(task)
             self.task_lists.append(numbers)
             self._task_texts[task] = (len(self.task_lists) - 1, limit)
         listed, limit = self._task_texts[task]
-        self.array_limits[words.number(base)] = limit
-        return words.number(base), UNSPLIT, listed, limit
+        self.array_limits[words.count(base)] = limit
+        return words.count(base), UNSPLIT, listed, limit
+
+
+def _check_names(f: Mapping[str, str]) -> None:
+    """Names that commands, tables and pages repeat are words, and node lists can be read."""
+    account = f["Account"]
+    if len(account) > _LONGEST_ACCOUNT or not account.isprintable():
+        raise SlurmTextError("its account's name is no name")
+    hostlist.expand(f["NodeList"])
+    hostlist.expand(f["ReqNodes"])
+
+
+def _task(text: str) -> int:
+    """The number of one task."""
+    return words.count(text, words.MOST_TASKS)
+
+
+def _unreadable(line: str, why: str) -> Unreadable:
+    """Whose row it is; these columns stand before every word of a user."""
+    f = dict(zip(_OF_SLURM, line.split(BETWEEN), strict=False))
+    record, base, task = f["JobID"], f.get("ArrayJobID", ""), f.get("ArrayTaskID", "")
+    plain = re.fullmatch(r"[0-9]{1,10}", record)
+    name = f"{base}_{task}" if task.isascii() and task.isdigit() else base or record
+    over = STATES.get(f.get("State", "")) is JobState.DONE
+    return Unreadable(
+        int(record) if plain else -1, name[:40], f.get("UserName", ""), f.get("Partition", ""), over, why
+    )
 
 
 def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
@@ -190,16 +264,16 @@ def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
     per_node, kind_per_node = words.gres_gpus(f["tres-per-node"])
     per_job, kind_per_job = words.gres_gpus(f["tres-per-job"])
     per_task, kind_per_task = words.gres_gpus(f["tres-per-task"])
+    nodes, tasks = (max(words.count(f[name]), 1) for name in ("NumNodes", "NumTasks"))
     # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
-    gpus = gpus or per_job or per_node * max(words.number(f["NumNodes"]), 1)
-    gpus = gpus or per_task * max(words.number(f["NumTasks"]), 1)
+    gpus = words.gpus(str(gpus or per_job or per_node * nodes or per_task * tasks))
     return gpus, kind or kind_per_node or kind_per_job or kind_per_task, per_node
 
 
 def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int:
     """How many nodes; after a requeue Slurm lists those of the last run, and what was asked for elsewhere."""
-    nodes = max(words.number(f["NumNodes"]), 1)
-    asked = words.number(counts.get("node", "0"))
+    nodes = max(words.count(f["NumNodes"]), 1)
+    asked = words.count(counts.get("node", "0"))
     requeued = state is JobState.WAITING and f["RestartCnt"] not in ("", "0")
     return min(nodes, asked) if requeued and asked else nodes
 

@@ -84,8 +84,20 @@ def left_alone(rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> tu
     tests = (rows["gpus"] == 0, rows["het"], ~rows["batch"], in_reservation, several, choosy)
     which = np.select(list(tests), list(range(len(tests))), default=-1)
     lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))[:_LISTED]
-    named = [LeftAlone(_name(rows[row]), _REASONS[which[row]]) for row in lives.tolist()]
+    named = [
+        LeftAlone(_name(rows[row]), _REASONS[which[row]], queue.users.texts[rows["user"][row]])
+        for row in lives.tolist()
+    ]
     return which >= 0, named
+
+
+def not_read(queue: Queue, territory: Territory) -> list[LeftAlone]:
+    """Living jobs of the scope's partitions whose row could not be read at the last look."""
+    return [
+        LeftAlone(bad.label, bad.why, bad.user, unreadable=True)
+        for bad in queue.unreadable
+        if not bad.over and territory.covers(bad.partition)
+    ][:_LISTED]
 
 
 def _name(row: np.void) -> str:

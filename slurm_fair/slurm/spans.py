@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.shown import show_jobs
 
 ANY, ONE = 0, 1
 _AT_ONCE = 500
@@ -26,24 +27,15 @@ class SpanBook:
         missing = sorted(wanted - self._known.keys())[:_AT_ONCE]
         if not missing:
             return
-        lines = [f"show job {record}" for record, _ in missing]
-        answer = self._commands.run("scontrol", "-o", stdin="\n".join([*lines, "exit", ""]))
-        found = most_nodes(answer.out) if not answer.timed_out else {}
-        self._known |= {who: found[who[0]] for who in missing if who[0] in found}
+        shown = show_jobs(self._commands, dict.fromkeys(record for record, _ in missing))
+        self._known |= {who: most_nodes(shown[who[0]]) for who in missing if who[0] in shown}
 
     def of(self, record: int, restarts: int) -> int:
         """The most nodes of a job, 0 = as many as it takes; one where that is not known."""
         return self._known.get((record, restarts), ONE)
 
 
-def most_nodes(text: str) -> dict[int, int]:
-    """By record, of `scontrol -o show job`. Users' words stand in these lines: who says it twice has one node."""
-    found: dict[int, int] = {}
-    for line in text.splitlines():
-        number = re.match(r"JobId=([1-9][0-9]{0,9}) ", line)
-        if number is None:
-            continue
-        record, said = int(number[1]), _ASKED.findall(line)
-        doubtful = len(said) != 1 or record in found
-        found[record] = ONE if doubtful else int(said[0][1] or ANY)
-    return found
+def most_nodes(line: str) -> int:
+    """Of one line of `scontrol -o show job`. Its user's words stand in it: who says it twice has one node."""
+    said = _ASKED.findall(line)
+    return int(said[0][1] or ANY) if len(said) == 1 else ONE

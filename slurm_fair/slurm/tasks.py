@@ -14,8 +14,9 @@ from slurm_fair.slurm.command import Commands
 
 _NEW_AT_ONCE = 64  # arrays whose limit nobody knows yet
 _AGAIN = 4  # limits that are asked again at each look: their users may change them
+_OWN_ROW = re.compile(r"[0-9]{1,10}_[0-9]{1,7}")  # an array and a task that has no record of its own
 # It stands before every text of a user, and the answer is about one array only.
-_LIMIT = re.compile(r"JobId=\d+ ArrayJobId=(\d+) ArrayTaskId=\S+ ArrayTaskThrottle=(\d+) ")
+_LIMIT = re.compile(r"JobId=[0-9]+ ArrayJobId=([0-9]{1,10}) ArrayTaskId=\S+ ArrayTaskThrottle=([0-9]{1,9}) ")
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class TaskRows:
         arrays: dict[tuple[str, str], list[str]] = {}
         for line in lines:
             parts = line.split(self.between, 3)
-            if len(parts) == 4 and parts[0] == parts[1] and parts[2].isascii() and parts[2].isdigit():
+            if len(parts) == 4 and parts[0] == parts[1] and _OWN_ROW.fullmatch(f"{parts[0]}_{parts[2]}"):
                 arrays.setdefault((parts[0], parts[3]), []).append(parts[2])
             else:
                 single.append(line)

@@ -12,12 +12,15 @@ from slurm_fair.model.columns import Ints
 
 _NOTHING = frozenset({"", "N/A", "NONE", "(null)", "None", "Unknown", "n/a"})
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_MOST_GPUS, _MOST_COUNT = 10**6, 10**10  # of one job; more is no demand but a slip or an attack
+_LAST_INSTANT = 253_402_300_799.0  # the end of the year 9999, where calendars end
+_DIGITS = re.compile(r"-?[0-9]+")
 _DURATION = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,9})(?:\.[0-9]+)?")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)[cn]?")
 _MEGABYTES = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _TASKS = re.compile(r"\[?([0-9,:\-]+)(?:%([0-9]{1,9}))?\]?")
 _SPAN = re.compile(r"([0-9]{1,8})(?:-([0-9]{1,8}))?(?::([0-9]{1,8}))?")
-_MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
+MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
 
 
 def is_nothing(text: str) -> bool:
@@ -29,7 +32,7 @@ def epoch(text: str) -> float:
     """Epoch seconds; 0 for an unset time."""
     if text in _NOTHING:
         return 0.0
-    if not _WHOLE.fullmatch(text):
+    if not _WHOLE.fullmatch(text) or not 0 <= int(text) <= _LAST_INSTANT:
         raise SlurmTextError(f"'{text[:40]}' is no time in epoch seconds")
     return float(int(text))
 
@@ -42,6 +45,14 @@ def number(text: str) -> int:
     if not _WHOLE.fullmatch(first):
         raise SlurmTextError(f"'{text[:40]}' is no whole number")
     return int(first)
+
+
+def count(text: str, most: int = _MOST_COUNT) -> int:
+    """A number of things, refused where no cluster could have so many."""
+    found = number(text)
+    if not 0 <= found <= most:
+        raise SlurmTextError(f"'{text[:40]}' is a number that cannot be: at most {most} would be believed")
+    return found
 
 
 def duration_seconds(text: str) -> float:
@@ -62,7 +73,10 @@ def megabytes(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise SlurmTextError(f"'{text[:40]}' is no memory size")
-    return int(float(match[1]) * _MEGABYTES[match[2]])
+    size = float(match[1]) * _MEGABYTES[match[2]]
+    if size > 10**15:
+        raise SlurmTextError(f"'{text[:40]}' is more memory than any cluster has")
+    return int(size)
 
 
 def tres(text: str) -> dict[str, str]:
@@ -73,10 +87,15 @@ def tres(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def gpus(text: str) -> int:
+    """A number of GPUs."""
+    return count(text, _MOST_GPUS)
+
+
 def tres_gpus(counts: dict[str, str]) -> tuple[int, str]:
     """GPUs and their type ("" = any, "+" = several) in a TRES mapping."""
-    typed = {name.split(":", 1)[1]: number(n) for name, n in counts.items() if name.startswith("gres/gpu:")}
-    plain = number(counts.get("gres/gpu", "0"))
+    typed = {name.split(":", 1)[1]: gpus(n) for name, n in counts.items() if name.startswith("gres/gpu:")}
+    plain = gpus(counts.get("gres/gpu", "0"))
     named = [name for name, n in typed.items() if n]
     kind = named[0] if len(named) == 1 else ("+" if named else "")
     return max(plain, sum(typed.values())), kind
@@ -90,10 +109,11 @@ def gres_gpus(text: str) -> tuple[int, str]:
         pieces = name.split(":") if "=" not in name else name.replace("=", ":").split(":")
         if pieces[0] != "gpu":
             continue
-        count = number(pieces[-1]) if len(pieces) > 1 and _WHOLE.fullmatch(pieces[-1]) else 1
-        kind = pieces[1] if len(pieces) > 1 and not _WHOLE.fullmatch(pieces[1]) else ""
-        total += count
-        kinds |= {kind} if kind and count else set()
+        numbered = len(pieces) > 1 and _DIGITS.fullmatch(pieces[-1])
+        many = gpus(pieces[-1]) if numbered else 1
+        kind = pieces[1] if len(pieces) > 1 and not _DIGITS.fullmatch(pieces[1]) else ""
+        total += many
+        kinds |= {kind} if kind and many else set()
     return total, kinds.pop() if len(kinds) == 1 else ("+" if kinds else "")
 
 
@@ -102,9 +122,13 @@ def task_numbers(text: str) -> tuple[Ints, int]:
     match = _TASKS.fullmatch(text)
     spans = [_SPAN.fullmatch(piece) for piece in match[1].split(",")] if match else [None]
     numbers: list[Ints] = []
+    total = 0
     for span in spans:
-        if span is None or int(span[2] or span[1]) >= _MOST_TASKS or int(span[3] or 1) == 0:
+        if span is None or int(span[2] or span[1]) >= MOST_TASKS or int(span[3] or 1) == 0:
             raise SlurmTextError(f"'{text[:60]}' is no list of array tasks")
+        total += max(int(span[2] or span[1]) - int(span[1]) + 1, 0) // int(span[3] or 1)
+        if total > MOST_TASKS:
+            raise SlurmTextError(f"'{text[:60]}' lists more tasks than an array can have")
         numbers.append(np.arange(int(span[1]), int(span[2] or span[1]) + 1, int(span[3] or 1)))
     return np.concatenate(numbers).astype(np.int64), int((match and match[2]) or 0)
 

@@ -58,8 +58,13 @@ def config(lab: Lab, tmp_path: Path) -> Path:
     """A site at this lab."""
     storage = tmp_path / "storage"
     storage.mkdir(mode=0o750)
+    published = tmp_path / "published"
+    published.mkdir(mode=0o755)
     path = tmp_path / "slurm-fair.toml"
-    path.write_text(f'[slurm]\nconf = "{lab.conf}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n')
+    path.write_text(
+        f'[slurm]\nconf = "{lab.conf}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n'
+        f'[lease]\npublish_dir = "{published}"\n'
+    )
     for place in (tmp_path, *tmp_path.parents[:2], path):
         place.chmod(place.stat().st_mode | 0o055)
     return path

@@ -77,7 +77,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         shown = CONFIG + "".join(f"{key} = {value}\n" for key, value in (config or {}).items())
         (programs / "scontrol.config").write_text(shown)
         path = tmp_path / "slurm-fair.toml"
-        path.write_text(f'[slurm]\nbin_dir = "{programs}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n{extra}')
+        lease = "" if "[lease]" in extra else '[lease]\npublish_dir = ""\n'
+        path.write_text(
+            f'[slurm]\nbin_dir = "{programs}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n{lease}{extra}'
+        )
         return path
 
     return make
@@ -102,10 +105,10 @@ def test_the_table_shows_level_area_finding_and_cure(site: Site) -> None:
     said = call("--config", str(site(config={"KillWait": "5 sec"})), "check")
     assert said.code == 0
     lines = said.out.splitlines()
-    at = next(row for row, line in enumerate(lines) if line.startswith("warning"))
-    assert lines[at].split()[1:4] == ["settings", "KillWait", "is"]
+    at = 0  # problems come first
+    assert lines[at].split()[:4] == ["warning", "settings", "KillWait", "is"]
     assert lines[at + 1].strip().startswith("cure: set KillWait=30")
-    assert lines[-1].endswith("1 warnings, 0 errors")
+    assert lines[-1].endswith(" ok, 1 warning, 0 errors")
 
 
 def test_the_document_keeps_to_its_schema(site: Site) -> None:

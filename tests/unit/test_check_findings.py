@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,35 +18,7 @@ from slurm_fair.places import Heartbeat, Places, beat
 from slurm_fair.slurm.nodes import Machines, RawNode
 from slurm_fair.store import open_journal
 from tests.builders import snapshot
-
-OK, WARNING, ERROR = Level.OK, Level.WARNING, Level.ERROR
-BASE = {
-    "SLURM_VERSION": "25.11.2", "SchedulerType": "sched/backfill", "SelectType": "select/cons_tres",
-    "AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageTRES": "cpu,gres/gpu",
-    "AccountingStorageEnforce": "associations", "SlurmUser": "slurm(500)", "KillWait": "30 sec",
-    "PreemptType": "preempt/none", "PreemptMode": "OFF", "JobRequeue": "1", "MinJobAge": "300 sec",
-    "AuthInfo": "(null)", "SlurmctldParameters": "(null)", "PrivateData": "none",
-}  # fmt: skip
-FACTS = Facts(
-    Config(), Places(Path("/nowhere")), 1000.0, 1000, "ctl", silence="", client="25.11.2", slurm=BASE
-)
-
-
-def facts(
-    slurm: Mapping[str, str] | None = None,
-    config: Config | None = None,
-    uid: int = 1000,
-    level: str = "Operator",
-) -> Facts:
-    """Facts of a sound site, but for these."""
-    known = BASE | dict(slurm or {})
-    return replace(FACTS, config=config or Config(), uid=uid, admin_level=level, slurm=known)
-
-
-def worst(found: Finding | Iterable[Finding]) -> Level:
-    """The most serious level."""
-    levels = {f.level for f in ([found] if isinstance(found, Finding) else found)}
-    return next((level for level in (ERROR, WARNING) if level in levels), OK)
+from tests.site_facts import ERROR, FACTS, OK, WARNING, facts, worst
 
 
 @pytest.mark.parametrize(
@@ -220,37 +191,12 @@ def test_how_late_slurm_may_start_a_job(lease: Lease, parameters: str, level: Le
         ({"AccountingStorageTRES": "cpu,mem"}, ERROR, "does not count GPUs"),
         ({"AccountingStorageEnforce": "(null)"}, WARNING, "any tenant's name"),
         ({"MinJobAge": "5 sec"}, WARNING, "MinJobAge"),
-        ({"JobSubmitPlugins": "lua"}, OK, "cannot be read"),
     ],
 )
 def test_slurms_settings(slurm: dict[str, str], level: Level, words: str) -> None:
     found = list(scheduler.findings(facts(slurm)))
     assert worst(found) is level
     assert any(words in f.what for f in found)
-
-
-@pytest.mark.parametrize(
-    ("text", "gate", "level", "words"),
-    [
-        (None, "begin", OK, "cannot be read"),
-        ("function slurm_job_submit() end", "begin", WARNING, "does not call"),
-        ('  gate = "begin",\n slurm_fair_gate()', "begin", OK, "gates jobs"),
-        ('  gate = "begin",\n slurm_fair_gate()', "hold", WARNING, "gates by 'begin'"),
-    ],
-)
-def test_the_submit_hook(tmp_path: Path, text: str | None, gate: str, level: Level, words: str) -> None:
-    if text is not None:
-        (tmp_path / "job_submit.lua").write_text(text)
-    seen = replace(
-        facts({"JobSubmitPlugins": "lua"}, Config(slurm=Slurm(gate=gate))), conf=tmp_path / "slurm.conf"
-    )
-    found = scheduler.hook(seen)
-    assert (found.level, words in found.what) == (level, True)
-
-
-def test_a_hold_gate_without_a_hook_is_a_warning() -> None:
-    assert scheduler.hook(facts()).level is OK
-    assert scheduler.hook(facts(config=Config(slurm=Slurm(gate="hold")))).level is WARNING
 
 
 def node(name: str, gpus: int = 8, kind: str = "a100", state: str = "idle") -> RawNode:
@@ -332,10 +278,15 @@ def test_the_state_of_the_daemon_and_its_dead_man(tmp_path: Path, monkeypatch: p
         with seen.places.deadman_lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             assert said()[1] == "ok: the dead-man watches"
+        beat(seen.places, Heartbeat(1, 990.0, 60.0, "begin", 900.0, "squeue hangs"))
+        assert said()[1] == "warning: the daemon is blind, so nothing is done: squeue hangs"
         seen.places.paused.write_text("lunch")
         assert said()[0].startswith("warning: paused")
     finally:
         journal.close()
+    seen.places.paused.unlink()
+    seen.places.heartbeat.unlink()
+    assert said() == ["warning: the daemon does not run, though it has run here: nothing is done to any job"]
 
 
 @pytest.mark.parametrize(("level", "cure"), [(OK, "do this"), (WARNING, ""), (ERROR, "")])

@@ -65,7 +65,7 @@ def test_plain_jobs_are_waited_for_until_their_limit_and_not_until_the_next_leas
         *(plain(number, f"n{number}", 1800.0) for number in range(1, 5)), job(5, gpus=8, tenant="speech")
     )
     assert expected(forecast(record, standing, RULES), "5") == pytest.approx(1740, abs=TERMS.interval)
-    assert whole_turns(record, standing)[parse_label("5")] - T0 <= TERMS.term
+    assert parse_label("5") not in whole_turns(record, standing), "it is not in the order until then"
 
 
 def test_jobs_that_save_make_room_when_their_leases_end() -> None:
@@ -172,9 +172,11 @@ def test_estimates_are_far_better_than_whole_turns_of_the_cluster(seed: int) -> 
 
 
 def test_where_nobody_comes_later_most_estimates_are_right_to_two_looks() -> None:
-    jobs: list[tuple[float, Submission]] = [(0.0, each) for _, each in busy(0)]
-    play = Play(Scene(machines=uniform(32, 8)), jobs, {"new": played}).run(6 * 3600)
-    assert np.median(play.errors("new")) <= 2 * TERMS.interval
+    errors: list[float] = []
+    for seed in range(3):
+        jobs: list[tuple[float, Submission]] = [(0.0, each) for _, each in busy(seed)]
+        errors += Play(Scene(machines=uniform(32, 8)), jobs, {"new": played}).run(6 * 3600).errors("new")
+    assert np.median(errors) <= 2 * TERMS.interval
 
 
 # -- how far off they were ------------------------------------------------------------------------------------

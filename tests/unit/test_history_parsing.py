@@ -21,13 +21,23 @@ WORDS = st.text(alphabet="0123456789_[]+%abcPENDIG |=,/", max_size=20)
 
 def line(
     job: str = "7", state: str = "COMPLETED", start: str = "110", end: str = "150", alloc: str = TRES
-) -> str:
+) -> list[str]:
     """One row of sacct as we ask for it."""
-    return "|".join((job, "vision", "alice", "100", start, end, state, alloc, TRES))
+    return [job, "vision", "alice", "100", start, end, state, alloc, TRES]
+
+
+def said(*rows: list[str]) -> str:
+    """As sacct prints them."""
+    return "".join("|".join(row) + "\n" for row in rows)
+
+
+def cells(text: str) -> list[list[str]]:
+    """Of a capture."""
+    return [row.split("|") for row in text.splitlines()]
 
 
 def test_a_capture_of_22_05_reads_run_by_run() -> None:
-    runs = runs_from(sample("22.05", "sacct.txt").splitlines())
+    runs = runs_from(cells(sample("22.05", "sacct.txt")))
     found = dict(zip(labels(runs.key), range(len(runs)), strict=True))
     requeued, running = found["41"], found["42"]
     assert (int(runs.requeued[requeued]), int(runs.gpus[requeued])) == (1, 4)
@@ -37,7 +47,7 @@ def test_a_capture_of_22_05_reads_run_by_run() -> None:
 
 @pytest.mark.parametrize("version", ["24.11", "26.05"])
 def test_captures_of_newer_versions_read_the_same_way(version: str) -> None:
-    runs = runs_from(in_epoch_seconds(sample(version, "sacct_columns.txt")).splitlines())
+    runs = runs_from(cells(in_epoch_seconds(sample(version, "sacct_columns.txt"))))
     found = dict(zip(labels(runs.key), range(len(runs)), strict=True))
     assert "9" not in found
     assert int(runs.gpus[found["9_0"]]) == 8
@@ -63,7 +73,7 @@ def test_sacct_has_had_our_columns_in_every_version(version: str) -> None:
         (line(alloc="cpu=1,gres/gpu:h100=3,gres/gpu=3"), "gpus", 3),
     ],
 )
-def test_a_run_says_what_it_was(row: str, column: str, value: float) -> None:
+def test_a_run_says_what_it_was(row: list[str], column: str, value: float) -> None:
     assert getattr(runs_from([row]), column).tolist() == [value]
 
 
@@ -81,9 +91,9 @@ def test_runs_come_sorted_by_job_and_start() -> None:
     ("answer", "reason"),
     [
         ((1, "", "sacct: error: Problem talking to the database: Connection refused"), "Connection refused"),
-        ((0, line(), "slurm accounting storage is disabled"), "disabled"),
+        ((0, said(line()), "slurm accounting storage is disabled"), "disabled"),
         ("7|vision\n", "2 columns instead of 9"),
-        (line(start="yesterday"), "no time in epoch seconds"),
+        (said(line(start="yesterday")), "no time in epoch seconds"),
     ],
 )
 def test_accounting_that_does_not_answer_well_is_blind(
@@ -97,7 +107,40 @@ def test_accounting_that_does_not_answer_well_is_blind(
     assert stub.ran("sacct")[0][5:11] == ["-r", "debug,gpu", "-S", "uts0", "-E", "uts101"]
 
 
-@given(st.lists(st.one_of(st.text(), st.lists(WORDS, min_size=9, max_size=9).map("|".join)), max_size=4))
-def test_no_line_makes_the_reader_fail_otherwise_than_by_refusing_it(lines: list[str]) -> None:
+@pytest.mark.parametrize(
+    "bad",
+    [
+        said(line("9", alloc="gres/gpu=7766279631452241820")),
+        said(line("9", alloc="gres/gpu=1000001")),
+        said(line("9", end="9" * 400)),
+        said(line("9", start="²")),
+        said(["9", "a\x1b[2J", *line()[2:]]),
+        "9|a\n8|b|c\n",
+    ],
+)
+def test_one_absurd_row_costs_that_row(tmp_path: Path, bad: str, caplog: pytest.LogCaptureFixture) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("sacct", said(line("7")) + bad + said(line("8")))
+    history = SlurmHistory(stub.commands())
+    for _ in range(2):
+        found = history.runs(0, 100, [])
+        assert not isinstance(found, Blind)
+        assert labels(found.key) == ["7", "8"]
+    assert sum("accounting is left out" in said for said in caplog.messages) in (1, 2)  # each once
+
+
+def test_no_account_forges_a_run_because_the_separator_is_drawn_anew(tmp_path: Path) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("sacct", said(line("7")))
+    commands = stub.commands()
+    commands.draw = iter(["123", "456"]).__next__
+    for _ in range(2):
+        SlurmHistory(commands).runs(0, 100, [])
+    asked = [word for argv in stub.ran("sacct") for word in argv if word.startswith("--delimiter=")]
+    assert asked == ["--delimiter=\x1f123", "--delimiter=\x1f456"]
+
+
+@given(st.lists(st.one_of(st.lists(st.text()), st.lists(WORDS, min_size=9, max_size=9)), max_size=4))
+def test_no_row_makes_the_reader_fail_otherwise_than_by_refusing_it(rows: list[list[str]]) -> None:
     with contextlib.suppress(SlurmTextError):
-        assert len(runs_from(lines)) <= len(lines)
+        assert len(runs_from(rows)) <= len(rows)

@@ -13,6 +13,7 @@ from tests.slurm_samples import sample
 from tests.slurm_stub import Stub
 
 UNEVEN = {(43, 0): (("n2", "n3"), 5)}
+ROOM = {f"n{number}": 8 for number in range(10)}
 
 
 @pytest.mark.parametrize(
@@ -26,59 +27,104 @@ UNEVEN = {(43, 0): (("n2", "n3"), 5)}
 def test_captures_say_how_many_on_each_node(
     version: str, nodes: tuple[str, ...], gpus: int, layout: object
 ) -> None:
-    assert read_layout(sample(version, "job.txt"), nodes, gpus) == layout
+    assert read_layout(sample(version, "job.txt"), nodes, gpus, ROOM) == layout
 
 
 @pytest.mark.parametrize(
     ("nodes", "gpus"), [(("n2",), 5), (("n2", "n3"), 4), (("n2", "n3", "n4"), 5), ((), 0)]
 )
 def test_segments_that_do_not_account_for_the_job_are_not_believed(nodes: tuple[str, ...], gpus: int) -> None:
-    assert read_layout(sample("22.05", "job.txt"), nodes, gpus) is None
+    assert read_layout(sample("22.05", "job.txt"), nodes, gpus, ROOM) is None
 
 
 def test_a_forged_segment_in_a_name_costs_its_owner_the_exact_layout_and_nobody_else_anything() -> None:
     forged = sample("22.05", "job.txt").replace(
         "JobName=wrap", "JobName=x Nodes=n9 CPU_IDs=0 Mem=1 GRES=gpu:8"
     )
-    assert read_layout(forged, ("n2", "n3"), 5) is None
+    assert read_layout(forged, ("n2", "n3"), 5, ROOM) is None
 
 
 @given(st.lists(st.text(min_size=1), max_size=9, unique=True), st.integers(0, 100))
 def test_an_unexplained_job_is_spread_as_evenly_as_it_goes(nodes: list[str], gpus: int) -> None:
-    counts = [count for _, count in spread(tuple(nodes), gpus)]
+    counts = [count for _, count in spread(tuple(nodes), gpus, {})]
     assert sum(counts) == (gpus if nodes else 0)
     assert max(counts, default=0) - min(counts, default=0) <= 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        " Nodes=n2 CPU_IDs= Mem=0 GRES=gpu:1000 Nodes=n3 CPU_IDs= Mem=0 GRES=gpu:-995 ",
+        " Nodes=n2 CPU_IDs= Mem=0 GRES=gpu:4 Nodes=n3 CPU_IDs= Mem=0 GRES=gpu:1 ",
+        " Nodes=n2 CPU_IDs= Mem=0 GRES=gpu:0 ",
+        " Nodes=n[1-200000] CPU_IDs= Mem=0 GRES=gpu:0 ",
+        " Nodes=n[9-1 CPU_IDs= Mem=0 GRES=gpu:0 ",
+    ],
+)
+@pytest.mark.parametrize("field", ["JobName=wrap", "WorkDir=", "Comment="])
+def test_no_word_of_a_user_moves_a_gpu(name: str, field: str) -> None:
+    text = sample("22.05", "job.txt").rstrip("\n") + " Comment=k"
+    assert read_layout(text.replace(field, f"{field}{name}"), ("n2", "n3"), 5, ROOM) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"), [((9, 1), False), ((11, -1), False), ((0, 10), False), ((8, 2), True)]
+)
+def test_no_node_has_more_gpus_than_it_has_nor_less_than_none(counts: tuple[int, int], told: bool) -> None:
+    text = "".join(f" Nodes=n{at} CPU_IDs=0 Mem=1 GRES=gpu:{n}" for at, n in enumerate(counts, 2))
+    assert (read_layout(f"JobId=43 {text}", ("n2", "n3"), 10, ROOM) is not None) == told
+
+
+def test_a_guess_gives_no_node_more_than_it_has() -> None:
+    assert spread(("n1", "n2", "n3"), 12, {"n1": 8, "n2": 1, "n3": 8}) == (("n1", 6), ("n2", 1), ("n3", 5))
+
+
+def shown(*parts: str) -> str:
+    """scontrol's answers to several commands; its stub draws no mark."""
+    return "".join(
+        f"scontrol: show job 43\n{part}scontrol: show hostnames endhere\nendhere\n" for part in parts
+    )
+
+
 def test_a_run_is_asked_for_once_and_forgotten_when_it_is_over(tmp_path: Path) -> None:
     stub = Stub(tmp_path)
-    stub.answers("scontrol", sample("22.05", "job.txt"))
+    stub.answers("scontrol", shown(sample("22.05", "job.txt")))
     book = LayoutBook(stub.commands())
-    book.learn(UNEVEN)
-    book.learn(UNEVEN)
+    book.learn(UNEVEN, ROOM)
+    book.learn(UNEVEN, ROOM)
     assert book.of(43, 0) == (("n2", 4), ("n3", 1))
-    assert stub.ran("scontrol") == [["-d", "-o", "show", "job", "43"]]
-    book.learn({})
+    assert stub.ran("scontrol") == [["-d", "-o"]]
+    assert stub.fed("scontrol") == [["show job 43", "show hostnames endhere", "exit"]]
+    book.learn({}, ROOM)
     assert book.of(43, 0) is None
 
 
 def test_of_an_array_only_the_records_own_line_counts(tmp_path: Path) -> None:
     stub = Stub(tmp_path)
     other = sample("22.05", "job.txt").replace("JobId=43 ", "JobId=44 ")
-    stub.answers("scontrol", other + sample("22.05", "job.txt"))
+    stub.answers("scontrol", shown(other + sample("22.05", "job.txt")))
     book = LayoutBook(stub.commands())
-    book.learn(UNEVEN)
+    book.learn(UNEVEN, ROOM)
     assert book.of(43, 0) == (("n2", 4), ("n3", 1))
 
 
 @pytest.mark.parametrize(
-    "answer", [(1, "", "slurm_load_jobs error: Invalid job id specified"), "", "JobId=9 Nodes=n2"]
+    ("answer", "asked"),
+    [
+        ((1, shown(""), "slurm_load_jobs error: Invalid job id specified"), 1),
+        ((1, "", "slurm_load_jobs error: Unable to contact slurm controller"), 2),
+        ("", 2),
+        (shown("JobId=9 Nodes=n2\n"), 1),
+        (shown("JobId=43 JobName=a\nJobId=43 Nodes=n[2-3] CPU_IDs=0 Mem=1 GRES=gpu:4\n"), 1),
+    ],
 )
-def test_a_job_that_slurm_does_not_explain_is_spread(
-    tmp_path: Path, answer: str | tuple[int, str, str]
+def test_a_job_that_slurm_does_not_explain_is_spread_and_asked_again_without_an_answer(
+    tmp_path: Path, answer: str | tuple[int, str, str], asked: int
 ) -> None:
     stub = Stub(tmp_path)
     stub.answers("scontrol", answer)
     book = LayoutBook(stub.commands())
-    book.learn(UNEVEN)
-    assert book.of(43, 0) == (("n2", 3), ("n3", 2))
+    for _ in range(2):
+        book.learn(UNEVEN, ROOM)
+        assert book.of(43, 0) == (("n2", 3), ("n3", 2))
+    assert len(stub.ran("scontrol")) == asked

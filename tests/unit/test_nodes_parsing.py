@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm.nodes import RawNode, _reservations, read_machines, read_reservations
+from slurm_fair.slurm.nodes import RawNode, Reservation, _reservations, read_machines, read_reservations
 from tests.slurm_samples import VERSIONS, sample, whole
 from tests.slurm_stub import Stub
 
@@ -19,6 +19,8 @@ RESERVATION = (
     "ReservationName=rr StartTime=1795225541 EndTime=1795229141 Duration=01:00:00 Nodes=n[2-3] NodeCnt=2 "
     "CoreCnt=64 Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=64 Users=root State=INACTIVE"
 )
+
+KEPT = Reservation("rr", 1795225541.0, 1795229141.0, ("n2", "n3"))
 
 
 def sinfo(*rows: tuple[str, ...]) -> str:
@@ -90,7 +92,8 @@ def test_the_states_of_whole_captures_are_known_words(version: str) -> None:
             "Unable to contact",
         ),
         ((0, sinfo(ROW), "sinfo: error: something"), "something"),
-        (sinfo(ROW)[:-20], "columns instead"),
+        (sinfo(ROW)[:-20], "cut off"),
+        (sinfo(ROW[:-1]), "8 columns instead of 9"),
         (sinfo(changed(c0="")), "is no node name"),
         (sinfo(changed(c0="n1 nice=9")), "is no node name"),
         (sinfo(changed(c6="4/60")), "is no CPU count"),
@@ -107,6 +110,14 @@ def test_an_answer_that_is_not_whole_is_no_answer(
     assert complaint in found
 
 
+def test_a_row_that_cannot_be_read_costs_its_node(stub: Stub) -> None:
+    stub.answers("sinfo", sinfo(ROW, changed(c0="n2", c3="gpu:a100:99999999999999999999"), changed(c0="n3")))
+    found = read_machines(stub.commands())
+    assert not isinstance(found, str)
+    assert (list(found.nodes), found.partitions) == (["n1", "n3"], {"gpu": ("n1", "n3")})
+    assert len(found.unreadable) == 1
+
+
 def test_reservations_say_who_is_kept_for_whom_and_when(stub: Stub) -> None:
     stub.answers("scontrol", f"{RESERVATION}\n")
     found = read_reservations(stub.commands())
@@ -116,7 +127,7 @@ def test_reservations_say_who_is_kept_for_whom_and_when(stub: Stub) -> None:
 
 
 def test_a_reservations_comment_does_not_overwrite_it() -> None:
-    (kept,) = _reservations([f"{RESERVATION} Comment=later StartTime=5 Nodes=n9"])
+    (kept,) = _reservations([f"{RESERVATION} Comment=later StartTime=5 Nodes=n9"], pytest.fail)
     assert (kept.start, kept.nodes) == (1795225541.0, ("n2", "n3"))
 
 
@@ -126,6 +137,7 @@ def test_a_reservations_comment_does_not_overwrite_it() -> None:
         ("No reservations in the system\n", ()),
         ("", ()),
         ((1, "", "slurm_load_reservations error: x"), "scontrol: slurm_load_reservations error: x"),
+        (f"{RESERVATION}\n{RESERVATION.replace('1795225541', 'soon')}", (KEPT,)),
         (
             RESERVATION.replace("1795225541", "soon"),
             "scontrol show reservation: 'soon' is no time in epoch seconds",
@@ -144,4 +156,4 @@ def test_no_line_makes_the_reader_of_reservations_fail_otherwise_than_by_refusin
     lines: list[str],
 ) -> None:
     with contextlib.suppress(SlurmTextError):
-        assert len(list(_reservations(lines))) <= len(lines)
+        assert len(list(_reservations(lines, lambda why: None))) <= len(lines)

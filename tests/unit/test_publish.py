@@ -256,7 +256,7 @@ def test_without_a_folder_nothing_is_done() -> None:
 def test_a_folder_that_others_can_change_is_refused_with_one_warning(
     mode: int, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("slurm_fair"), "propagate", True)
+    monkeypatch.setattr(publish, "log", logging.getLogger("of_this_test"))
     folder.chmod(mode)
     publisher = shown_to_all(folder)
     for _ in range(3):
@@ -297,7 +297,7 @@ def test_a_link_that_lies_in_the_folder_is_replaced_and_not_followed(
 def test_a_missing_folder_is_one_warning_and_is_filled_once_it_is_there(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("slurm_fair"), "propagate", True)
+    monkeypatch.setattr(publish, "log", logging.getLogger("of_this_test"))
     folder.rmdir()
     publisher = shown_to_all(folder)
     for _ in range(3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from slurm_fair.model import JobState
 from slurm_fair.slurm.command import BY_RECORD, BY_TASK, Answer, Commands
 from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
-from slurm_fair.slurm.user_text import ask_text
 from tests.slurm_samples import in_epoch_seconds, sample, whole
 from tests.slurm_stub import QUIET, Stub, row
 
@@ -36,11 +36,16 @@ def stub(tmp_path: Path) -> Stub:
     return Stub(tmp_path)
 
 
-def read(stub: Stub, *rows: str) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Rows that must be readable."""
-    found = queue(stub, "".join(rows)).read()
+def read_again(asked: Queue) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """An answer that must be readable."""
+    found = asked.read()
     assert not isinstance(found, str), found
     return found
+
+
+def read(stub: Stub, *rows: str) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Rows that must be readable."""
+    return read_again(queue(stub, "".join(rows)))
 
 
 def test_a_capture_of_22_05_reads_as_the_queue_it_was(stub: Stub) -> None:
@@ -171,10 +176,6 @@ def test_every_task_of_an_unsplit_array_is_a_job(stub: Stub) -> None:
         ),
         ((0, row(), "squeue: error: Invalid job format specification: X"), "Invalid job format"),
         (row()[:-9], "cut off"),
-        (row() + "one\x1ftwo\x1e\n", "2 columns instead of 31"),
-        (row(State="BRAND_NEW"), "state 'BRAND_NEW', which this version does not know"),
-        (row(SubmitTime="2026-11-20T22:08:47"), "no time in epoch seconds"),
-        (row(JobID="x"), "no whole number"),
     ],
 )
 def test_an_answer_that_is_not_whole_is_no_answer(
@@ -183,6 +184,81 @@ def test_an_answer_that_is_not_whole_is_no_answer(
     found = queue(stub, answer).read()
     assert isinstance(found, str)
     assert complaint in found
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"State": "BRAND_NEW"}, "state 'BRAND_NEW' is a word that this version does not know"),
+        ({"SubmitTime": "2026-11-20T22:08:47"}, "no time in epoch seconds"),
+        ({"Deadline": "999999999999"}, "no time in epoch seconds"),
+        ({"Account": "a\x1fb"}, "32 columns instead of 31"),
+        ({"Account": "a\x1b[2J"}, "its account's name is no name"),
+        ({"Account": "a" * 300}, "its account's name is no name"),
+        ({"tres_alloc": "node=1,gres/gpu=7766279631452241820"}, "no whole number"),
+        ({"tres_alloc": "node=1,gres/gpu=200376420520589664"}, "a number that cannot be"),
+        ({"tres_alloc": "node=1,gres/gpu=3999999996"}, "a number that cannot be"),
+        ({"tres_alloc": "node=1,gres/gpu=-4"}, "a number that cannot be"),
+        ({"tres_alloc": f"cpu={'9' * 5000},node=1,gres/gpu=4"}, "no whole number"),
+        ({"tres_alloc": "cpu=1,mem=999999999999999P,node=1,gres/gpu=4"}, "more memory than any cluster has"),
+        ({"tres_alloc": "node=1", "tres_per_job": f"gpu:{'9' * 30}"}, "no whole number"),
+        (
+            {
+                "tres_alloc": "node=1",
+                "tres_per_job": "",
+                "tres_per_task": "gpu:1000",
+                "NumTasks": "4294967294",
+            },
+            "cannot be",
+        ),
+        ({"ReqNodes": "n[1-"}, "an open bracket"),
+        ({"ArrayTaskID": "0-3999999,0-3999999"}, "more tasks than an array can have"),
+        ({"NumNodes": "²"}, "no whole number"),
+    ],
+)
+def test_a_row_that_cannot_be_read_costs_that_row_and_its_job_is_named(
+    stub: Stub, fields: dict[str, object], why: str
+) -> None:
+    asked = queue(stub, row(JobID=6) + row(JobID=9, UserName="bob", **fields) + row(JobID=8))
+    for _ in range(2):
+        rows = asked.read()
+        assert not isinstance(rows, str)
+        assert rows["record"].tolist() == [6, 8]
+        (bad,) = asked.unreadable
+        assert (bad.record, bad.label, bad.user, bad.partition, bad.over) == (9, "9", "bob", "gpu", False)
+        assert why in bad.why
+    fresh = asked.read(["9"])
+    assert not isinstance(fresh, str)
+    assert len(asked.unreadable) == 1
+
+
+def test_a_job_whose_row_can_no_longer_be_read_stays_as_it_was_until_it_is_over(stub: Stub) -> None:
+    runs = {"JobID": 9, "State": "RUNNING", "NodeList": "n1"}
+    asked = queue(
+        stub,
+        row(JobID=8) + row(**runs),
+        row(JobID=8) + row(**runs | {"State": "NEWLY_MADE"}),
+        row(JobID=8) + row(**runs | {"State": "NEWLY_MADE", "EndTime": "1"}),
+        row(JobID=8) + row(**runs | {"State": "FAILED", "EndTime": "soon"}),
+    )
+    looks = [read_again(asked) for _ in range(4)]
+    seen = [dict(zip(rows["record"].tolist(), rows["state"].tolist(), strict=True)) for rows in looks]
+    assert [each.get(9) for each in seen] == [JobState.RUNNING] * 3 + [None]
+    assert all(each[8] == JobState.WAITING for each in seen)
+
+
+def test_each_listing_ends_its_rows_with_another_mark_which_argv_does_not_show(tmp_path: Path) -> None:
+    program = tmp_path / "squeue"
+    program.write_text(
+        "#!/bin/sh\ntr '\\0' ' ' < /proc/$$/cmdline >> $0.argv\nprintenv SQUEUE_FORMAT2 >> $0.layout\n"
+    )
+    program.chmod(0o755)
+    commands = Commands(bin_dir=tmp_path)
+    for _ in range(3):
+        Queue(commands).read()
+    marks = re.findall(rf"{ROW_END}([0-9]{{20}})\n", (tmp_path / "squeue.layout").read_text())
+    assert len(set(marks)) == 3
+    assert not any(mark in (tmp_path / "squeue.argv").read_text() for mark in marks)
 
 
 def test_an_empty_queue_is_an_answer_and_a_purged_id_alone_too(stub: Stub) -> None:
@@ -280,7 +356,8 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
     asked = Queue(stub.commands())
     for number in range(60):
         answer = Answer(("squeue",), 0, row(NodeList=f"n{number}", State="RUNNING"), "", 0.0)
-        rows = asked._rows(answer, remember=True)
+        rows = asked._rows(answer, "", remember=True)
+        assert not isinstance(rows, str)
         assert asked.node_lists.texts[int(rows["node_list"][0])] == f"n{number}"
     assert len(asked.node_lists.texts) < 20
 
@@ -301,7 +378,7 @@ def test_no_answer_makes_the_reader_fail_otherwise_than_by_refusing_it(
 ) -> None:
     text = "".join(row(**given) for given in fields) + tail
     found = Queue(_Saying(text)).read()
-    assert isinstance(found, str) or len(found) >= len(fields)
+    assert isinstance(found, str) or len(found) <= text.count(ROW_END)
     tasks = Queue(_Saying(text, BY_TASK)).read()
     assert isinstance(tasks, str) == isinstance(found, str)
 
@@ -310,55 +387,9 @@ class _Saying(Commands):
     """Commands that always say the same."""
 
     def __init__(self, text: str, unfold: str = BY_RECORD) -> None:
-        super().__init__(unfold=unfold)
+        super().__init__(unfold=unfold, draw=lambda: "")
         self._text = text
 
     def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """The text, as a whole answer."""
         return Answer(argv, 0, self._text, "", 0.0)
-
-
-# -- text of users --------------------------------------------------------------------------------------------
-
-
-class _Slurm(Commands):
-    """squeue -o for a few jobs with comments."""
-
-    def __init__(self, comments: dict[int, str]) -> None:
-        super().__init__()
-        self.comments = comments
-
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
-        """The rows of the ids asked for."""
-        self.calls += 1
-        ids = [int(text) for text in argv[argv.index("-j") + 1].split(",")]
-        rows = [f"{n}\x1f{self.comments[n]}\x1e\n" for n in ids if n in self.comments]
-        return Answer(argv, 0, "".join(rows), "", 0.0)
-
-
-def test_plain_comments_cost_one_call() -> None:
-    slurm = _Slurm({n: f"comment {n}" for n in range(1, 400)})
-    found = ask_text(slurm, range(1, 401), "k")
-    assert not isinstance(found, str)
-    assert (found[7], 400 in found, slurm.calls) == (["comment 7"], False, 1)
-
-
-def test_a_comment_with_separators_of_columns_is_just_a_comment() -> None:
-    found = ask_text(_Slurm({1: "a\x1fb\nc"}), [1], "k")
-    assert found == {1: ["a\x1fb\nc"]}
-
-
-@given(
-    st.dictionaries(
-        st.integers(1, 40),
-        st.one_of(st.text(max_size=20), st.from_regex(r"(\x1e\n?[0-9]{1,2}\x1f[a-z]*)+")),
-        min_size=1,
-    ),
-    st.integers(1, 40),
-)
-def test_no_comment_changes_what_is_read_of_another_job(comments: dict[int, str], honest: int) -> None:
-    comments[honest] = "mine"
-    found = ask_text(_Slurm(comments), sorted(comments), "k")
-    assert not isinstance(found, str)
-    assert found[honest] == ["mine"]
-    assert set(found) <= set(comments)

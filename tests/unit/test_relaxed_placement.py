@@ -13,7 +13,8 @@ from slurm_fair.model import Verdict
 from slurm_fair.policy import Loss, Pools, Room, Shapes, load, names, relaxed
 from slurm_fair.sim import Costs
 from slurm_fair.sim.speed import notes_on_speeds
-from slurm_fair.slurm.spans import most_nodes
+from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.spans import SpanBook, most_nodes
 from slurm_fair.trace import Machines, Throughputs, uniform
 from tests.accounts import view
 from tests.builders import JobSpec, NodeSpec, job, leases, node, snapshot
@@ -297,10 +298,34 @@ LINE = (
     ids=["no -N", "-N1", "-N1-3", "a name that says it too"],
 )
 def test_the_most_nodes_of_a_job_are_those_that_scontrol_shows(nodes: str, name: str, most: int) -> None:
-    text = "scontrol: show job 7\n" + LINE.format(id=7, name=name, nodes=nodes) + " \nscontrol: exit\n"
-    assert most_nodes(text) == {7: most}
+    assert most_nodes(LINE.format(id=7, name=name, nodes=nodes)) == most
 
 
-def test_a_job_that_is_listed_twice_has_one_node() -> None:
-    text = LINE.format(id=7, name="a", nodes="1") + "\n" + LINE.format(id=7, name="b", nodes="1")
-    assert most_nodes(text) == {7: 1}
+class Shown(Commands):
+    """scontrol with these jobs."""
+
+    def __init__(self, jobs: dict[int, str]) -> None:
+        super().__init__()
+        self.jobs = jobs
+
+    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+        """As scontrol prints it."""
+        assert argv == ("scontrol", "-o")
+        said = ""
+        for line in (stdin or "").splitlines():
+            _, what, which = f"{line}  ".split(" ", 2)
+            told = {"job": self.jobs.get(int(which)) if what == "job" else "", "hostnames": which.strip()}
+            said += f"scontrol: {line}\n" + (f"{told[what]}\n" if line != "exit" else "")
+        self.calls += 1
+        return Answer(argv, 0, said, "", 0.0)
+
+
+def test_no_job_says_how_many_nodes_another_may_have() -> None:
+    forged = "a\n" + LINE.format(id=8, name="b", nodes="1-7")
+    slurm = Shown(
+        {7: LINE.format(id=7, name=forged, nodes="1-2"), 8: LINE.format(id=8, name="c", nodes="1-3")}
+    )
+    book = SpanBook(slurm)
+    for _ in range(2):
+        book.learn([(7, 0), (8, 0)])
+    assert (book.of(7, 0), book.of(8, 0), slurm.calls) == (1, 3, 1)

@@ -46,9 +46,12 @@ OUTAGES = st.lists(
 def test_the_ledger_of_a_simulation_owes_what_the_definitions_say(
     policy: str, jobs: list[Arrival], outages: tuple[Outage, ...]
 ) -> None:
-    """Tenant c has the greatest weight and comes last; nodes come and go between two looks."""
+    """Tenant c has the greatest weight and comes last; nodes come and go between two looks.
+
+    The node that is never away could take each of the jobs.
+    """
     jobs = [*jobs, arrival(1200.0, seconds=50.0, tenant="c")]
-    result = simulated(jobs, policy, gpus=8, gpus_per_node=4, weights=WEIGHTS, outages=outages)
+    result = simulated(jobs, policy, gpus=16, gpus_per_node=8, weights=WEIGHTS, outages=outages)
     assert owed_by_the_ledger(result) == pytest.approx(owed_exactly(result), rel=1e-9, abs=1e-4)
 
 
@@ -73,6 +76,19 @@ def test_a_tenant_none_of_whose_jobs_came_before_the_time_was_up_counts() -> Non
     assert result.outcomes.tenants == ("a",)
     assert result.windows.owed.tolist() == [[pytest.approx(3600.0)]]
     assert result.accounts["a"][1] == pytest.approx(3600.0)
+
+
+def test_a_gang_is_owed_nothing_while_no_nodes_could_take_it() -> None:
+    """It needs both nodes, of which one is away from second 100 to second 500."""
+    outages = (Outage(100.0, "n1", DOWN), Outage(500.0, "n1", UP))
+    jobs = [
+        arrival(0.0, gpus=4, seconds=1000.0, tenant="b"),
+        arrival(50.0, gpus=8, nodes=2, seconds=50.0, tenant="a"),
+    ]
+    result = simulated(jobs, gpus=8, gpus_per_node=4, weights={"a": 1.0, "b": 1.0}, outages=outages)
+    gang = int(np.flatnonzero(result.outcomes.gpus == 8)[0])
+    claimed = float(result.outcomes.end[gang] - result.outcomes.submit[gang]) - 400.0
+    assert result.accounts["a"][1] == pytest.approx(4.0 * claimed, abs=4.0 * 20)  # two looks
 
 
 def test_m_is_averaged_over_what_befell_the_nodes_and_when() -> None:

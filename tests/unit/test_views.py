@@ -19,6 +19,7 @@ from slurm_fair.errors import StoreError
 from slurm_fair.health import Health, read_health
 from slurm_fair.model import Event, LeaseTerms
 from slurm_fair.model.ids import parse_label
+from slurm_fair.nameless import nameless
 from slurm_fair.places import Heartbeat, Places
 from slurm_fair.recent import MOST_OF_A_USER, Recent
 from slurm_fair.store import open_journal
@@ -231,6 +232,23 @@ def test_users_see_that_the_daemon_is_silent(
     monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
     publish(tmp_path)
     assert "silent: the daemon does not run, or hangs: no look for 7" in outside("queue").complaint
+
+
+def test_where_names_are_hidden_a_job_is_explained_without_them(
+    outside: View, tmp_path: Path, now: float
+) -> None:
+    document = nameless(draw(*recorded()).document())
+    (tmp_path / "board.json").write_text(json.dumps(document))
+    said = outside("explain", "10").out
+    assert "job 10, 32 GPUs: waiting" in said
+    assert (
+        "16 of 32 GPUs are held by jobs 1, 2, 4 (another account)" in said
+        or "jobs 1, 2 (another account)" in said
+    )
+    for name in ("vision", "speech", "nlp", "sue"):
+        assert name not in said
+    assert "PrivateData" in outside("queue", "--me").out
+    assert outside("status").code == 0
 
 
 @pytest.mark.parametrize(

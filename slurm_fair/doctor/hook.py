@@ -1,0 +1,69 @@
+"""The submit hook: whether it is in force, and whether it says what the configuration says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from slurm_fair.config import Config
+from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.finding import Finding, ok, warning
+
+_SETTING = re.compile(
+    r'^\s*(gate|gate_seconds|partitions|accounts)\s*=\s*("\w+"|\d+|\{[^}\n]*\})', re.MULTILINE
+)
+_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ANEW = "slurm-fair init --only plugin --force"
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    """All of them."""
+    if facts.reachable:
+        yield hook(facts)
+
+
+def hook(facts: Facts) -> Finding:
+    """Whether jobs without a template are gated from the start."""
+    if "lua" not in facts.value("JobSubmitPlugins"):
+        told = "no submit hook: a job without a template may start before it is first seen"
+        if facts.config.slurm.gate == "hold":
+            return warning(told, "slurm-fair init --only plugin, then JobSubmitPlugins=lua in slurm.conf")
+        return ok(f"{told}, and is then weighed like the others")
+    place = facts.conf.parent / "job_submit.lua" if facts.conf else None
+    text = _text(place)
+    if not text:
+        return ok("a job_submit.lua is in force; it cannot be read from here")
+    if "slurm_fair_gate" not in text:
+        return warning(
+            f"{place} does not call slurm_fair_gate: jobs without a template may start before they are seen",
+            "copy the dofile line and the call from `slurm-fair init --only plugin --print`",
+        )
+    differs = list(differences(text, facts.config))
+    if differs:
+        return warning(
+            f"{place} does not say what the configuration says: {'; '.join(differs)}",
+            f"{_ANEW} writes it anew; in a script of your own, mend these lines",
+        )
+    return ok(f"{place} gates jobs at submission")
+
+
+def _text(place: Path | None) -> str:
+    try:
+        return place.read_text(errors="replace") if place else ""
+    except OSError:
+        return ""
+
+
+def differences(text: str, config: Config) -> Iterator[str]:
+    """Settings of the hook that are not the configuration's; what the hook leaves out is not looked at."""
+    said = dict(_SETTING.findall(text))
+    if "gate" in said and said["gate"].strip('"') != config.slurm.gate:
+        yield f"gate = {said['gate']}, [slurm] gate is {config.slurm.gate!r}"
+    seconds = round(2 * config.lease.term)
+    if said.get("gate_seconds", "").isdigit() and int(said["gate_seconds"]) != seconds:
+        yield f"gate_seconds = {said['gate_seconds']}, two leases are {seconds} s"
+    for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
+        names = [re.sub(r"\\(.)", r"\1", name) for name in _NAME.findall(said.get(key, ""))]
+        if key in said and sorted(names) != sorted(wanted):
+            yield f"{key} = {', '.join(names) or 'all'}, [scope] says {', '.join(wanted) or 'all'}"

@@ -1,0 +1,186 @@
+"""Jobs for which there is no place, whoever gives way: they claim nothing and hold nobody back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot
+from slurm_fair.model.columns import Bools, Ints, all_of, any_of, code, find
+from slurm_fair.model.lease import NEVER_ENDS_SECONDS
+from slurm_fair.policy.gang import Gang, Pools
+from slurm_fair.policy.placement import CONSOLIDATED, Placer, placer, spreads
+from slurm_fair.policy.protocol import Policy
+from slurm_fair.policy.room import Room
+from slurm_fair.policy.shapes import Shapes
+from slurm_fair.policy.view import View
+
+_WAITING, _ENDING = code(JobState.WAITING), code(JobState.ENDING)
+_NOT_BLOCKED, _GRANTED = code(Blocked.NOT_BLOCKED), code(LeasePhase.GRANTED)
+
+
+class Means(NamedTuple):
+    """What each node could give."""
+
+    gpus: Ints
+    cpus: Ints
+    memory_mb: Ints
+
+
+def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -> Snapshot:
+    """The snapshot in which jobs that no usable nodes could take, were they empty, are blocked.
+
+    Their nodes are down, drained, reserved, excluded or too few. What was promised is followed, not blocked.
+    """
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    if _everybody_could_start(snapshot):
+        return snapshot
+    rows = ((jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED)).nonzero()[0]
+    if not rows.size:
+        return snapshot
+    means = Means(nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
+    beyond = beyond_means(snapshot, rows, means, _placer_of(policy))
+    if beyond.size:
+        promised = leases.key[leases.phase == _GRANTED]
+        beyond = beyond[find(promised, jobs.key[beyond]) < 0]
+    return _blocked(snapshot, beyond, Blocked.NODES)
+
+
+def without_the_kept_out(view: View, policy: Policy) -> View:
+    """The view in which jobs are blocked that would need GPUs of jobs which cannot be asked to give way.
+
+    Where leases never end everybody waits for the ends of jobs, and nobody is blocked for it.
+    """
+    if view.terms.term >= NEVER_ENDS_SECONDS or not view.waits.size:
+        return view
+    means = _without_those_who_stay(view)
+    if means is None:
+        return view
+    beyond = beyond_means(view.snapshot, view.waits, means, _placer_of(policy))
+    if not beyond.size:
+        return view
+    return replace(view, snapshot=_blocked(view.snapshot, beyond, Blocked.KEPT))
+
+
+def _placer_of(policy: Policy) -> Placer:
+    return placer(getattr(policy, "placement", CONSOLIDATED))
+
+
+def _blocked(snapshot: Snapshot, rows: Ints, why: Blocked) -> Snapshot:
+    if not rows.size:
+        return snapshot
+    blocked = snapshot.jobs.blocked.copy()
+    blocked[rows] = why
+    return replace(snapshot, jobs=snapshot.jobs.with_columns(blocked=blocked))
+
+
+def _without_those_who_stay(view: View) -> Means | None:
+    """What nodes could give if all left who can be asked to or leave anyway; None where that is everybody."""
+    jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
+    leaves = (jobs.checkpoints & jobs.requeueable) | (jobs.state == _ENDING)
+    if all_of(leaves):
+        return None
+    held = view.holdings
+    stays = ~(leaves | view.revoking)[held.row]
+    if not any_of(stays):
+        return None
+    parts = np.bincount(held.row)[held.row][stays]
+    row, node = held.row[stays], held.node[stays]
+    shares = (held.gpus[stays], -(-jobs.cpus[row] // parts), -(-jobs.memory_mb[row] // parts))
+    whole = (nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
+    gpus, cpus, memory_mb = (
+        have - np.bincount(node, of, len(nodes)).astype(np.int64)
+        for have, of in zip(whole, shares, strict=True)
+    )
+    return Means(np.maximum(gpus, 0), cpus, memory_mb)
+
+
+def _everybody_could_start(snapshot: Snapshot) -> bool:
+    """Whether even a gang as wide, on as many nodes and with as much beside it as any job's would find a place.
+
+    Mostly it would; then nothing need be found out about each job.
+    """
+    jobs, nodes = snapshot.jobs, snapshot.nodes
+    if not len(jobs) or not len(nodes):
+        return not len(jobs)
+    if len(snapshot.wanted) or len(snapshot.barred) or _most(jobs.gpus_per_node) or _most(jobs.most_nodes):
+        return False
+    if len(snapshot.gpu_types) > 1 or not all_of(snapshot.partitions.up):
+        return False
+    pools, widest = Pools.of(snapshot), _most(jobs.gpus)
+    biggest = max(pools.most, 1)
+    count = max(_most(jobs.nodes), -(-widest // biggest), 1)
+    if len(pools.nodes) < len(snapshot.partitions.names):
+        return False
+    if count > len(pools.tops) or pools.tops[count - 1] < min(widest, biggest):
+        return False
+    enough_cpus = _most(jobs.cpus) <= nodes.cpus_left.item(nodes.cpus_left.argmin())
+    return enough_cpus and _most(jobs.memory_mb) <= nodes.memory_left_mb.item(nodes.memory_left_mb.argmin())
+
+
+def _most(column: Ints) -> int:
+    return column.item(column.argmax())
+
+
+def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> Ints:
+    """Which of these waiting rows find no place though nobody else has anything of these means."""
+    pools = Pools.of(snapshot)
+    doubtful = rows[~_surely(pools, snapshot, rows, means)]
+    if not doubtful.size:
+        return doubtful
+    shapes = Shapes.of(pools, snapshot, doubtful, spread=spreads(lay))
+    fits = shapes.possible()
+    fits &= shapes.fitting(pools, means.gpus)
+    unsure = (fits & _needs_a_look(pools, snapshot, doubtful, means)).nonzero()[0]
+    if unsure.size:
+        room = Room(pools, *means)
+        found: dict[Gang, bool] = {}
+        for at, ways in zip(unsure.tolist(), shapes.ways(unsure), strict=True):
+            for gang in ways:
+                if gang not in found:
+                    found[gang] = lay(room, gang) is not None
+            fits[at] = any(found[gang] for gang in ways)
+    beyond: Ints = doubtful[~fits]
+    return beyond
+
+
+def _surely(pools: Pools, snapshot: Snapshot, rows: Ints, means: Means) -> Bools:
+    """Jobs that take one node and that the best node of their first pool could take: mostly these are all."""
+    jobs = snapshot.jobs
+    if snapshot.told is not None and pools.types > 1:
+        return np.zeros(len(rows), dtype=bool)
+    pool = pools.choices_of(jobs.partition[rows], jobs.gpu_type[rows])[0]
+    best, there = _best_of(pools, means)
+    node, gpus, per_node = best[pool], jobs.gpus[rows], jobs.gpus_per_node[rows]
+    sure: Bools = there[pool] & (gpus <= means.gpus[node])
+    sure &= (jobs.nodes[rows] <= 1) & ((per_node == 0) | (per_node == gpus))
+    sure &= (jobs.cpus[rows] <= means.cpus[node]) & (jobs.memory_mb[rows] <= means.memory_mb[node])
+    for named in (snapshot.wanted, snapshot.barred):
+        if len(named):
+            sure[np.isin(rows, named.row)] = False
+    return sure
+
+
+def _best_of(pools: Pools, means: Means) -> tuple[Ints, Bools]:
+    """The node of each pool with the most GPUs, and whether it has a usable one; a last one for no pool."""
+    gpus = np.where(pools.nodes, means.gpus, -1)
+    best = gpus.argmax(axis=1) if gpus.size else np.zeros(len(gpus), dtype=np.int64)
+    there = pools.nodes.any(axis=1) if gpus.size else np.zeros(len(gpus), dtype=bool)
+    return np.append(best, 0), np.append(there, np.zeros(1, dtype=bool))
+
+
+def _needs_a_look(pools: Pools, snapshot: Snapshot, rows: Ints, means: Means) -> Bools:
+    """Jobs that name or exclude nodes, or of whose CPUs and memory not every node has enough."""
+    jobs, offers = snapshot.jobs, means.gpus > 0
+    biggest = max(int(pools.biggest.max(initial=0)), 1)
+    per_node = np.where(jobs.gpus_per_node[rows] > 0, jobs.gpus_per_node[rows], biggest)
+    parts = np.maximum(np.maximum(jobs.nodes[rows], -(-jobs.gpus[rows] // per_node)), 1)
+    cpus, memory_mb = -(-jobs.cpus[rows] // parts), -(-jobs.memory_mb[rows] // parts)
+    look: Bools = cpus > means.cpus[offers].min(initial=np.iinfo(np.int64).max)
+    look |= memory_mb > means.memory_mb[offers].min(initial=np.iinfo(np.int64).max)
+    for named in (snapshot.wanted, snapshot.barred):
+        if len(named):
+            look |= np.isin(rows, named.row)
+    return look

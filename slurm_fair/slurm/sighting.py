@@ -1,0 +1,44 @@
+"""What one look at Slurm brought, before it is a Snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.config import Config
+from slurm_fair.slurm.accounts import Weights
+from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.layout import LayoutBook
+from slurm_fair.slurm.marks import MarkBook
+from slurm_fair.slurm.nodes import Machines, Reservation
+from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.scope import Territory
+from slurm_fair.slurm.spans import SpanBook
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """All answers of one look, and the books that explain them."""
+
+    time: float
+    cluster: str
+    rows: NDArray[np.void]
+    machines: Machines
+    reservations: tuple[Reservation, ...]
+    weights: Weights
+    acknowledged: Mapping[int, int]  # by job key
+    queue: Queue
+    details: DetailsBook
+    layouts: LayoutBook
+    spans: SpanBook
+    marks: MarkBook
+    config: Config
+    booted_at: float = 0.0  # when slurmctld started
+
+    @property
+    def territory(self) -> Territory:
+        """What of the cluster is managed."""
+        return Territory.of(self.machines, self.config.scope)

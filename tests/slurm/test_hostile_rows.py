@@ -1,0 +1,219 @@
+"""One user writes what he can into his jobs; nothing of anybody else's moves, and the look is never blind.
+
+Both are ordinary Unix users. Everything is read through the real Slurm.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from slurm_fair.lab import Lab, LabSpec
+from slurm_fair.model import Blind, JobState, Snapshot, label, parse_label
+from slurm_fair.slurm.history import SlurmHistory
+from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.user_text import ask_text
+from tests.adapter_on_slurm import Adapter
+from tests.hostile import forged_comments, forged_lines, forged_rows
+from tests.on_slurm import Slurm
+from tests.slurm.harness import Site, stays, wait_until
+
+pytestmark = pytest.mark.slurm
+HONEST, HOSTILE = "games", "news"
+Seen = dict[str, dict[str, object]]
+COLUMNS = (
+    "submit", "state", "blocked", "gated", "gate_until", "pinned", "gpus", "nodes", "gpus_per_node", "most_nodes",
+    "restarts", "checkpoints", "requeueable", "time_limit_seconds", "cpus", "memory_mb", "array_limit",
+)  # fmt: skip
+# Accepted, and pending for ever, or refused and listed as FAILED for a while.
+ABSURD = (
+    ("-N100", "--gres=gpu:999999999999999999"),
+    ("--gres=gpu:9223372036854775807",),
+    ("-N3", "--gres=gpu:200376420520589664"),
+    ("--gpus-per-task=999999999", "-n4", "-N100"),
+    ("--gpus=1", "-n", "999999999"),
+    ("--gpus=1", "--begin=uts999999999999"),
+    ("--gpus=1", "--deadline=2999-01-01"),
+    ("--gres=gpu:a\x1fb:1",),
+)
+
+
+def of_user(seen: Snapshot, user: str) -> Seen:
+    """Everything that a snapshot says of one user's living jobs."""
+    jobs, found = seen.jobs, {}
+    for row in np.flatnonzero((jobs.user == seen.users.index(user)) & (jobs.state != JobState.DONE)).tolist():
+        told: dict[str, object] = {name: getattr(jobs, name)[row].item() for name in COLUMNS}
+        told["partition"] = seen.partitions.names[jobs.partition[row]]
+        told["tenant"] = seen.tenants.names[jobs.tenant[row]]
+        told["on"] = tuple(
+            (seen.nodes.names[node], gpus)
+            for at, node, gpus in zip(seen.held.row, seen.held.node, seen.held.gpus, strict=True)
+            if at == row
+        )
+        found[label(int(jobs.key[row]))] = told
+    return found
+
+
+def attack(slurm: Slurm, *options: str, account: str = "speech") -> str:
+    """What the hostile user submits; the id where it was accepted."""
+    argv = ("sbatch", "--parsable", "-A", account, "-o", "/dev/null", *options, "--wrap", "sleep 300")
+    return slurm.do(*argv, user=HOSTILE).stdout.strip()
+
+
+@pytest.fixture
+def slurm(scenario_lab: Lab) -> Iterator[Slurm]:
+    """The lab, emptied behind the test."""
+    yield Slurm(scenario_lab)
+    for user in ("root", HONEST, HOSTILE):
+        scenario_lab.run("scancel", "-u", user, check=False)
+    wait_until(lambda: not scenario_lab.run("squeue", "-h", "-a").stdout, 30, "the queue is empty")
+
+
+@pytest.fixture
+def adapter(slurm: Slurm) -> Adapter:
+    """What the daemon sees of it."""
+    return Adapter(slurm, "begin")
+
+
+def test_refused_submissions_with_forged_rows_make_up_no_job_and_blind_nobody(
+    slurm: Slurm, adapter: Adapter
+) -> None:
+    waits = adapter.submit(user=HONEST)
+    slurm.sbatch_running("--gpus=2", user=HONEST)
+    elsewhere = slurm.sbatch("-p", "other", "--begin=now+3600", user=HONEST)
+    before = adapter.observe()
+    mine = of_user(before, HONEST)
+    texts = [*forged_rows(int(waits), "vision", HONEST), *forged_rows(int(elsewhere), "vision", HONEST)]
+    for text in texts:
+        attack(slurm, f"--gres=gpu:{text}:1")
+    after = adapter.observe()
+    assert len(slurm.lab.run("squeue", "-h", "-t", "FAILED", "-u", HOSTILE, "-o", "%A").stdout.split()) > 20
+    assert of_user(after, HONEST) == mine
+    assert after.jobs.key.tolist() == before.jobs.key.tolist()
+    assert (after.total_gpus, after.tenants.names) == (before.total_gpus, before.tenants.names)
+    assert not [alone for alone in after.left_alone if alone.user != HOSTILE]
+
+
+def test_absurd_demands_cost_only_their_own_job_which_is_named(slurm: Slurm, adapter: Adapter) -> None:
+    adapter.submit(user=HONEST)
+    before = adapter.observe()
+    accepted = [job for options in ABSURD if (job := attack(slurm, *options))]
+    assert len(accepted) > 2
+    after = adapter.observe()
+    assert of_user(after, HONEST) == of_user(before, HONEST)
+    named = {alone.label: alone for alone in after.left_alone if alone.unreadable}
+    assert named.keys() <= set(accepted)
+    assert accepted[0] in named
+    assert {alone.user for alone in named.values()} == {HOSTILE}
+    assert int(after.jobs.gpus.sum()) < 100
+
+
+def test_absurd_demands_stay_out_of_accounting_and_stop_it_for_nobody(slurm: Slurm, adapter: Adapter) -> None:
+    slurm.sbatch_running("--gpus=2", user=HONEST)
+    absurd = attack(slurm, "-N100", "--gres=gpu:999999999999999999")
+    assert absurd
+    slurm.do("scancel", absurd)
+    history = SlurmHistory(adapter.commands)
+    now = time.time()
+
+    def told() -> str:
+        argv = ("sacct", "-n", "-X", "-P", "-j", absurd, "-o", "JobID,ReqTRES")
+        return slurm.do(*argv).stdout
+
+    wait_until(lambda: "gres/gpu=7" in told(), 30, "accounting has the absurd row")
+    runs = history.runs(now - 600, now + 60, ["gpu"])
+    assert not isinstance(runs, Blind), runs.reason
+    assert parse_label(absurd) not in runs.key
+    assert HONEST in {runs.users[user] for user in runs.user}
+
+
+def test_names_move_no_gpu(slurm: Slurm, adapter: Adapter) -> None:
+    honest = slurm.sbatch_running("-N2", "--gpus=3", user=HONEST)
+    before = adapter.observe()
+    for name in forged_lines(int(honest)):
+        job = attack(slurm, "-N2", "--gpus=3", "-J", name)
+        slurm.wait_state(job, "RUNNING")
+        after = adapter.observe()
+        assert of_user(after, HONEST) == of_user(before, HONEST)
+        nodes = after.nodes
+        held = after.held.per_node(len(nodes.names))
+        assert (after.held.gpus >= 0).all()
+        assert (held <= nodes.gpus).all()
+        theirs = after.jobs.key.tolist().index(parse_label(job))
+        assert int(after.held.gpus[after.held.row == theirs].sum()) == 3
+        slurm.do("scancel", job)
+        slurm.wait_state(job, "CANCELLED")
+
+
+def test_hostile_comments_and_names_speak_for_nobody_and_cost_no_call(slurm: Slurm, adapter: Adapter) -> None:
+    victim = adapter.submit(user=HONEST)
+    first = Adapter(slurm, "begin")
+    mine = of_user(first.observe(), HONEST)
+    calls = first.commands.calls
+    jobs = []
+    for comment in (*forged_comments(int(victim)), *forged_rows(int(victim), "vision", HONEST)):
+        text = ("--gpus=1", f"--comment={comment}", f"--job-name={comment}", "--begin=now+600")
+        jobs.append(attack(slurm, *text))
+    fresh = Adapter(slurm, "begin")
+    assert of_user(fresh.observe(), HONEST) == mine
+    assert fresh.commands.calls == calls
+    records = [int(job) for job in (*jobs, victim) if job]
+    found = ask_text(fresh.commands, records, "k")
+    assert not isinstance(found, str)
+    assert found.keys() == set(records)
+    assert found[int(victim)][0].startswith("slurm_fair:v1")
+
+
+def test_the_controller_goes_on_and_touches_nothing_that_is_not_its_own(
+    new_site: Callable[..., Site],
+) -> None:
+    site = new_site("begin").start()
+    slurm = Slurm(site.lab)
+    managed = site.submit(1, tenant="nlp", user=HONEST).runs()
+    runs = site.submit(1, "-p", "other", gated=False, user=HONEST)
+    wait_until(lambda: runs.state == "RUNNING", 15, "it runs elsewhere")
+    waits = site.submit(1, "-p", "other", "--begin=now+3600", gated=False, user=HONEST)
+    eligible = waits.now().eligible
+    texts = [
+        text for victim in (runs, waits, managed) for text in forged_rows(int(victim.label), "vision", HONEST)
+    ]
+    began = time.time()
+    for number, text in enumerate(texts):
+        attack(slurm, f"--gres=gpu:{text}:1")
+        if number % 24 == 0:
+            attack(slurm, *ABSURD[number // 24 % len(ABSURD)])
+            site.ticks_pass(1)
+    site.ticks_pass(4)
+    assert (runs.now().restarts, waits.now().eligible) == (0, eligible)
+    assert managed.state == "RUNNING"
+    assert "vision" not in {name for name, seconds in site.had().items() if seconds > 0}
+    assert site.had()["nlp"] <= time.time() - began + 60
+    absurd = next(a for a in site.cli("queue", "--json", check=False).stdout.splitlines() if a)
+    assert HOSTILE in site.said()
+    assert absurd
+    stays(lambda: site.process is not None and site.process.poll() is None, 1, "the daemon lives")
+    site.lab.run("scancel", "-u", HOSTILE, check=False)
+
+
+def test_without_enforced_accounts_a_name_makes_up_no_row(tmp_path: object) -> None:
+    spec = LabSpec(nodes=2, database=False, users={HONEST: (), HOSTILE: ()})
+    with Lab(spec=spec) as lab:
+        slurm = Slurm(lab)
+        adapter = Adapter(slurm, "begin")
+        victim = slurm.sbatch_running("--gpus=2", user=HONEST)
+        slurm.sbatch_running("--gpus=3", "-N2", user=HONEST)
+        before = adapter.observe()
+        for account in ("a\x1fb\x1ec", "a\x1b[2J", "x" * 400, *forged_rows(int(victim), "vision", HONEST)):
+            attack(slurm, "--gpus=1", account=account)
+        after = adapter.observe()
+        assert of_user(after, HONEST) == of_user(before, HONEST)
+        assert set(after.tenants.names) <= {*before.tenants.names, "x", "gpu:x"}
+        named = [alone for alone in after.left_alone if alone.unreadable]
+        assert len(named) >= 3
+        assert {alone.user for alone in named} == {HOSTILE}
+        rows = Queue(adapter.commands).read()
+        assert not isinstance(rows, str)
+        assert (rows["state"] == JobState.RUNNING).any()
