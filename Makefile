@@ -14,7 +14,10 @@ TRACES ?= ../shared/traces
 # name==lowest.* of what is needed at run time
 OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]*\),.*/\1==\2.*/p' setup.cfg)
 
-.PHONY: help demo test oldest prove check format lint types layers bench reproduce speed install clean
+# Golden files are compared here, never written: that is what `make record` is for.
+COMPARED = @[ -z "$$SLURM_FAIR_RECORD" ] || { echo "SLURM_FAIR_RECORD is set: unset it, golden files are to be compared"; exit 2; }
+
+.PHONY: help demo test record oldest prove check format lint types layers bench reproduce speed install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -28,21 +31,27 @@ $(STAMP): setup.cfg pyproject.toml
 
 install: $(STAMP) ## Make the virtual environment in .venv
 
-demo: $(STAMP) ## A private Slurm (or a virtual cluster), three tenants, 30 jobs, proof that all were treated fairly
+demo: $(STAMP) ## A private Slurm (or a virtual cluster), three tenants, 29 jobs, proof that all were treated fairly
 	@$(BIN)/slurm-fair demo --or-virtual
 
 test: $(STAMP) ## All tests, with a real Slurm (installs Debian's packages when it is root and they are missing)
+	$(COMPARED)
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+record: $(STAMP) ## Write the golden files anew: look at the difference before you commit it
+	SLURM_FAIR_RECORD=1 $(BIN)/python -m pytest -q tests/unit -k "recorded or example_is_what"
 
 oldest: ## Unit tests and properties with the oldest releases that setup.cfg allows
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[dev]' $(OLDEST)
 	$(VENV)-oldest/bin/python -m pytest $(PYTEST_ARGS) tests/unit tests/properties
 
-prove: $(STAMP) ## The long proofs: hundreds of repetitions, on a real Slurm and in simulations; writes docs/proofs.md
+prove: $(STAMP) ## The long proofs, on a real Slurm and in simulations (writes docs/proofs.md), and all properties with new examples
+	$(COMPARED)
 	@$(BIN)/python -m slurm_fair.lab --packages-only
 	$(BIN)/python -m tests.prove $(PROVE_ARGS)
+	$(BIN)/python -m pytest $(PROVE_ARGS) --new-examples tests/unit tests/properties
 
 check: lint types layers ## What a change must pass before its tests: format, lint, types, layers
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -13,6 +15,8 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.tenant import LEAST_WEIGHT
+from slurm_fair.policy.nearest import known_names
+from slurm_fair.policy.registry import names
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
@@ -73,12 +77,13 @@ class Slurm:
 
     gate: str = "begin"
     transport: str = "auto"
-    reports: str = "file"
+    reports: str = "auto"
     conf: str = ""
     bin_dir: str = ""
     timeout: float = 20.0
     client_timeout: int = 3
     requeue_delay: float = 121.0
+    notice: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ CHOICES = {
     "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": ("begin", "hold"),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
-    "slurm.reports": ("file", "comment", "none"),
+    "slurm.reports": ("auto", "file", "comment", "none"),
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (
@@ -161,16 +166,18 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
+_MOST_TIMEOUT = 600.0  # a command that hangs for longer would be a daemon that hangs
 _MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 
 
 def load(path: Path) -> Config:
     """The configuration in a file; every mistake is one ConfigError that names the key and the cure."""
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES)
+        text = _content(path)
     except OSError as problem:
         raise ConfigError(f"{path}: {problem.strerror}; write one with `slurm-fair init`") from None
+    except ValueError:
+        raise ConfigError(f"{str(path)!r}: is no name of a file") from None
     if len(text) == _MOST_BYTES:
         raise ConfigError(f"{path}: more than {_MOST_BYTES >> 20} MB: is it the right file?")
     try:
@@ -180,6 +187,15 @@ def load(path: Path) -> Config:
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply: no key takes more than a table in a table") from None
     return from_tree(tree, str(path))
+
+
+def _content(path: Path) -> bytes:
+    """What a regular file holds; a pipe or a device could keep us waiting for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ConfigError(f"{path}: is no regular file: name the configuration itself")
+        return file.read(_MOST_BYTES)
 
 
 def from_tree(tree: Mapping[str, Any], source: str) -> Config:
@@ -208,6 +224,11 @@ def _policy(tree: Mapping[str, Any], source: str) -> Policy:
     name = plain.get("name", Policy().name)
     if not isinstance(name, str):
         raise ConfigError(f"{source}: policy.name must be a string")
+    for other in settings:
+        if other not in names():
+            raise ConfigError(
+                f"{source}: [policy.{other}]: there is no such policy: {known_names(other, names())}"
+            )
     return Policy(name, settings)
 
 
@@ -279,7 +300,20 @@ def _check(config: Config) -> None:
         if not 0 <= setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
     _check_paths(config)
-    lease = config.lease
+    lease, slurm = config.lease, config.slurm
+    if lease.grace > lease.max_grace:
+        raise ConfigError(
+            f"{where}: lease.grace ({lease.grace:g} s) must not exceed lease.max_grace ({lease.max_grace:g} s)"
+        )
+    if slurm.timeout > _MOST_TIMEOUT:
+        raise ConfigError(
+            f"{where}: slurm.timeout must be at most {_MOST_TIMEOUT:g} s, not {slurm.timeout:g}"
+        )
+    if slurm.client_timeout > slurm.timeout:
+        raise ConfigError(
+            f"{where}: slurm.client_timeout ({slurm.client_timeout} s) must not exceed slurm.timeout "
+            f"({slurm.timeout:g} s)"
+        )
     if lease.interval > lease.term:
         raise ConfigError(
             f"{where}: lease.interval ({lease.interval:g} s) must not exceed lease.term ({lease.term:g} s)"
@@ -293,7 +327,9 @@ def _check_paths(config: Config) -> None:
     for dotted in _PATHS:
         path = setting(config, dotted)
         unset = path == "" and dotted != "storage.dir"
-        if not unset and (not path.startswith("/") or not path.isprintable()):
+        if not path.isprintable():
+            raise ConfigError(f"{config.source}: {dotted} holds a character that no path may: {path!r}")
+        if not unset and not path.startswith("/"):
             raise ConfigError(f"{config.source}: {dotted} must be an absolute path, not {path!r}")
 
 

@@ -48,13 +48,15 @@ KEYS = {
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold, which the controller turns into such a begin time when it first sees the job",
     "slurm.transport": "cli: Slurm's commands; auto: the best that this version has, which is cli",
-    "slurm.reports": "how jobs answer. file: in their own folder; comment: in their Slurm comment; "
-    "none: not at all",
+    "slurm.reports": "how jobs answer. auto: in their own folder, and in their Slurm comment where that is "
+    "not heard; file, comment: that way alone; none: not at all",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
     "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
     "slurm.timeout": "seconds after which a Slurm command is given up",
     "slurm.client_timeout": "MessageTimeout of our own calls, so that a dead controller costs seconds",
     "slurm.requeue_delay": "seconds that Slurm keeps a requeued job back by itself (`slurm-fair check` tells)",
+    "slurm.notice": "leave a held job of the daemon's own in the queue, by which a second daemon with another "
+    "storage is refused",
     "storage.dir": "folder of the journal, on a local disk, for the daemon's account alone",
     "storage.keep_days": "how long whole ticks are kept; what reports are made of is kept longer",
     "storage.max_mb": "size above which old ticks go earlier",

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
-from slurm_fair.errors import ConfigError, NotTheOwner, SlurmFairError
+from slurm_fair.daemon_log import Pauses, TickLog, Trouble
+from slurm_fair.errors import JournalGone, NotTheOwner, SlurmFairError, StoreBusy, StoreError
+from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
-from slurm_fair.model import Blind, LeasePhase, Standing
-from slurm_fair.places import Heartbeat, Places
-from slurm_fair.policy.registry import load as load_policy
+from slurm_fair.model import Blind, LeasePhase, LeaseTerms, Standing
+from slurm_fair.outlook import Outlook
+from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
+from slurm_fair.places import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
-from slurm_fair.reconcile import Limits
+from slurm_fair.recent import DAY_SECONDS
+from slurm_fair.recent import KIND as ENDED
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.slurm.privacy import names_are_hidden
-from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
 
@@ -45,40 +49,21 @@ class Paused(SlurmFairError):
     """An admin has stopped us in the middle of a tick."""
 
 
-def rules_of(config: Config, dry_run: bool = False) -> Rules:
-    """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
-    settings = config.policy.chosen()
-    return Rules(
-        policy_name=config.policy.name,
-        policy=load_policy(config.policy.name, settings),
-        settings=settings,
-        terms=config.lease.terms(),
-        ledger=config.tenants.ledger(),
-        limits=Limits(
-            config.guard.max_revokes,
-            config.guard.max_opens,
-            config.guard.max_closes,
-            config.guard.shrink_alarm,
-        ),
-        plan_limit_seconds=max(30.0, config.lease.interval),
-        dry_run=dry_run,
-    )
-
-
-def commands_of(config: Config, places: Places) -> Commands:
-    """Slurm's commands as the configuration wants them run."""
-    conf = site_conf(config.slurm.conf)
-    if config.slurm.conf and conf is None:
-        raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
-    if conf is not None and places.directory.is_dir() and os.access(places.directory, os.W_OK):
-        conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
-    bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
-    return Commands(conf, config.slurm.timeout, bin_dir)
-
-
-def heartbeat_limit(config: Config) -> float:
-    """Age of the heartbeat at which the dead-man acts: within one lease, and never for one slow tick."""
-    return max(0.75 * config.lease.term, min(3.0, config.lease.term))
+def next_look(
+    standing: Standing, terms: LeaseTerms, began: float, now: float, breath_seconds: float = 0.0
+) -> float:
+    """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places."""
+    leases = standing.leases
+    due = began + terms.interval
+    busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
+    if busy.any():
+        due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
+    ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
+    if len(ends):
+        due = min(due, float(ends.min()))
+    if not terms.grants_at(now):
+        due = min(due, terms.next_end(now))
+    return max(due, now + 0.05)
 
 
 @dataclass(slots=True)
@@ -95,15 +80,24 @@ class Daemon:
     rules: Rules
     standing: Standing
     publisher: Publisher
+    outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
+    notice: OurNotice | None = None
     reload: Callable[[], Config] | None = None
+    reloaded: Callable[[Config], None] = lambda config: None
     stopping: bool = False
     reloading: bool = False
     seen: float = 0.0  # the instant of the last good look; of our start before the first one
     blind: str = ""
-    blind_since: float = 0.0
     settled_at: float = 0.0
     pruned_at: float = 0.0
+    freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
     last_tick_seconds: float = 0.0
+    no_room: bool = False  # the last tick could not be written down
+    rescued: Path | None = None  # the copy of a journal that was removed under us
+    pauses: Pauses = field(default_factory=Pauses)
+    tick_log: TickLog = field(default_factory=TickLog)
+    _blindness: Trouble = field(default_factory=lambda: Trouble("blind, so nothing is done"))
+    _beside: dict[str, Trouble] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -115,12 +109,19 @@ class Daemon:
         real = SlurmCluster(commands, config, clock.now, sink, journal)
         rules = rules_of(config, dry_run)
         standing = journal.latest() or Standing.new(clock.now())
+        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
+        outlook = Outlook(places.directory, lambda: daemon.rules)
+        publisher = Publisher(
+            config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
+        )
         daemon = cls(
             config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, Publisher(config.lease.publish_dir, lambda: names_are_hidden(commands)),
+            rules, standing, publisher, outlook,
         )  # fmt: skip
         real.fence(daemon.may_act)
         daemon.seen = clock.now()
+        if config.slurm.notice and not dry_run:
+            daemon.notice = OurNotice(commands, places.directory, config.lease.term)
         return daemon
 
     # -- the loop -----------------------------------------------------------------------------------------
@@ -131,9 +132,8 @@ class Daemon:
         self.catch_up()
         while not self.stopping:
             notify.alive(self.rules.terms.interval)
-            if self.places.fail_open.exists():
-                self.fail_open()
-                return
+            if self._fails_open():
+                break
             if self.reloading:
                 self.reload_config()
             began = self.clock.now()
@@ -142,79 +142,162 @@ class Daemon:
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
         notify.stopping()
+        if self.notice is not None:
+            self.notice.give_back()
+        stopped = replace(self.health(), state=STOPPED, why="the daemon was stopped")
+        self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
 
     def once(self) -> Done:
         """One tick; what goes wrong in it is logged and the next one looks again."""
-        paused = self.places.paused.exists()
-        if not (paused or self.rules.dry_run):
-            self.beat()
-        cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
-        rules = replace(self.rules, dry_run=True) if paused else self.rules
-        watch = Stopwatch(time.monotonic)
+        pause = pause_of(self.places)
+        paused = self.pauses.heed(pause, self.clock.now())
+        level = logging.ERROR
         try:
-            done = tick(cluster, self.clock, self.journal, rules, self.standing, watch)
+            self._make_ready()
+            done, level = self._tick(paused), logging.WARNING
+        except AnotherDaemon:
+            with suppress(OSError):  # our dead-man must not free what the other one holds
+                self.places.heartbeat.unlink()
+            raise
         except NotTheOwner:
             raise
-        except Paused:
-            log.warning("paused in the middle of a tick; what was left of it is not done")
+        except Paused as why:
+            log.warning("%s; what was left of this tick is not done", why)
             return Done(self.standing)
+        except JournalGone as problem:
+            done = Done(self.standing, blind=f"{problem}; {self._rescue()}")
         except SlurmFairError as problem:
-            log.error("this tick failed, the next one looks again: %s", problem)
+            self.no_room = isinstance(problem, StoreBusy)
             done = Done(self.standing, blind=str(problem))
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = Done(self.standing, blind="internal error")
         self.standing = done.standing
-        self.blind = done.blind
-        self.seen = self.seen if done.blind else self.clock.now()
-        self.after(done)
+        turned = bool(done.blind) != bool(self.blind)
+        self._sight(done.blind, level)
+        if turned and not self.rules.dry_run:  # the dead-man and `status` hear of it at once
+            with suppress(StoreError):
+                self.beat()
+        if not done.blind:
+            self.after(done)
+        self._safely("saying how it is", lambda: self.publisher.publish_health(self.health(pause)))
         return done
 
-    def after(self, done: Done) -> None:
-        """Log, publish, settle, prune."""
-        now = self.clock.now()
-        if done.blind:
-            if not self.blind_since:
-                log.warning("blind, so nothing is done: %s", done.blind)
-            self.blind_since = self.blind_since or now
+    def health(self, pause: Pause | None = None) -> Health:
+        """What users may know of us."""
+        state, why = ACTING, ""
+        if self.blind:
+            state, why = BLIND, self.blind
+        elif pause is not None:
+            state, why = PAUSED, f"by {pause.in_words()}"
+        elif self.rules.dry_run:
+            state = SHADOW
+        return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, why)
+
+    def _make_ready(self) -> None:
+        """Everything that must hold before a look; what does not is raised."""
+        self.journal.check_there()
+        self.journal.check_owner()
+        if self.notice is not None:
+            self.notice.hold(self.clock.now())
+        if not self.rules.dry_run:
+            self.beat()
+        if self.no_room:
+            self.journal.need_room()
+
+    def _tick(self, paused: bool) -> Done:
+        cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
+        rules = replace(self.rules, dry_run=True) if paused else self.rules
+        return tick(cluster, self.clock, self.journal, rules, self.standing, Stopwatch(time.monotonic))
+
+    def _sight(self, blind: str, level: int) -> None:
+        """Say once that we are blind or see again.
+
+        The dead-man cannot watch a daemon that can leave no heartbeat: that one frees the jobs it holds by itself.
+        """
+        now, self.blind = self.clock.now(), blind
+        if not blind:
+            self.seen, self.no_room = now, False
+            self._blindness.over(now, "sees again")
             return
-        if self.blind_since:
-            log.warning("sees again after %.0f s", now - self.blind_since)
-            self.blind_since = 0.0
+        self._blindness.stands(now, blind, level)
+        limit = heartbeat_limit(self.config)
+        alone = self.config.slurm.gate == "hold" and not self.places.heartbeat.exists()
+        if alone and not self.rules.dry_run and now - max(self.seen, self.freed_at) > limit:
+            self.freed_at = now
+            self._safely("freeing jobs", self._free_alone)
+
+    def _free_alone(self) -> None:
+        freed = self._free_once()
+        log.warning("nobody can see whether this daemon lives: %d jobs freed", freed.freed)
+
+    def _rescue(self) -> str:
+        """Save what the journal holds, once; what an admin does with it."""
+        if self.rescued is None:
+            try:
+                self.rescued = self.journal.rescue()
+            except SlurmFairError as problem:
+                return f"it cannot be saved either: {problem}"
+        return (
+            f"what it held is saved in {self.rescued}: stop the daemon, move this file to "
+            f"{self.places.journal} and start again; without that a new ledger begins"
+        )
+
+    def after(self, done: Done) -> None:
+        """Log, publish, settle, prune; nothing of it can end the daemon."""
+        now = self.clock.now()
         if done.record is not None:
-            _log_tick(done)
-            self.publisher.publish(done.record, done.standing)
+            record = done.record
+            self.tick_log.tell(done)
+            if self.outlook is not None:
+                self._safely("looking ahead", partial(self.outlook.hear, record))
+            self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
         if now - self.settled_at > _SETTLE_SECONDS:
-            self.settle_accounts(now)
-        if now - self.pruned_at > _PRUNE_SECONDS:
-            storage = self.config.storage
-            self.journal.prune(
-                now, keep_seconds=storage.keep_days * _DAY, max_bytes=int(storage.max_mb * 1024**2)
-            )
-            self.pruned_at = now
+            self.settled_at = now
+            self._safely("settling with accounting", lambda: self.settle_accounts(now))
+        self._safely("forgetting old ticks", lambda: self._prune(now))
+
+    def _prune(self, now: float) -> None:
+        storage = self.config.storage
+        most = int(storage.max_mb * 1024**2)
+        if now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
+            return
+        left = self.journal.forget(now, keep_seconds=storage.keep_days * _DAY, max_bytes=most)
+        self.pruned_at = self.pruned_at if left else now
+
+    def _safely(self, what: str, act: Callable[[], None]) -> None:
+        """What goes wrong beside the ticks is said once, and tried again when its time comes."""
+        trouble = self._beside.setdefault(what, Trouble(f"{what} failed"))
+        now = self.clock.now()
+        try:
+            act()
+        except NotTheOwner:
+            raise
+        except SlurmFairError as problem:
+            trouble.stands(now, str(problem))
+        except Exception:
+            log.exception("%s failed in a way that is a bug", what)
+        else:
+            trouble.over(now, f"{what} works again")
 
     def next_look(self, began: float) -> float:
-        """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places."""
-        now, leases, terms = self.clock.now(), self.standing.leases, self.rules.terms
-        due = began + terms.interval
-        busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
-        if busy.any() and not (self.rules.dry_run or self.places.paused.exists()):
-            due = min(due, now + max(_BUSY_SECONDS, 2 * self.last_tick_seconds))
-        ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
-        if len(ends):
-            due = min(due, float(ends.min()))
-        if not terms.grants_at(now):
-            due = min(due, terms.next_end(now))
-        return max(due, now + 0.05)
+        """When to look again after a tick that began then."""
+        idle = self.rules.dry_run or self.places.paused.exists()
+        now, breath = self.clock.now(), 2 * self.last_tick_seconds
+        return next_look(self.standing, self.rules.terms, began, now, math.inf if idle else breath)
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 
     def may_act(self) -> None:
         """Just before each batch of acts: still the owner, not paused, and the dead-man knows that we live."""
         self.journal.check_owner()
+        self.journal.check_there()
         if self.places.paused.exists() or self.places.fail_open.exists():
-            raise Paused("paused")
+            raise Paused("paused in the middle of a tick")
+        self.seen, self.blind = self.clock.now(), ""  # whoever acts has just seen
         self.beat()
+        if being_freed(self.places):
+            raise Paused("the dead-man is just freeing jobs")
         notify.alive(self.rules.terms.interval)
 
     def beat(self) -> None:
@@ -228,7 +311,10 @@ class Daemon:
         ledger, now = self.standing.ledger, self.clock.now()
         if self.standing.tick == 0 or now - ledger.time < 2 * self.rules.terms.interval:
             return
-        runs = self.history.runs(ledger.time, now, self.config.scope.partitions)
+        try:
+            runs = self.history.runs(ledger.time, now, self.config.scope.partitions)
+        except SlurmFairError as problem:
+            runs = Blind(now, str(problem))
         if isinstance(runs, Blind):
             log.warning(
                 "accounting does not answer, so the time without us is counted from what runs: %s",
@@ -245,7 +331,6 @@ class Daemon:
         """Charge what accounting says, where it differs from what we saw."""
         since = now - self.rules.ledger.closed_memory_seconds
         runs = self.history.runs(since, now, self.config.scope.partitions)
-        self.settled_at = now
         if isinstance(runs, Blind):
             log.info("accounting does not answer; charges settle later: %s", runs.reason)
             return
@@ -269,13 +354,21 @@ class Daemon:
         if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
+        self.commands.timeout_seconds = config.slurm.timeout
         self.publisher.direct(config.lease.publish_dir)
-        inner = self.cluster
+        inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster
         if isinstance(inner, SlurmCluster):
             inner.reconfigure(config)
+        self.reloaded(config)
         log.info("configuration read again from %s", config.source)
 
-    def fail_open(self) -> Liberated:
+    def _fails_open(self) -> bool:
+        """Whether it is done because an admin wants it; a Slurm that does not answer is asked at the next look."""
+        if self.places.fail_open.exists():
+            self._safely("failing open", self.fail_open)
+        return self.stopping
+
+    def fail_open(self) -> None:
         """Free every job of ours and stop; a job that is still completing is waited for a little."""
         freed = liberate_patiently(self._free_once, _FREE_TRIES)
         for left in freed.left:
@@ -286,7 +379,6 @@ class Daemon:
         if not freed.left:
             self._leave_nothing(freed)
         self.stopping = True
-        return freed
 
     def _free_once(self) -> Liberated:
         return liberate(self.commands, self.journal.marks(), self.clock.now)
@@ -294,29 +386,10 @@ class Daemon:
     def _leave_nothing(self, freed: Liberated) -> None:
         """No marks but of node lists on running jobs, and no heartbeat: the dead-man ends with it."""
         marks = [(mark.key, mark.whole_record) for mark in self.journal.marks()]
-        self.journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
+        try:
+            self.journal.drop_marks([mark for mark in marks if mark not in freed.pinned])
+        except StoreError as problem:  # the jobs are free all the same
+            log.error("the marks of the freed jobs stay in the journal: %s", problem)
         for file in (self.places.heartbeat, self.places.fail_open):
             with suppress(OSError):
                 file.unlink()
-
-
-def _log_tick(done: Done) -> None:
-    record = done.record
-    if record is None:
-        return
-    counts = np.bincount(record.plan.verdict, minlength=6).tolist()
-    acts = [
-        f"{o.action.verb.value} {o.action.record}: {o.result.value} {o.detail}".strip()
-        for o in record.outcomes
-    ]
-    log.debug(
-        "tick %d: verdicts %s, seconds %s",
-        record.number,
-        counts,
-        {k: round(v, 4) for k, v in record.seconds.items()},
-    )
-    for act in acts:
-        log.log(logging.INFO if ": done" in act else logging.WARNING, "%s", act)
-    for note in (record.plan.note, record.guard):
-        if note:
-            log.warning("%s", note)

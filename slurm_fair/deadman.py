@@ -1,122 +1,238 @@
-"""The dead-man: when the heartbeat stops for a lease, it frees what we keep back, and ends."""
+"""The dead-man: when the daemon is silent, or blind under `gate = "hold"`, it frees what we keep back."""
 
 from __future__ import annotations
 
 import fcntl
 import logging
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
 
 from slurm_fair.config import Config
-from slurm_fair.daemon import commands_of, heartbeat_limit
-from slurm_fair.errors import SlurmFairError, StoreError
+from slurm_fair.daemon_log import Trouble
+from slurm_fair.errors import StoreBusy, StoreError
 from slurm_fair.model.mark import Mark
-from slurm_fair.places import Places, last_beat
-from slurm_fair.slurm.liberate import liberate, pins_left
+from slurm_fair.parts import commands_of, heartbeat_limit
+from slurm_fair.places import Heartbeat, Places, last_beat, paused_since
+from slurm_fair.ports import Clock
+from slurm_fair.slurm.liberate import Liberated, liberate, pins_left
+from slurm_fair.slurm.notice import withdraw
 from slurm_fair.store import fence, open_reader
 
 _RETRY_SECONDS = 2.0
 _FIRST_BEAT_SECONDS = 60.0
+_LOCKED_TRIES = 6  # of five seconds each: an admin's shell on the journal
 log = logging.getLogger("slurm_fair")
 
 
-def watch(config: Config, places: Places, now: Callable[[], float], once: bool = False) -> int:
-    """Watch until the heartbeat is too old, then free everything of ours; the number of jobs freed.
+class Silence(Enum):
+    """What the heartbeat says of the daemon."""
 
-    `once` looks a single time, for a timer of the service manager.
+    NONE = "it lives and sees"
+    GONE = "no daemon was ever here, or it stopped with nothing of ours left"
+    DEAD = "it is silent"
+    PAUSED = "an admin has paused it"
+    BLIND = "it is blind, and what it holds would never start"
+
+
+def silence_of(places: Places, now: float) -> Silence:
+    """A begin gate opens by itself, so a blind daemon is no harm there; a hold is lifted by nobody else."""
+    beat = last_beat(places)
+    if beat is None:
+        return Silence.GONE
+    if now - beat.time > beat.limit_seconds:
+        return Silence.DEAD
+    since = paused_since(places)
+    if since is not None and now - since > beat.limit_seconds:
+        return Silence.PAUSED
+    unseen = bool(beat.blind) and now - beat.seen > beat.limit_seconds
+    return Silence.BLIND if unseen and beat.gate == "hold" else Silence.NONE
+
+
+def overdue(places: Places, now: float) -> bool:
+    """Whether the daemon has been silent for too long; one that never lived is not missed."""
+    return silence_of(places, now) is Silence.DEAD
+
+
+def watch(config: Config, places: Places, clock: Clock, once: bool = False) -> int:
+    """Watch until the daemon is silent, then free everything of ours and end; the number of jobs freed.
+
+    While the daemon is paused or blind its jobs are freed too, and it is watched on. `once` looks a single time,
+    for a timer of the service manager.
     """
-    lock = os.open(places.deadman_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(places.deadman_lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             log.info("another dead-man watches already")
             return 0
-        freed = _watch_once(config, places, now, once)
-        while places.paused.exists() and not once:
-            # What a paused daemon kept back is free now; when it acts again it must be watched again.
-            _await_resume(places)
-            freed += _watch_once(config, places, now, once)
-        return freed
+        if not once:
+            _await_first_beat(config, places, clock)
+        return _Watch(config, places, clock).run(once)
     finally:
         os.close(lock)
 
 
-def _watch_once(config: Config, places: Places, now: Callable[[], float], once: bool) -> int:
-    """Until one silence has been dealt with, or there is nobody to watch."""
-    if not once:
-        _await_first_beat(config, places)
-    while not overdue(config, places, now()):
-        if once or last_beat(places) is None:
-            return 0  # it never lived, or stopped for good with nothing of ours left
-        time.sleep(min(heartbeat_limit(config) / 10, 1.0))
-    return take_over(config, places, now)
+def _await_first_beat(config: Config, places: Places, clock: Clock) -> None:
+    deadline = clock.now() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.interval)
+    while last_beat(places) is None and clock.now() < deadline:
+        clock.sleep_until(clock.now() + 0.1)
 
 
-def _await_resume(places: Places) -> None:
-    while places.paused.exists():
-        time.sleep(_RETRY_SECONDS / 4)
+class _Watch:
+    """One dead-man at its post."""
 
+    def __init__(self, config: Config, places: Places, clock: Clock) -> None:
+        self._config, self._places, self._clock = config, places, clock
+        self._trouble = Trouble("cannot free jobs yet, trying again")
 
-def _await_first_beat(config: Config, places: Places) -> None:
-    deadline = time.monotonic() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.interval)
-    while last_beat(places) is None and time.monotonic() < deadline:
-        time.sleep(0.1)
+    def run(self, once: bool) -> int:
+        """Until there is nobody to watch; the number of jobs freed."""
+        freed = 0
+        while (silence := silence_of(self._places, self._clock.now())) is not Silence.GONE:
+            if silence is Silence.DEAD:
+                freed += take_over(self._config, self._places, self._clock)
+            elif silence is not Silence.NONE:
+                freed += self._free_meanwhile(silence)
+            if once:
+                break
+            self._sleep(min(heartbeat_limit(self._config) / 10, 1.0))
+        return freed
 
-
-def overdue(config: Config, places: Places, now: float) -> bool:
-    """Whether the daemon has been silent for too long; one that never lived is not missed."""
-    beat = last_beat(places)
-    return beat is not None and now - beat.time > beat.limit_seconds
-
-
-def take_over(config: Config, places: Places, now: Callable[[], float]) -> int:
-    """Fence the old daemon, so that a hung one that wakes up acts no more, and free what it marked."""
-    beat = last_beat(places)
-    log.warning(
-        "the daemon (pid %s) is silent since %.0f s: freeing its jobs", beat and beat.pid, _age(places, now())
-    )
-    if not places.paused.exists():  # a paused daemon lives, and keeps its journal
-        fence(places.journal, by="the dead-man")
-    freed = 0
-    while True:
+    def _free_meanwhile(self, silence: Silence) -> int:
+        """Free what a daemon that lives and does nothing keeps back, once a lease: jobs come that are held too."""
+        if self._clock.now() - _freed_at(self._places) < heartbeat_limit(self._config):
+            return 0
+        if silence is Silence.BLIND and not self._sees_more():
+            return 0
         try:
-            marks, lost = _marks(places)
-            done = liberate(commands_of(config, places), marks, now, lost=lost)
-        except SlurmFairError as problem:
-            log.error("cannot free jobs yet, trying again: %s", problem)
-            time.sleep(_RETRY_SECONDS)
-            continue
-        freed += done.freed
-        for line in pins_left(done) if not done.left else ():
-            log.warning("%s", line)
+            with freeing(self._places):
+                if silence_of(self._places, self._clock.now()) is not silence:
+                    return 0  # from now on it acts again, and finds this lock if we are not done
+                done = free_all(self._config, self._places, self._clock)
+        except Exception as problem:
+            self._trouble.stands(self._clock.now(), str(problem))
+            return 0
+        self._trouble.over(self._clock.now(), "jobs can be freed again")
+        with suppress(OSError):
+            os.utime(self._places.freeing, (self._clock.now(), self._clock.now()))
+        if done.freed:
+            log.warning("%d jobs freed, because of the daemon: %s", done.freed, silence.value)
         for left in done.left:
             log.warning("could not free %s", left)
-        if not done.left:
-            break
-        time.sleep(_RETRY_SECONDS)
+        return done.freed
+
+    def _sees_more(self) -> bool:
+        """Whether the daemon stays blind for two more looks while Slurm answers: if it can, it sees first."""
+        lease = self._config.lease
+        patience = min(2 * lease.interval + 1.0, lease.term / 4)
+        commands = commands_of(self._config, self._places)
+        since = self._clock.now()
+        while self._clock.now() - since < patience:
+            if silence_of(self._places, self._clock.now()) is not Silence.BLIND:
+                return False
+            if "is UP" not in commands.run("scontrol", "ping").out:
+                since = self._clock.now()
+            self._sleep(min(1.0, patience / 4))
+        return True
+
+    def _sleep(self, seconds: float) -> None:
+        self._clock.sleep_until(self._clock.now() + seconds)
+
+
+def take_over(config: Config, places: Places, clock: Clock) -> int:
+    """Fence the old daemon, so that a hung one that wakes up acts no more, and free what it marked.
+
+    A new daemon that lives before all is free goes on from there: then nothing more is freed.
+    """
+    old = last_beat(places)
+    silent = clock.now() - old.time if old else 0.0
+    log.warning("the daemon (pid %s) is silent since %.0f s: freeing its jobs", old and old.pid, silent)
+    _fence(places)
+    freed, trouble = 0, Trouble("cannot free jobs yet, trying again")
+    while True:
+        try:
+            with freeing(places):
+                if _lives_again(places, old):
+                    log.warning("a daemon lives again: what is left is its own to free")
+                    return freed
+                done = free_all(config, places, clock)
+        except Exception as problem:
+            trouble.stands(clock.now(), str(problem))
+        else:
+            freed += done.freed
+            for left in done.left:
+                log.warning("could not free %s", left)
+            if not done.left:
+                for line in pins_left(done):
+                    log.warning("%s", line)
+                break
+        clock.sleep_until(clock.now() + _RETRY_SECONDS)
     log.warning("%d jobs freed; the queue flows as plain Slurm", freed)
-    _forget_heartbeat(places)
+    if config.slurm.notice and not _lives_again(places, old):
+        withdraw(commands_of(config, places), places.directory)
+    if not _lives_again(places, old):  # so that the next look does not find the same silence again
+        with suppress(OSError):
+            places.heartbeat.unlink()
     return freed
+
+
+def _fence(places: Places) -> None:
+    """Where no epoch can be written, no act can be either: such a daemon does nothing when it wakes."""
+    try:
+        fence(places.journal, by="the dead-man")
+    except StoreError as problem:
+        log.error("the silent daemon cannot be fenced: %s", problem)
+
+
+def _lives_again(places: Places, old: Heartbeat | None) -> bool:
+    beat = last_beat(places)
+    return beat is not None and (old is None or beat.time > old.time)
+
+
+def free_all(config: Config, places: Places, clock: Clock) -> Liberated:
+    """One try to free every job of ours."""
+    marks, lost = _marks(places)
+    return liberate(commands_of(config, places), marks, clock.now, lost=lost)
 
 
 def _marks(places: Places) -> tuple[tuple[Mark, ...], bool]:
     """What the daemon noted, and whether the journal is lost, so that only stamps can tell what is ours."""
+    for tries in range(_LOCKED_TRIES):
+        try:
+            with open_reader(places.journal) as journal:
+                journal.check()
+                return journal.marks(), False
+        except StoreBusy as problem:
+            if not tries:
+                log.warning("%s", problem)
+        except StoreError as problem:
+            log.error("the journal cannot be read, so jobs are known by their stamps only: %s", problem)
+            return (), True
+    log.error("the journal stays locked, so jobs are known by their stamps only")
+    return (), True
+
+
+@contextmanager
+def freeing(places: Places) -> Iterator[None]:
+    """A daemon that lives does nothing inside this block; one that can make no file does nothing anyway."""
     try:
-        with open_reader(places.journal) as journal:
-            journal.check()
-            return journal.marks(), False
-    except StoreError as problem:
-        log.error("the journal cannot be read, so jobs are known by their stamps only: %s", problem)
-        return (), True
+        handle = os.open(places.freeing, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as problem:
+        log.error("%s: cannot be made: %s", places.freeing, problem.strerror)
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
-def _age(places: Places, now: float) -> float:
-    beat = last_beat(places)
-    return now - beat.time if beat else 0.0
-
-
-def _forget_heartbeat(places: Places) -> None:
-    """So that the next look does not find the same silence again."""
-    places.heartbeat.unlink(missing_ok=True)
+def _freed_at(places: Places) -> float:
+    try:
+        return places.freeing.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -9,7 +9,10 @@ SlurmFairError             exit code 1: the thing asked for failed
 |-- SlurmError             a Slurm command failed, timed out, or is missing
 |   `-- SlurmUnreachable   the controller did not answer: nothing is known
 |-- StoreError             the journal cannot be opened, read or written
+|   |-- NotHere            exit code 3: no daemon has been here, so there is no journal
 |   |-- NotTheOwner        another daemon owns the journal
+|   |-- StoreBusy          the disk is full or the journal is locked: over by itself, or with some space
+|   |-- JournalGone        a file of the journal was removed or replaced while it was open
 |   `-- UnsafeStore        exit code 2: others could change the journal's directory or files
 `-- LabError               the private Slurm of the lab could not be brought up
 """
@@ -53,8 +56,22 @@ class StoreError(SlurmFairError):
     """The journal cannot be opened, read or written."""
 
 
+class NotHere(StoreError):
+    """There is nothing to look at or to switch: no daemon has been here."""
+
+    exit_code = 3
+
+
 class NotTheOwner(StoreError):
     """Another daemon owns the journal."""
+
+
+class StoreBusy(StoreError):
+    """The journal cannot be written just now; nothing was written, and a later try may succeed."""
+
+
+class JournalGone(StoreError):
+    """The journal that we write to is no longer the one that lies in its place."""
 
 
 class UnsafeStore(StoreError):

@@ -22,6 +22,7 @@ from __future__ import annotations
 import _thread
 import argparse
 import contextlib
+import errno
 import itertools
 import json
 import math
@@ -81,6 +82,7 @@ class Lease:
         self._managed = environ.get("SLURM_FAIR_MANAGED") == "1"
         folder = environ.get("SLURM_FAIR_DIR", "")
         self._folder = Path(folder) if self._managed and folder else None
+        self._job = job_name(environ)
         self.restart = _whole(environ.get("SLURM_RESTART_COUNT"), 0)
         self.grace_seconds = float(_whole(environ.get("SLURM_FAIR_GRACE"), int(GRACE_SECONDS)))
         self._watching = False
@@ -198,7 +200,7 @@ class Lease:
         if self._phases:
             self._report["phases"] = {name: round(s / n, 6) for name, (s, n) in self._phases.items()}
             self._phases = {}
-        return self._write("report.json", self._report, durable=False)
+        return self._write("report", self._report, durable=False)
 
     @contextlib.contextmanager
     def profile(self, phase: str, sync: Callable[[], object] | None = None) -> Iterator[None]:
@@ -228,13 +230,13 @@ class Lease:
 
     def _lease_end(self) -> float | None:
         """The end of the lease where the site publishes it, and it speaks of this very run."""
-        folder, job = self._environ.get("SLURM_FAIR_PUBLISH_DIR"), job_name(self._environ)
-        if not (self._managed and folder and job):
+        folder = self._environ.get("SLURM_FAIR_PUBLISH_DIR")
+        if not (self._managed and folder and self._job):
             return None
-        published = _read_json(Path(folder) / f"{job}.json")
+        published = _read_json(Path(folder) / f"{self._job}.json")
         end = published.get("lease_end")
         same_run = published.get("restart", self.restart) == self.restart
-        return float(end) if same_run and isinstance(end, (int, float)) else None
+        return _number(end) if same_run else None
 
     def _request(self) -> int:
         """The number of the newest request: by the runtime's file, or by the signals where there is none."""
@@ -243,17 +245,24 @@ class Lease:
     def _answered_so_far(self) -> int:
         """The newest request that this run answered, maybe by an earlier process of it."""
         if self._answered is None:
-            answer = self._read("ack.json")
-            self._answered = _whole(answer.get("request"), 0) if answer.get("restart") == self.restart else 0
+            self._answered = self._number_in("ack.json", "ack")
         return self._answered
+
+    def _number_in(self, name: str, what: str) -> int:
+        """The number of the request that a message of this run is about; 0 for any other file."""
+        said = self._read(name)
+        ours = (said.get("what"), said.get("job"), said.get("restart")) == (what, self._job, self.restart)
+        return _whole(said.get("request"), 0) if ours else 0
 
     def _answer(
         self, request: int, step: int | None, path: PathLike | None, saved: bool, began: float
     ) -> bool:
-        """Write the answer, in the place of an earlier one."""
-        where, seconds = path if path is None else os.fspath(path), round(time.monotonic() - began, 3)
-        answer = {"request": request, "saved": saved, "step": step, "path": where, "save_s": seconds}
-        return self._write("ack.json", answer, durable=True)
+        """Write the answer, in the place of an earlier one; all may read it, so the path is in the report."""
+        if path is not None:
+            self._report["path"] = os.fspath(path)
+        seconds = round(time.monotonic() - began, 3)
+        answer = {"request": request, "saved": saved, "step": step, "save_s": seconds}
+        return self._write("ack", answer, durable=True)
 
     def _look(self) -> None:
         """Read the request file now and then, and at once after a signal.
@@ -264,9 +273,7 @@ class Lease:
         if self._signals == self._signals_looked_at and now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at, self._signals_looked_at = now, self._signals
-        request = self._read("request.json")
-        if request.get("restart") == self.restart:
-            self._request_in_file = max(self._request_in_file, _whole(request.get("request"), 0))
+        self._request_in_file = max(self._request_in_file, self._number_in("request.json", "request"))
 
     def _watch(self) -> None:
         """Count the request signals too, after whoever handled that signal before us."""
@@ -293,18 +300,39 @@ class Lease:
 
     def _read(self, name: str) -> dict[str, Any]:
         """One of our files, or nothing."""
-        return {} if self._folder is None else _read_json(self._folder / name)
+        try:
+            with self._own_folder() as folder:
+                return _object(_content(name, folder))
+        except (OSError, ValueError):
+            return {}
 
-    def _write(self, name: str, document: Mapping[str, Any], durable: bool) -> bool:
+    @contextlib.contextmanager
+    def _own_folder(self) -> Iterator[int]:
+        """A descriptor of the folder of this job, as long as it and the one around it are its user's alone."""
+        if self._folder is None:
+            raise FileNotFoundError(errno.ENOENT, "this job has no folder")
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._folder, flags)
+        try:
+            for facts in (os.fstat(descriptor), os.stat("..", dir_fd=descriptor)):
+                if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+                    raise PermissionError(errno.EPERM, "others may write here", str(self._folder))
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _write(self, what: str, document: Mapping[str, Any], durable: bool) -> bool:
         """Replace one of our files, unless a later run of this job wrote it; a full disk stops nobody."""
+        name = f"{what}.json"
         if self._folder is None or _whole(self._read(name).get("restart"), 0) > self.restart:
             return False
-        head = {"v": PROTOCOL_VERSION, "restart": self.restart}
-        text = json.dumps({**head, **document, "time": round(time.time(), 3)}) + "\n"
+        head = {"v": PROTOCOL_VERSION, "what": what, "job": self._job, "restart": self.restart}
+        text = json.dumps({**head, **document, **head, "time": round(time.time(), 3)}) + "\n"
         if len(text) > REPORT_BYTES_MAX:
             return False
         try:
-            replace(self._folder / name, text.encode(), durable)
+            with self._own_folder() as folder:
+                _replace(name, text.encode(), folder, 0o644 if what == "ack" else 0o600, durable)
         except OSError:
             return False
         return True
@@ -316,8 +344,12 @@ def learning_rate_factor(rule: str, gpus: int, reference: int) -> float:
         return 1.0
     if rule in ("linear", "sqrt"):
         return gpus / reference if rule == "linear" else math.sqrt(gpus / reference)
-    rates = {int(n): float(r) for n, r in re.findall(r"(\d+)=([0-9.eE+-]+)", rule)}
-    return rates[gpus] / rates[reference] if rates.get(reference) and gpus in rates else 1.0
+    try:
+        rates = {int(n): float(r) for n, r in (pair.split("=") for pair in rule.split(","))}
+        factor = rates[gpus] / rates[reference]
+    except (ValueError, KeyError, ZeroDivisionError):  # a rule that is none, or says nothing of these numbers
+        return 1.0
+    return factor if math.isfinite(factor) else 1.0
 
 
 def job_name(environ: Mapping[str, str]) -> str:
@@ -328,20 +360,39 @@ def job_name(environ: Mapping[str, str]) -> str:
 
 
 def replace(path: Path, content: bytes, durable: bool = True) -> None:
+    """Replace a file, whole or not at all."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _replace(path.name, content, folder, 0o600, durable)
+    finally:
+        os.close(folder)
+
+
+def _replace(name: str, content: bytes, folder: int, mode: int, durable: bool) -> None:
     """Write beside and rename, so that a reader sees the old file or the new one, never a part."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.{next(_serial)}")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    beside = f".{name}.{os.getpid()}.{next(_serial)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(beside, flags, mode, dir_fd=folder)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)  # whatever the umask
             file.write(content)
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        _remove(beside)
+        os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(beside, dir_fd=folder)
+        raise
     if durable:
-        _sync(path.parent)
+        os.fsync(folder)
+
+
+def _content(name: str, folder: int) -> bytes:
+    """What is in a file of ours; no link is followed and no pipe waited for."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+        return file.read(REPORT_BYTES_MAX)
 
 
 def snapshots(directory: PathLike) -> list[Snapshot]:
@@ -397,9 +448,19 @@ def save_snapshot(
 def _whole(text: Any, default: int) -> int:
     """A whole number from text that Slurm or a file gave, or the default."""
     try:
-        return int(text)
-    except (TypeError, ValueError):
+        number = int(text)
+    except (TypeError, ValueError, OverflowError):
         return default
+    return number if abs(number) < 2**63 else default
+
+
+def _number(value: Any) -> float | None:
+    """A finite number that a file gave, or None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    with contextlib.suppress(OverflowError):
+        return float(value) if math.isfinite(value) else None
+    return None
 
 
 def _is_plain(value: Any) -> bool:
@@ -412,8 +473,16 @@ def _is_plain(value: Any) -> bool:
 def _read_json(path: Path) -> dict[str, Any]:
     """The object in a file, or an empty one where there is none."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return _object(path.read_bytes())
+    except OSError:
+        return {}
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """The JSON object that a text is, or an empty one."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
@@ -28,6 +29,20 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """An admin's wish that nothing is done to any job."""
+
+    why: str = ""
+    who: str = ""
+    time: float = 0.0
+
+    def in_words(self) -> str:
+        """Who, since when and why, in one line."""
+        when = time.strftime(" at %Y-%m-%d %H:%M:%S", time.localtime(self.time)) if self.time else ""
+        return f"{self.who or 'an admin'}{when}{': ' if self.why else ''}{self.why}"
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """Names of files under one directory."""
 
@@ -40,7 +55,7 @@ class Places:
 
     @property
     def heartbeat(self) -> Path:
-        """Touched in every tick that may act."""
+        """Written at every look of a daemon that is no shadow."""
         return self.directory / "heartbeat.json"
 
     @property
@@ -57,6 +72,11 @@ class Places:
     def deadman_lock(self) -> Path:
         """Held by the one dead-man that watches."""
         return self.directory / "deadman.lock"
+
+    @property
+    def freeing(self) -> Path:
+        """Locked while the dead-man frees jobs of a daemon that may wake up; its age is that of the last time."""
+        return self.directory / "freeing.lock"
 
     @property
     def deadman_log(self) -> Path:
@@ -77,6 +97,67 @@ def write_whole(path: Path, text: str, mode: int = 0o600) -> None:
         raise StoreError(f"{path}: cannot be written: {problem.strerror}") from None
 
 
+def leave_pause(places: Places, pause: Pause) -> str:
+    """Pause; on a full disk the pause stands all the same. Returns why its reason could not be kept."""
+    try:
+        os.close(os.open(places.paused, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except OSError as problem:
+        raise StoreError(f"{places.paused}: cannot be made: {problem.strerror}") from None
+    try:
+        write_whole(places.paused, json.dumps(asdict(pause)))
+    except StoreError as problem:
+        return str(problem)
+    return ""
+
+
+def paused_since(places: Places) -> float | None:
+    """When the pause in force began; None where there is none."""
+    pause = pause_of(places)
+    if pause is None or pause.time:
+        return None if pause is None else pause.time
+    try:
+        return places.paused.stat().st_mtime
+    except OSError:
+        return None
+
+
+def being_freed(places: Places) -> bool:
+    """Whether the dead-man frees jobs just now."""
+    try:
+        handle = os.open(places.freeing, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def pause_of(places: Places) -> Pause | None:
+    """The pause in force; one that says nothing readable is one too."""
+    try:
+        with places.paused.open("rb") as file:
+            text = file.read(_MOST_PAUSE_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return Pause()
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return Pause(" ".join(text.split()))  # a file made by hand
+    if not isinstance(said, dict):
+        return Pause()
+    when = said.get("time")
+    since = float(when) if isinstance(when, int | float) and 0 < when < _MOST_PAUSE_SECONDS else 0.0
+    return Pause(str(said.get("why") or ""), str(said.get("who") or ""), since)
+
+
+_MOST_PAUSE_BYTES = 4096
+_MOST_PAUSE_SECONDS = 1e11
 _BEAT_BYTES = 2048
 _BEAT_TRIES = 3
 

@@ -25,7 +25,7 @@ class Adapter:
 
     slurm: Slurm
     gate: str
-    reports: str = "file"
+    reports: str = "auto"
     cluster: SlurmCluster = field(init=False)
 
     def __post_init__(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slurm_fair.cli.base import ended_in_one_line
@@ -30,8 +32,28 @@ class Said:
 def call(*arguments: str) -> Said:
     """`slurm-fair ARGUMENTS`."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with own_log(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = ended_in_one_line(
             lambda: cli.main(list(arguments), prog_name="slurm-fair", standalone_mode=False)
         )
     return Said(code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def own_log() -> Iterator[logging.Logger]:
+    """What is set up in the log inside this block ends with it."""
+    log = logging.getLogger("slurm_fair")
+    handlers, propagate, level = log.handlers[:], log.propagate, log.level
+    try:
+        yield log
+    finally:
+        log.handlers[:], log.propagate = handlers, propagate
+        log.setLevel(level)
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[None]:
+    """Inside this block pytest hears what the daemon says."""
+    with own_log() as log:
+        log.handlers[:], log.propagate = [], True
+        yield

@@ -1,19 +1,22 @@
-"""What all tests share: long proofs run only when asked for."""
+"""What all tests share: long proofs, new examples and new golden files only when asked for."""
 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from tests import recorded
 from tests.zones import local_time
 
-# A shared machine makes single examples slow; the suite has its own time limit. It draws the same examples each
-# time, so that it says something about the change at hand; the long proofs draw new ones.
-settings.register_profile("slurm_fair", deadline=None, derandomize=True)
-settings.register_profile("prove", deadline=None)
+# A shared machine makes single examples slow; the suite has its own time limit. `make test` draws the same
+# examples each time, so that it says something about the change at hand; `make prove` draws new ones everywhere.
+settings.register_profile("same examples", deadline=None, derandomize=True)
+settings.register_profile("new examples", deadline=None)
+_SEED = "--hypothesis-seed"
 
 PROOF_SECONDS = 1800  # a long proof on a busy machine
 
@@ -22,13 +25,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The switches of `make prove`."""
     parser.addoption("--prove", action="store_true", help="also run the long proofs (marker: prove)")
     parser.addoption(
+        "--new-examples", action="store_true", help=f"draw new examples; {_SEED} draws those of a run again"
+    )
+    parser.addoption(
         "--part", type=float, default=1.0, help="of the repetitions of proofs over drawn examples (1.0)"
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any test is read, since each takes on the profile of that moment."""
-    settings.load_profile("prove" if config.getoption("--prove") else "slurm_fair")
+    """Before any test is read, which takes on the profile of that moment; hypothesis takes its seed after us."""
+    fresh = config.getoption("--new-examples") or config.getoption("--prove") or config.getoption(_SEED)
+    settings.load_profile("new examples" if fresh else "same examples")
+    if fresh and not config.getoption(_SEED):
+        config.option.hypothesis_seed = str(secrets.randbits(32))
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What a run must say of itself to be run again."""
+    seed = config.getoption(_SEED)
+    said = [f"examples: new ones, drawn again by {_SEED}={seed}" if seed else "examples: the same each time"]
+    return said + (
+        [f"{recorded.VARIABLE}: golden files are written, not compared"] if recorded.recording() else []
+    )
 
 
 @pytest.fixture

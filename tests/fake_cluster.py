@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from slurm_fair.config import Config, Slurm, from_tree
-from slurm_fair.model import Action, Blind, LeasePhase, LeaseTerms, Outcome, Snapshot, Standing, TickRecord
+from slurm_fair.daemon import next_look
+from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord
 from slurm_fair.model.mark import Mark
 from slurm_fair.policy import Policy
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -170,12 +171,8 @@ class Site:
         self.standing = self.journal.latest() or Standing.new(self.now)
 
     def next_look(self, began: float) -> float:
-        """As the daemon looks: each interval, at lease ends, and often while jobs change places."""
-        leases, terms = self.standing.leases, self.rules.terms
-        busy = ((leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)).any()
-        due = min(began + terms.interval, self.now + 0.5) if busy else began + terms.interval
-        ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > self.now)]
-        return max(min([due, *map(float, ends)]), self.now + 0.05)
+        """When the daemon would look again."""
+        return next_look(self.standing, self.rules.terms, began, self.now)
 
     def run_until(self, instant: float) -> None:
         """Tick as the daemon does until then."""

@@ -212,6 +212,8 @@ class FakeCommands(Commands):
             return Answer(argv, 0, "", "", 0.01)
         if argv == ("scontrol", "-o", "show", "reservation"):
             return Answer(argv, 0, "No reservations in the system\n", "", 0.01)
+        if argv == ("scontrol", "ping"):
+            return Answer(argv, 0, "Slurmctld(primary) at fake is UP\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
             return Answer(argv, 0, "ClusterName             = fake\n", "", 0.01)
         raise NotImplementedError(" ".join(argv))

@@ -16,7 +16,7 @@ from slurm_fair_accounting import render
 from slurm_fair_accounting.event_file import EventFile, read_events
 from slurm_fair_accounting.export import export_lines
 from slurm_fair_accounting.page_file import claimed
-from slurm_fair_accounting.period import Period, choose
+from slurm_fair_accounting.period import Period, choose, span_of
 from slurm_fair_accounting.report_page import page_of
 from slurm_fair_accounting.reports import REPORTS, Make
 from slurm_fair_accounting.source import JournalReader
@@ -37,8 +37,12 @@ _HELP = {
 }
 
 
-class _WrongInput(click.ClickException):
-    exit_code = InputError.exit_code
+class _Told(click.ClickException):
+    """An error of ours with its exit code."""
+
+    def __init__(self, error: SlurmFairError) -> None:
+        super().__init__(render.safe(error))
+        setattr(self, "exit_code", error.exit_code)  # noqa: B010  of this error, not of the class
 
 
 @contextmanager
@@ -47,8 +51,7 @@ def _one_line() -> Iterator[None]:
     try:
         yield
     except SlurmFairError as error:
-        kind = _WrongInput if error.exit_code == InputError.exit_code else click.ClickException
-        raise kind(render.safe(error)) from error
+        raise _Told(error) from error
 
 
 def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> click.Group:
@@ -58,8 +61,8 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
     def report_group() -> None:
         """Reports on tenants, fairness, jobs, usage, waits and leases.
 
-        Without --start and --end: the last full month, or the whole life of a younger journal; with --from, the
-        whole file. --html FILE writes a page with plots beside what is printed.
+        Without --month, --start and --end: the last full month, or the whole life of a younger journal; with
+        --from, the whole file. --html FILE writes a page with plots beside what is printed.
         """
 
     for name, make in REPORTS.items():
@@ -117,6 +120,7 @@ def _report_command(
     def command(
         context: click.Context,
         /,
+        month: str | None,
         start: str | None,
         end: str | None,
         source: Path | None,
@@ -129,6 +133,7 @@ def _report_command(
     ) -> None:
         with _one_line():
             form = _form(forms)
+            start, end = span_of(month, start, end, now())
         with _one_line(), claimed(html, source) if html else nullcontext() as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())
@@ -137,23 +142,30 @@ def _report_command(
                     refuse_unknown(journal, tenant, user)
             if write is not None:
                 write(page_of(report))
-        if not report.rows and (tenant or user):
-            whom = " and ".join(
-                f"{kind} {name}" for kind, name in (("tenant", tenant), ("user", user)) if name
-            )
-            click.echo(render.safe(f"note: no row of {whom} in this period"), err=True)
+        if not report.rows:
+            _say_nobody(tenant, user)
         click.echo(_written(report, form, not noheader), nl=False)
 
     return command
+
+
+def _say_nobody(tenant: str | None, user: str | None) -> None:
+    """That somebody who is known has no row."""
+    whom = " and ".join(f"{kind} {name}" for kind, name in (("tenant", tenant), ("user", user)) if name)
+    if whom:
+        click.echo(render.safe(f"note: no row of {whom} in this period"), err=True)
 
 
 def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> click.Command:
     @click.command("export")
     @_period_options
     @click.pass_context
-    def command(context: click.Context, start: str | None, end: str | None, source: Path | None) -> None:
+    def command(
+        context: click.Context, month: str | None, start: str | None, end: str | None, source: Path | None
+    ) -> None:
         """Events and tenants' accounts as JSON lines, which every report reads with --from."""
         with _one_line(), closing(_open(context, source, open_journal)) as journal:
+            start, end = span_of(month, start, end, now())
             first = journal.began()
             whole = Period(first or 0.0, now()) if start is None and end is None else None
             period = whole or choose(start, end, now(), journal.began)
@@ -165,6 +177,7 @@ def _export_command(open_journal: OpenJournal, now: Callable[[], float]) -> clic
 
 def _period_options(command: _Command) -> _Command:
     options = (
+        click.option("--month", metavar="YYYY-MM", help="A calendar month; the present one until now."),
         click.option("--start", "-S", help=f"Start of the period, {_WHEN}."),
         click.option("--end", "-E", help=f"End of the period, {_WHEN}; now if only --start is given."),
         click.option(

@@ -21,6 +21,9 @@ _FORMS = [
 ]
 
 
+_MONTH = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
+
+
 @dataclass(frozen=True, slots=True)
 class Period:
     """[start, end) in epoch seconds."""
@@ -93,6 +96,25 @@ def _backwards(start: str | None, end: str | None, period: Period) -> str:
     if end is None:
         return f"--start {start} is not before now: give an earlier one, or --end"
     return f"--start {start} is not before --end {end}: swap them"
+
+
+def span_of(
+    month: str | None, start: str | None, end: str | None, now: float
+) -> tuple[str | None, str | None]:
+    """--start and --end, or those that a calendar month stands for; one that is not over ends now."""
+    if month is None:
+        return start, end
+    if start is not None or end is not None:
+        raise InputError("--month is a whole period: leave out --start and --end")
+    found = _MONTH.fullmatch(month)
+    if found is None:
+        raise InputError(f"'{month[:60]}' is no month: write YYYY-MM, such as 2026-10")
+    year, number = int(found[1]), int(found[2])
+    first = f"{year:04}-{number:02}-01"
+    if parse_when(first, now) >= now:
+        raise InputError(f"--month {month} has not begun: give an earlier one")
+    following = f"{year + number // 12:04}-{number % 12 + 1:02}-01"
+    return first, following if parse_when(following, now) <= now else None
 
 
 def last_month(now: float) -> Period:

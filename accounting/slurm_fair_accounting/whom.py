@@ -13,13 +13,13 @@ _MOST_NAMED = 40
 def refuse_unknown(source: JournalReader, tenant: str | None, user: str | None) -> None:
     """Refuse whom the source has never heard of; one without a row in a period is another matter."""
     if tenant:
-        _refuse("tenant", tenant, tenants_of(source))
+        refuse_name("tenant", tenant, tenants_of(source))
     if user:
-        _refuse("user", user, users_of(source))
+        refuse_name("user", user, users_of(source))
 
 
-def _refuse(kind: str, name: str, known: set[str]) -> None:
-    """A source that names nobody knows nothing of anybody."""
+def refuse_name(kind: str, name: str, known: set[str]) -> None:
+    """Refuse a name that is not known; a source that names nobody knows nothing of anybody."""
     if known and name not in known:
         more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
         raise InputError(f"no {kind} {name}; there are {', '.join(sorted(known)[:_MOST_NAMED])}{more}")

@@ -4,7 +4,7 @@ from slurm_fair_templates.options import GATES, PASS_ON, Options, parse_choices
 from slurm_fair_templates.rendering import render, search_path, wrap
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, split
 from slurm_fair_templates.stamp import SIGNALS, Stamp, stamped
-from slurm_fair_templates.submission import gpus_asked, script_of_wrap, submit_argv
+from slurm_fair_templates.submission import gpus_asked, notes, script_of_wrap, submit_argv
 
 __all__ = [
     "GATES",
@@ -16,6 +16,7 @@ __all__ = [
     "Stamp",
     "directives",
     "gpus_asked",
+    "notes",
     "parse_choices",
     "render",
     "script_of_wrap",

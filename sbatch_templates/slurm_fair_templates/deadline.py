@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 
+# Numbers with more digits are sbatch's to refuse: here they are words that we do not know.
 BLIND_SECONDS = 60  # the gate where we cannot tell when the deadline is: the controller makes it longer
 UNIT_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-_RELATIVE = re.compile(r"now(?:\+ *(\d+)(?:(second|minute|hour|day|week)s?)?)?", re.IGNORECASE)
-_EPOCH = re.compile(r"uts(\d+)")
+_RELATIVE = re.compile(r"now(?:\+ *([0-9]{1,12})(?:(second|minute|hour|day|week)s?)?)?", re.IGNORECASE)
+_EPOCH = re.compile(r"uts([0-9]{1,12})")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?)?")
 _OF_DAY = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
-_LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+_LIMIT = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9]{1,9}))?")
 
 
 def gate_seconds(wanted: int, deadline: str | None, time_limit: str, now: float | None) -> int:

@@ -9,9 +9,11 @@ from slurm_fair.errors import TemplateError
 from slurm_fair_templates.stamp import SIGNALS, Stamp
 
 GATES = ("begin", "hold", "none")
-REPORTS = ("file", "comment", "none")
+REPORTS = ("auto", "file", "comment", "none")
 PASS_ON = ("local", "steps", "none")
-LR_RULE = re.compile(r"^(fixed|linear|sqrt|\d+=[0-9.eE+-]+(,\d+=[0-9.eE+-]+)*)$")
+_MOST_SAID = 200  # characters of a wrong value that its message shows
+_COUNT = re.compile(r"[0-9]{1,6}")
+LR_RULE = re.compile(r"^(fixed|linear|sqrt|[0-9]{1,6}=[0-9.eE+-]{1,40}(,[0-9]{1,6}=[0-9.eE+-]{1,40})*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Options:
     exits_when_saved: bool = False
     lease_py: str = ""
     publish_dir: str = ""
-    reports: str = "file"
+    reports: str = "auto"
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, in one line."""
@@ -68,7 +70,7 @@ class Options:
 def parse_choices(text: str) -> tuple[int, ...]:
     """`1,2,4` or `1|2|4` as numbers."""
     words = re.split(r"[,|]", text) if text else []
-    _check(all(word.isdecimal() for word in words), "gpus-choices", text, "numbers such as 1,2,4,8")
+    _check(all(_COUNT.fullmatch(word) for word in words), "gpus-choices", text, "numbers such as 1,2,4,8")
     return tuple(int(word) for word in words)
 
 
@@ -80,4 +82,6 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
 def _check(fine: object, name: str, value: object, wanted: str) -> None:
     """Raise the one line a person reads."""
     if not fine:
-        raise TemplateError(f"{name} is {value!r}, but must be {wanted}")
+        said = repr(value)
+        said = said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}..."
+        raise TemplateError(f"{name} is {said}, but must be {wanted}")

@@ -31,6 +31,11 @@ def shell(value: object) -> Ready:
     return Ready("$'" + _CONTROL.sub(lambda found: f"\\{ord(found[0]):03o}", escaped) + "'")
 
 
+def shell_lines(text: str) -> Ready:
+    """One word of the script's body that keeps its lines, for people to read."""
+    return Ready("'" + text.replace("'", "'\\''") + "'")
+
+
 def shell_words(values: Iterable[str]) -> Ready:
     """Several words."""
     return Ready(" ".join(shell(value) for value in values))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from slurm_fair.errors import TemplateError
 from slurm_fair_templates.deadline import gate_seconds
 from slurm_fair_templates.options import Options
-from slurm_fair_templates.quoting import Ready, directive, shell, shell_words
+from slurm_fair_templates.quoting import Ready, directive, shell, shell_lines, shell_words
 from slurm_fair_templates.sbatch_options import directive_lines, directives
 from slurm_fair_templates.stamp import stamped
 
@@ -83,8 +82,7 @@ def _fill(
     _check_script(script)
     values = {
         "directives": [Ready(line) for line in lines],
-        "script": Ready(script.removesuffix("\n")),
-        "delimiter": Ready(_delimiter(script)),
+        "script": shell_lines(script.removesuffix("\n")),
         "interpreter": shell_words(interpreter(script)),
         "arguments": shell_words(arguments),
         "signal": options.signal,
@@ -144,11 +142,3 @@ def _check_script(script: str) -> None:
         raise TemplateError("script: it has a zero byte, so it is a program; write a script that starts it")
     if "\r\n" in script:
         raise TemplateError("script: its lines end as on DOS (\\r\\n); mend it with dos2unix")
-
-
-def _delimiter(script: str) -> str:
-    """A line that the script does not have, the same for the same script."""
-    mark = "SLURM_FAIR_" + hashlib.sha256(script.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    while mark in script:
-        mark += "_"
-    return mark

@@ -34,6 +34,28 @@ def submit_argv(
     return tuple(words)
 
 
+def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What the user should know of a job that is submitted as it is written, one line each."""
+    own = directives(script)
+    said = []
+    if not gpus_asked((*own, *line.options), environ):
+        said.append("no GPUs are asked for: the job is left to plain Slurm, without a lease")
+    if stays := _may_not_be_requeued(line.options, own, environ):
+        said.append(f"{stays}: the job is never asked to give its GPUs back, and keeps them until it ends")
+    return tuple(said)
+
+
+def _may_not_be_requeued(options: Iterable[Given], own: Iterable[Given], environ: Mapping[str, str]) -> str:
+    """Who says so; empty where the job may be. Of sbatch's two options the last one stands."""
+    for source in (options, own):
+        said = [option.name for option in source if option.name in ("requeue", "no-requeue")]
+        if said:
+            return "--no-requeue" if said[-1] == "no-requeue" else ""
+        if "SBATCH_NO_REQUEUE" in environ:  # below the command line, above the script
+            return "SBATCH_NO_REQUEUE"
+    return ""
+
+
 def script_of_wrap(line: CommandLine) -> str | None:
     """The script that `--wrap=COMMAND` stands for, or None where a file is given."""
     command = effective("wrap", line.options)
@@ -82,10 +104,13 @@ def _gpu_count(value: str, named: bool) -> int:
     parts = [part for part in value.split(",") if part]
     if named:
         parts = [part for part in parts if re.match(r"(gres[:/])?gpu(?![A-Za-z0-9_])", part)]
-    return sum(int(found[1]) if (found := re.search(r"(?:^|[:=])(\d+)", part)) else 1 for part in parts)
+    return sum(
+        int(found[1]) if (found := re.search(r"(?:^|[:=])([0-9]{1,9})(?![0-9])", part)) else 1
+        for part in parts
+    )
 
 
 def _first_number(text: str) -> int:
     """The 2 of `2` or `2-4`."""
-    found = re.match(r"\d+", text)
+    found = re.match(r"[0-9]{1,9}(?![0-9])", text)
     return int(found[0]) if found else 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slurm_fair.config import DEFAULT_PATH, Config, load
-from slurm_fair.errors import ConfigError, SlurmFairError, StoreError
+from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
 from slurm_fair.places import Places
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Site:
         """The journal, to read; only who reads one waits for its library."""
         from slurm_fair.store import open_reader
 
-        if os.access(self.places.directory, os.X_OK) and not self.places.journal.exists():
-            raise StoreError(
+        if _is_absent(self.places.journal):
+            raise NotHere(
                 f"{self.places.journal}: no journal yet: start the daemon with `slurm-fair run`, "
                 "or name the configuration it uses with --config"
             )
@@ -112,6 +112,9 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
         result = run()
     except SlurmFairError as problem:
         return one_line(problem)
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message())
+        return 0
     except click.UsageError as problem:
         words = " ".join(problem.format_message().split())
         program = problem.ctx.find_root().info_name if problem.ctx else "slurm-fair"
@@ -147,9 +150,21 @@ def make_directory(directory: Path) -> None:
 
 def need_writable(directory: Path) -> None:
     """Refuse before anything is half done."""
-    if not directory.is_dir():
-        raise ConfigError(f"{directory}: no such directory: make it (mode 0750) or set [storage] dir")
-    if not os.access(directory, os.W_OK):
-        raise ConfigError(
-            f"{directory}: not writable for you: run as the daemon's account or set [storage] dir"
+    if _is_absent(directory):
+        raise NotHere(
+            f"{directory}: no such directory, so no daemon runs here: "
+            "name the configuration it uses with --config, or start it with `slurm-fair run`"
         )
+    if not os.access(directory, os.W_OK):
+        raise StoreError(f"{directory}: not writable for you: run as the daemon's account")
+
+
+def _is_absent(path: Path) -> bool:
+    """Not there for certain: a folder that is closed to us may hold it."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

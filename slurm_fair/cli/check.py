@@ -13,6 +13,7 @@ from slurm_fair.cli.show import JSON
 from slurm_fair.cli.table import clean
 from slurm_fair.doctor import Diagnosis, Finding, Level, examine
 from slurm_fair.errors import SlurmFairError
+from slurm_fair.model.counted import counted
 
 _FIRST = (Level.ERROR, Level.WARNING, Level.OK)
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
@@ -51,12 +52,8 @@ def _document(diagnosis: Diagnosis, shown: list[tuple[str, Finding]]) -> dict[st
 
 
 def _summary(diagnosis: Diagnosis) -> str:
-    counts = (diagnosis.count(Level.OK), diagnosis.count(Level.WARNING), diagnosis.count(Level.ERROR))
-    return "{} ok, {} warning{}, {} error{}".format(counts[0], *_counted(counts[1]), *_counted(counts[2]))
-
-
-def _counted(number: int) -> tuple[int, str]:
-    return number, "" if number == 1 else "s"
+    warnings, errors = (diagnosis.count(level) for level in (Level.WARNING, Level.ERROR))
+    return f"{diagnosis.count(Level.OK)} ok, {counted(warnings, 'warning')}, {counted(errors, 'error')}"
 
 
 def _print(shown: list[tuple[str, Finding]]) -> None:

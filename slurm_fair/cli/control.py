@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import time
 
 import click
@@ -9,29 +11,35 @@ import click
 from slurm_fair import deadman as watching
 from slurm_fair.cli.base import Site, need_writable, site_of
 from slurm_fair.cli.run import set_up_log
-from slurm_fair.daemon import commands_of
-from slurm_fair.errors import NotTheOwner, SlurmFairError
-from slurm_fair.places import last_beat, write_whole
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.model.counted import counted
+from slurm_fair.parts import commands_of
+from slurm_fair.places import Pause, last_beat, leave_pause
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
-from slurm_fair.store import fence, open_journal, open_reader
+from slurm_fair.store import fence, is_owned, open_reader
 from slurm_fair.wall import WallClock
 
 _FREE_TRIES = 15
+_MOST_WORDS = 500
 _DAEMON_SECONDS = 30.0  # how long a living daemon may take to fail open by itself
 
 
 @click.command()
-@click.option("--why", default="", help="A word for `status` and the log.")
+@click.option("--why", default="", help="Why, in some words: `status` and the log show them.")
 @click.pass_context
 def pause(context: click.Context, why: str) -> None:
     """Stop acting, within a second; nothing is granted, revoked or kept back any more.
 
-    The daemon goes on looking and recording. Gates run out, so within one lease waiting jobs flow as plain Slurm.
+    The daemon goes on looking and recording. Gates run out or are opened, so within one lease waiting jobs flow as
+    plain Slurm.
     """
     site = site_of(context)
     need_writable(site.places.directory)
-    write_whole(site.places.paused, why or "paused by an admin")
+    lost = leave_pause(site.places, Pause(" ".join(why.split())[:_MOST_WORDS], _who(), time.time()))
+    if lost:
+        click.echo(f"slurm-fair: paused, but who and why could not be kept: {lost}", err=True)
     click.echo("paused: nothing is done to any job until `slurm-fair resume`")
+    _say_nobody_runs(site)
 
 
 @click.command()
@@ -45,6 +53,24 @@ def resume(context: click.Context) -> None:
         return
     site.places.paused.unlink(missing_ok=True)
     click.echo("acting again from the next tick on")
+    _say_nobody_runs(site)
+
+
+def _who() -> str:
+    """The account, and who became it."""
+    try:
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        name = f"uid {os.getuid()}"
+    before = "".join(char for char in os.environ.get("SUDO_USER", "") if char.isprintable())[:64]
+    return f"{name} (sudo by {before})" if before and before != name else name
+
+
+def _say_nobody_runs(site: Site) -> None:
+    if not is_owned(site.places.journal):
+        click.echo(
+            f"slurm-fair: no daemon runs on {site.places.directory}: it holds for the next one", err=True
+        )
 
 
 @click.command("fail-open")
@@ -64,21 +90,20 @@ def fail_open(context: click.Context, stamped: bool) -> None:
     site.places.fail_open.unlink(missing_ok=True)
     for left in freed.left:
         click.echo(f"slurm-fair: could not free {left}", err=True)
-    click.echo(f"{freed.freed} jobs freed; the queue flows as plain Slurm")
+    click.echo(f"{counted(freed.freed, 'job')} freed; the queue flows as plain Slurm")
     for line in pins_left(freed):
         click.echo(line)
     if freed.left:
-        raise SlurmFairError(f"{len(freed.left)} jobs are not free yet: look at them and run this again")
+        raise SlurmFairError(
+            f"{counted(len(freed.left), 'job')} not free yet: look with squeue and run this again"
+        )
 
 
 def _daemon_did_it(site: Site) -> bool:
     """Ask a living daemon; False when there is none or it does not answer."""
-    try:
-        open_journal(site.places.journal).close()
-        return False  # nobody owns the journal
-    except NotTheOwner:
-        pass
-    write_whole(site.places.fail_open, "fail-open")
+    if not is_owned(site.places.journal):
+        return False
+    site.places.fail_open.touch(0o600)  # an empty file, which a full disk still takes
     now = WallClock().now
     deadline = time.monotonic() + _DAEMON_SECONDS
     while time.monotonic() < deadline:
@@ -86,7 +111,7 @@ def _daemon_did_it(site: Site) -> bool:
             return True
         if last_beat(site.places) is None:
             break  # it hangs, and the dead-man has been here
-        if not site.places.paused.exists() and watching.overdue(site.config, site.places, now()):
+        if watching.overdue(site.places, now()):
             break  # it hangs
         time.sleep(0.1)
     fence(site.places.journal, by="fail-open")
@@ -117,9 +142,17 @@ def deadman(context: click.Context, once: bool) -> None:
     site = site_of(context)
     set_up_log(site.config, verbose=False)
     need_writable(site.places.directory)
-    freed = watching.watch(site.config, site.places, WallClock().now, once)
+    freed = watching.watch(site.config, site.places, WallClock(), once)
     if once:
-        beat = last_beat(site.places)
-        click.echo(
-            f"{freed} jobs freed" if freed else ("the daemon lives" if beat else "no daemon was ever here")
-        )
+        click.echo(f"{freed} jobs freed" if freed else _seen(site))
+
+
+def _seen(site: Site) -> str:
+    """What there was to watch, in words."""
+    if last_beat(site.places) is not None:
+        return "the daemon lives"
+    if not site.places.journal.exists():
+        return "no daemon was ever here"
+    if is_owned(site.places.journal):
+        return "a daemon runs and acts on nothing: there is nothing to watch"
+    return "no daemon runs, and nothing of an earlier one is left to free"

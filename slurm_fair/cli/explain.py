@@ -123,6 +123,8 @@ _CURES = {
     "unsettled": "the outcome of the last act on it is not known yet: looking again",
     "limit": "a limit of its account or QOS is reached",
     "shape": "its shape cannot be planned exactly",
+    "nodes": "it takes part as soon as enough of the nodes that it may use take work again",
+    "kept": "it takes part as soon as enough of the jobs that keep its GPUs have ended",
     "requeued": "Slurm starts it no earlier than some time after its requeue",
 }
 

@@ -30,7 +30,7 @@ class Gate:
     kind: str = "begin"
     seconds: int = 1800
     publish_dir: str = ""
-    reports: str = "file"
+    reports: str = "auto"
 
 
 def site_gate() -> Gate:
@@ -149,8 +149,10 @@ def submit(
     if given[PRINT]:
         sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
-        return 0
-    return run_sbatch(argv, wrapped)
+    code = 0 if given[PRINT] else run_sbatch(argv, wrapped)
+    for note in templates.notes(line, script, environ) if code == 0 else ():
+        click.echo(f"fair-sbatch: {note}", err=True)
+    return code
 
 
 def script_and_arguments(line: templates.CommandLine) -> tuple[str, templates.CommandLine]:

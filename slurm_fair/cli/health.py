@@ -14,7 +14,7 @@ from slurm_fair import health as published
 from slurm_fair.board import Board
 from slurm_fair.cli.base import Site
 from slurm_fair.cli.table import clean
-from slurm_fair.places import last_beat
+from slurm_fair.places import last_beat, pause_of
 
 ACTING, PAUSED, SHADOW, BLIND, SILENT = "acting", "paused", "shadow mode", "blind", "silent"
 _LOOKS = 3  # so many intervals without a look, and the daemon is late
@@ -65,30 +65,22 @@ def _may_look(site: Site) -> bool:
 
 def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
     """From the storage."""
-    beat, paused = last_beat(site.places), site.places.paused
+    beat, pause = last_beat(site.places), pause_of(site.places)
     pid = beat.pid if beat else None
     last = max(board.time, beat.time if beat else 0.0)
     if now - last > limit:
         return SILENT, _silence(now - last), pid
-    if beat is None and not (board.dry_run or paused.exists()):
+    if beat is None and not (board.dry_run or pause):
         return SILENT, "the daemon does not run", None
     if beat is not None and beat.blind:
         return BLIND, f"{beat.blind} (no good look for {now - beat.seen:.0f} s)", pid
-    if paused.exists():
-        return PAUSED, _why_paused(paused), pid
+    if pause is not None:
+        return PAUSED, f"by {pause.in_words()}", pid
     return (SHADOW, "acts on nothing", pid) if board.dry_run else (ACTING, "", pid)
 
 
 def _silence(seconds: float) -> str:
     return f"the daemon does not run, or hangs: no look for {seconds:.0f} s"
-
-
-def _why_paused(path: Path) -> str:
-    try:
-        with path.open() as file:
-            return " ".join(file.read(1000).split())
-    except (OSError, ValueError):
-        return ""
 
 
 def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:

@@ -12,10 +12,10 @@ from slurm_fair.board import draw
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.show import JSON, PARSABLE, number
 from slurm_fair.cli.table import Column, clean, print_table
-from slurm_fair.daemon import commands_of, rules_of
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
 from slurm_fair.model import Blind, Events, Standing, TickRecord, label, labels
+from slurm_fair.parts import commands_of, rules_of
 from slurm_fair.policy.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import NoIntents

@@ -15,6 +15,7 @@ from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number
 from slurm_fair.cli.table import Column, instant, print_table
+from slurm_fair_accounting.whom import refuse_name
 
 _FINISHED = 5
 _HIDDEN = "What is published names nobody (Slurm's PrivateData): ask for a job by its id, with `explain`."
@@ -37,6 +38,8 @@ def queue(
     """
     site = site_of(context)
     board = board_of(site, ahead=True)
+    if tenant:
+        refuse_name("tenant", tenant, {row["tenant"] for row in board.tenants})
     state = health_of(site, board)
     name = _myself() if me else user
     reasons = Reasons(board)

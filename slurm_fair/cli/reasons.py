@@ -10,6 +10,7 @@ from typing import Any
 
 from slurm_fair.board import PROMISED, REVOKING, Board
 from slurm_fair.cli.table import clean, instant
+from slurm_fair.model.counted import counted
 
 Row = Mapping[str, Any]
 
@@ -63,9 +64,8 @@ class Reasons:
 
     def _those_before(self, row: Row) -> str:
         count = self._place.get(row["job"], 0)
-        return (
-            f"{_jobs(count)} of {_gpus(self._gpus_before[count])} {'goes' if count == 1 else 'go'} before it"
-        )
+        gpus, go = counted(self._gpus_before[count], "GPU"), "goes" if count == 1 else "go"
+        return f"{counted(count, 'job')} of {gpus} {go} before it"
 
     # -- who goes before ------------------------------------------------------------------------------------
 
@@ -228,16 +228,8 @@ def _listed(jobs: Sequence[Row]) -> str:
     return f"{'job' if len(jobs) == 1 else 'jobs'} {', '.join(names)}{more} ({whose})"
 
 
-def _gpus(count: int) -> str:
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
-
-
 def _are(count: int) -> str:
-    return f"{_gpus(count)} {'is' if count == 1 else 'are'}"
-
-
-def _jobs(count: int) -> str:
-    return f"{count} job" if count == 1 else f"{count} jobs"
+    return f"{counted(count, 'GPU')} {'is' if count == 1 else 'are'}"
 
 
 def _span(seconds: float) -> str:

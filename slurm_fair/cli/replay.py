@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from slurm_fair.cli.base import site_of
-from slurm_fair.errors import InputError, SlurmFairError
+from slurm_fair.errors import InputError, NotHere, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
 from slurm_fair.policy.registry import load as load_policy
@@ -27,7 +27,7 @@ def replay_tick(context: click.Context, number: int | None) -> None:
     with site.reader() as journal:
         span = journal.tick_numbers()
         if span is None:
-            raise InputError("the journal holds no tick yet: let the daemon run first")
+            raise NotHere("the journal holds no tick yet: let the daemon run first")
         wanted = span[1] if number is None else number
         if not span[0] <= wanted <= span[1]:
             raise InputError(f"tick {wanted} is not in the journal, which holds {span[0]} to {span[1]}")

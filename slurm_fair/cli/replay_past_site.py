@@ -9,9 +9,9 @@ import numpy as np
 
 from slurm_fair.cli.base import Site
 from slurm_fair.config import Scope
-from slurm_fair.daemon import commands_of
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import JobShare
+from slurm_fair.parts import commands_of
 from slurm_fair.slurm.accounts import read_weights
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.nodes import Machines as SlurmMachines

@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import time
+from pathlib import Path
 
 import click
 
-from slurm_fair.cli.base import site_of
+from slurm_fair.cli.base import Site, site_of
+from slurm_fair.errors import StoreError
 from slurm_fair.store import Reader
 from slurm_fair_accounting import build_report_group
 
 
 def _journal(context: click.Context) -> Reader:
-    return site_of(context).reader()
+    site = site_of(context)
+    _need_reader(site)
+    return site.reader()
+
+
+def _need_reader(site: Site) -> None:
+    """Who may make reports, and what to ask for, for those to whom the journal is closed."""
+    folder, journal = site.places.directory, site.places.journal
+    closed = os.path.isdir(folder) and not os.access(folder, os.X_OK)
+    if closed or (os.path.exists(journal) and not os.access(journal, os.R_OK)):
+        owner = _owner(folder)
+        raise StoreError(
+            f"{folder}: reports are made from the journal, which {owner} and root read: ask an admin for a page "
+            f"(sudo -u {owner} slurm-fair report tenants --html FILE), or for the output of "
+            "`report export`, from which you make your own (slurm-fair report tenants --from FILE)"
+        )
+
+
+def _owner(folder: Path) -> str:
+    uid = folder.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
 
 
 report = build_report_group(_journal, time.time)

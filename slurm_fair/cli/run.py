@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import subprocess
-import sys
+import time
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
 from slurm_fair.config import Config, load
-from slurm_fair.daemon import Daemon, rules_of
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.daemon import Daemon
+from slurm_fair.ending import Wishes, heed_signals
+from slurm_fair.errors import SlurmFairError, StoreBusy
+from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.output import open_to_append
-from slurm_fair.store import open_journal
+from slurm_fair.parts import rules_of
+from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.wall import WallClock
 
+_START_SECONDS = 60.0  # that a start waits for a journal that is busy; the service manager starts it again
 log = logging.getLogger("slurm_fair")
 
 
@@ -44,7 +46,8 @@ class PlainLines(logging.Formatter):
 
 
 def set_up_log(config: Config, verbose: bool) -> None:
-    """To standard error; the service manager keeps it."""
+    """To standard error; the service manager keeps it, and a log that cannot be written is no reason to fail."""
+    logging.raiseExceptions = False
     handler = logging.StreamHandler()
     plain = PlainLines("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if config.log.json else plain)
@@ -71,7 +74,10 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
     make_directory(site.places.directory)
     need_writable(site.places.directory)
     clock = WallClock()
-    journal = open_journal(site.places.journal)
+    new = not site.places.journal.exists()
+    journal = open_journal(site.places.journal) if once else open_patiently(site.places.journal)
+    if new:
+        log.warning("%s: no journal was here: a new ledger begins, nobody is owed anything", journal.path)
     try:
         daemon = Daemon.build(site.config, site.places, clock, journal, dry_run)
         if once:
@@ -79,7 +85,8 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
             return
         path = find_config(context.find_root().params.get("config"))
         daemon.reload = (lambda: load(path)) if path else None
-        _heed_signals(daemon, clock)
+        daemon.reloaded = lambda config: set_up_log(config, verbose)
+        heed_signals(_wishes(daemon, clock))
         if not (dry_run or no_deadman):
             start_deadman(site, path)
         log.info("watching %s as %s", site.config.source, "a shadow" if dry_run else "the controller")
@@ -91,7 +98,11 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
 
 def _once(daemon: Daemon) -> None:
     daemon.catch_up()
-    done = daemon.once()
+    try:
+        done = daemon.once()
+    finally:
+        if daemon.notice is not None:
+            daemon.notice.give_back()
     if done.blind or done.record is None:
         raise SlurmFairError(f"no tick was made: {done.blind or 'paused'}")
     record = done.record
@@ -103,29 +114,44 @@ def _once(daemon: Daemon) -> None:
     click.echo("\n".join(acts), nl=bool(acts))
 
 
-def _heed_signals(daemon: Daemon, clock: WallClock) -> None:
-    def stop(number: int, frame: FrameType | None) -> None:
+def _wishes(daemon: Daemon, clock: WallClock) -> Wishes:
+    def stop() -> None:
         daemon.stopping = True
         clock.wake()
 
-    def reread(number: int, frame: FrameType | None) -> None:
+    def reread() -> None:
         daemon.reloading = True
         clock.wake()
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGHUP, reread)
+    return Wishes(stop, reread, daemon.commands.give_up)
+
+
+def open_patiently(path: Path) -> SqliteJournal:
+    """The journal; a full disk or an admin's shell on it is waited for, but not for ever."""
+    until, said = time.monotonic() + _START_SECONDS, False
+    while True:
+        try:
+            return open_journal(path)
+        except StoreBusy as problem:
+            if time.monotonic() > until:
+                raise
+            if not said:
+                log.warning("waiting up to %.0f s for the journal: %s", _START_SECONDS, problem)
+            said = True
+            time.sleep(0.5)
 
 
 def start_deadman(site: Site, config_path: Path | None) -> None:
     """A process of its own session, which outlives us; one that watches already stays."""
-    named = ("--config", str(config_path)) if config_path else ()
+    named = ("--config", str(config_path.absolute())) if config_path else ()
     with open_to_append(site.places.deadman_log) as log_file:
         subprocess.Popen(
-            [sys.executable, "-m", "slurm_fair.cli", *named, "deadman"],
+            our_program(*named, "deadman"),
             stdin=subprocess.DEVNULL,
             stdout=log_file,
             stderr=log_file,
+            env=our_environment(),
+            cwd=FOLDER,
             start_new_session=True,
             close_fds=True,
         )

@@ -15,7 +15,7 @@ from slurm_fair.board import Board, draw, read_board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.table import Column, clean, duration, instant, print_table
-from slurm_fair.errors import InputError, SlurmFairError, StoreError
+from slurm_fair.errors import NotHere, SlurmFairError, StoreError
 from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import Forecast, forecast
 from slurm_fair.model import Standing, TickRecord
@@ -41,9 +41,9 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
             record = next(iter(journal.ticks(standing.tick, standing.tick)), None) if standing else None
     except StoreError as problem:
         hint = "" if published else "; users read it when the admin sets [lease] publish_dir"
-        raise StoreError(f"{problem}{hint}") from None
+        raise type(problem)(f"{problem}{hint}") from None
     if standing is None or record is None:
-        raise InputError("nothing is recorded yet: the daemon has made no tick")
+        raise NotHere("nothing is recorded yet: the daemon has made no tick")
     if not ahead:
         return draw(record, standing)
     past = Estimates.read(site.places.directory / estimates.NAME)

@@ -6,14 +6,13 @@ import contextlib
 import fcntl
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_fair.demo.scenario import Scenario
 from slurm_fair.errors import LabError
+from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.places import Places, last_beat
 
 _FIRST_BEAT_SECONDS = 30.0
@@ -33,6 +32,7 @@ def configuration(scenario: Scenario, slurm_conf: Path, storage: Path, published
             f'publish_dir = "{published}"',
             "[slurm]",
             f'conf = "{slurm_conf}"',
+            "notice = false",  # nobody else knows this cluster
             "[storage]",
             f'dir = "{storage}"',
             "",
@@ -57,7 +57,6 @@ class Controller:
     """One daemon and the dead-man that it starts."""
 
     folder: Path
-    env: Mapping[str, str]
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -84,11 +83,12 @@ class Controller:
         config.write_text(configuration(scenario, slurm_conf, self.places.directory, self.board.parent))
         with self.log.open("ab") as said:
             self._process = subprocess.Popen(
-                (sys.executable, "-m", "slurm_fair.cli", "--config", str(config), "run"),
+                our_program("--config", str(config.absolute()), "run"),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                env=dict(self.env),
+                env=our_environment(),
+                cwd=FOLDER,
                 start_new_session=True,  # Ctrl-C is for the demo, which then ends it in good order
             )
         self._await_first_tick()

@@ -149,7 +149,7 @@ class Stage:
                 scenario.nodes, scenario.gpus_per_node, tenants=dict(scenario.weights), settings=settings
             )
         )
-        self._controller = Controller(folder, self._lab.env)
+        self._controller = Controller(folder)
 
     def run(self) -> Facts:
         """The act; whatever happens, no process of it is left, and a failure ends the other act too."""

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from slurm_fair.board import Board, draw
 from slurm_fair.config import Config, from_tree
-from slurm_fair.daemon import Daemon, rules_of
+from slurm_fair.daemon import Daemon
 from slurm_fair.demo import live
 from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
@@ -24,6 +24,7 @@ from slurm_fair.demo.stage import Facts, Picture, Played, Seen, Stopped, told_by
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
+from slurm_fair.parts import rules_of
 from slurm_fair.places import Places
 from slurm_fair.publish import Publisher
 from slurm_fair.sim import Costs, Manners, Submission, VirtualClock, VirtualCluster

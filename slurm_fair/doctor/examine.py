@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from slurm_fair.config import Config
-from slurm_fair.doctor import here, hook, machines, published, rights, scheduler, storage, terms, versions
+from slurm_fair.doctor import (
+    here,
+    hook,
+    machines,
+    published,
+    rights,
+    rivals,
+    scheduler,
+    storage,
+    terms,
+    versions,
+)
 from slurm_fair.doctor.facts import Facts, gather
 from slurm_fair.doctor.finding import Finding, Level
 from slurm_fair.places import Places
@@ -21,6 +32,7 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("nodes", machines.findings),
     ("storage", storage.findings),
     ("published", published.findings),
+    ("daemons", rivals.findings),
 )
 
 

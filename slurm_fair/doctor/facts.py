@@ -21,6 +21,7 @@ from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.nodes import Machines, read_machines
+from slurm_fair.slurm.notice import Notice, read_notices
 from slurm_fair.slurm.private_conf import site_conf
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.store import open_reader
@@ -52,6 +53,7 @@ class Facts:
     snapshot: Snapshot | str = "Slurm was not asked"
     history: str = ""  # why accounting does not answer
     admin_level: str = ""  # what accounting knows the account as; empty: nothing
+    notices: tuple[Notice, ...] | str = ()  # of daemons that act here, or why they cannot be seen
     known: Mapping[str, frozenset[str] | str] = field(default_factory=dict)  # accounts and QOS
 
     def commands(self) -> Commands:
@@ -131,9 +133,17 @@ def _ask(start: Facts, commands: Commands) -> Facts:
         machines=machines,
         snapshot=snapshot,
         history=history,
+        notices=_notices(commands),
         admin_level=_admin_level(start, commands),
         known={"accounts": _names(commands, "account", "Account"), "qos": _names(commands, "qos", "Name")},
     )
+
+
+def _notices(commands: Commands) -> tuple[Notice, ...] | str:
+    try:
+        return read_notices(commands)
+    except SlurmFairError as problem:
+        return str(problem)
 
 
 @dataclass(slots=True)

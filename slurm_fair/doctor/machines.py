@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
+from slurm_fair.model.counted import counted
 from slurm_fair.slurm.nodes import Machines, RawNode
 from slurm_fair.slurm.scope import Territory
 
@@ -41,7 +42,9 @@ def nodes(machines: Machines, facts: Facts) -> Iterator[Finding]:
         )
         return
     listed = ", ".join(f"{count} {kind or 'untyped'}" for kind, count in sorted(_gpus(managed).items()))
-    yield ok(f"{len(managed)} nodes with GPUs in {', '.join(sorted(territory.partitions))}: {listed}")
+    yield ok(
+        f"{counted(len(managed), 'node')} with GPUs in {', '.join(sorted(territory.partitions))}: {listed}"
+    )
     mixed = [node.name for node in managed if node.gpu_type == "+"]
     if mixed:
         yield warning(
@@ -50,7 +53,10 @@ def nodes(machines: Machines, facts: Facts) -> Iterator[Finding]:
         )
     out = [f"{node.name} ({node.why_unusable})" for node in managed if node.why_unusable]
     if out:
-        yield warning(f"{len(out)} of {len(managed)} nodes take no work: {_some(out)}", "look at `sinfo -R`")
+        yield warning(
+            f"{len(out)} of {counted(len(managed), 'node')} take no work: {_some(out)}",
+            "look at `sinfo -R`",
+        )
 
 
 def _gpus(managed: list[RawNode]) -> Counter[str]:
@@ -69,7 +75,7 @@ def jobs(snapshot: Snapshot) -> Iterator[Finding]:
     """What is managed, what is not and why."""
     table = snapshot.jobs
     waits, runs = (int((table.state == state).sum()) for state in (JobState.WAITING, JobState.RUNNING))
-    yield ok(f"{waits} managed jobs wait, {runs} run")
+    yield ok(f"managed jobs: {waits} waiting, {runs} running")
     stuck = Counter(
         Blocked(code).name.lower() for code in table.blocked.tolist() if code != Blocked.NOT_BLOCKED
     )
@@ -86,10 +92,11 @@ def jobs(snapshot: Snapshot) -> Iterator[Finding]:
         yield warning(f"{len(unreadable) - 5} more jobs cannot be read and are left alone", "see the log")
     reasons = Counter(alone.reason for alone in snapshot.left_alone if not alone.unreadable)
     for reason, count in reasons.most_common():
-        yield ok(f"{count} jobs of the managed partitions are left to plain Slurm: each {reason}")
+        yield ok(f"{counted(count, 'job')} of the managed partitions left to plain Slurm: each {reason}")
     holders = table.state == JobState.RUNNING
     rigid = int((holders & ~table.requeueable).sum())
     if rigid:
         yield warning(
-            f"{rigid} running jobs cannot be requeued", "submit without --no-requeue (fair-sbatch does)"
+            f"{counted(rigid, 'running job')} cannot be requeued",
+            "submit without --no-requeue (fair-sbatch does)",
         )

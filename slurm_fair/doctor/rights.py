@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import numpy as np
 
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
-from slurm_fair.model import JobState, Snapshot
+from slurm_fair.model import JobState, Snapshot, label
+from slurm_fair.model.columns import Ints
+from slurm_fair.slurm.acks import Asked
 from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.readers import Readers
 
 VERBS = "begin times, node lists, hold, release, requeue, signals"
 _JOBS_LOOKED_AT = 8
@@ -57,28 +59,49 @@ def sight(facts: Facts) -> Iterator[Finding]:
 
 
 def folders(facts: Facts) -> Iterator[Finding]:
-    """Whether it reaches the folders in which running jobs acknowledge."""
-    if facts.config.slurm.reports != "file" or isinstance(facts.snapshot, str):
+    """Whether it hears what running jobs answer: it reads in their folders as the daemon does."""
+    reports = facts.config.slurm.reports
+    if reports not in ("auto", "file") or isinstance(facts.snapshot, str):
         return
     book = DetailsBook(facts.commands())
-    running = _running(facts.snapshot)
-    if not running or book.learn(running):
+    rows = _running(facts.snapshot)
+    jobs = facts.snapshot.jobs
+    identities = list(zip(jobs.record[rows].tolist(), jobs.restarts[rows].tolist(), strict=True))
+    if not identities or book.learn(identities):
         return
-    paths = {book.of(*identity).work_dir for identity in running} - {""}
-    shut = sorted(path for path in paths if not os.access(path, os.R_OK | os.X_OK))
-    if shut:
-        yield warning(
-            f"{facts.account} cannot read {len(shut)} of {len(paths)} folders of running jobs ({shut[0]!r}): "
-            "acknowledgements there are not seen, and the whole grace is waited for",
-            "let it read them (CAP_DAC_READ_SEARCH, see slurm-fair.service), "
-            "mount the file system, or set [slurm] reports",
+    asked = {row: _probe(facts.snapshot, book, row) for row in rows.tolist()}
+    readers = Readers()
+    told = {row: why for row, why in readers.complaints(asked).items() if why}
+    readers.close()
+    if not told:
+        yield ok(
+            f"{facts.account} reads the answers of running jobs in their folders ({len(asked)} looked at)"
         )
-    elif paths:
-        yield ok(f"{facts.account} can read the folders of running jobs ({len(paths)} looked at)")
+        return
+    row, why = next(iter(told.items()))
+    count = f"{len(told)} of {len(asked)} running jobs"
+    example = (
+        f"{facts.account} cannot read the answers of {count} in their folders (job {asked[row].job}: {why!r})"
+    )
+    if reports == "auto":
+        yield ok(f"{example}; those are heard by their Slurm comments")
+    else:
+        yield warning(
+            f"{example}: the whole grace is waited for",
+            'set [slurm] reports = "auto", so that jobs answer by their Slurm comments there',
+        )
 
 
-def _running(snapshot: Snapshot) -> list[tuple[int, int]]:
-    """Some running jobs that speak the protocol, as (record, restarts)."""
+def _probe(snapshot: Snapshot, book: DetailsBook, row: int) -> Asked:
+    """A request to a running job that is never sent."""
     jobs = snapshot.jobs
-    rows = np.flatnonzero((jobs.state == JobState.RUNNING) & jobs.checkpoints)[:_JOBS_LOOKED_AT]
-    return list(zip(jobs.record[rows].tolist(), jobs.restarts[rows].tolist(), strict=True))
+    restarts = int(jobs.restarts[row])
+    work_dir = book.of(int(jobs.record[row]), restarts).work_dir
+    job, user = label(int(jobs.key[row])), snapshot.users[jobs.user[row]]
+    return Asked(user, work_dir, job, restarts, snapshot.time, snapshot.time)
+
+
+def _running(snapshot: Snapshot) -> Ints:
+    """Rows of some running jobs that speak the protocol."""
+    jobs = snapshot.jobs
+    return np.flatnonzero((jobs.state == JobState.RUNNING) & jobs.checkpoints)[:_JOBS_LOOKED_AT]

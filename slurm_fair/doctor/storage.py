@@ -12,7 +12,9 @@ from pathlib import Path
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.errors import SlurmFairError, UnsafeStore
+from slurm_fair.isolated import FOLDER, our_environment
 from slurm_fair.places import last_beat
+from slurm_fair.slurm.command import SAFE_PATH
 from slurm_fair.store import open_reader
 
 _LITTLE_MB = 100.0
@@ -167,12 +169,17 @@ def _is_locked(path: Path) -> bool:
 
 
 def _timer_is_on() -> bool:
-    program = shutil.which("systemctl")
+    program = shutil.which("systemctl", path=SAFE_PATH)
     if program is None:
         return False
     try:
         asked = subprocess.run(
-            [program, "is-active", "--quiet", TIMER], capture_output=True, timeout=5, check=False
+            [program, "is-active", "--quiet", TIMER],
+            capture_output=True,
+            timeout=5,
+            check=False,
+            env=our_environment(),
+            cwd=FOLDER,
         )
     except subprocess.TimeoutExpired:
         return False

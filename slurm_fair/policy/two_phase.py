@@ -13,7 +13,7 @@ import numpy as np
 
 from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
-from slurm_fair.model import Placement
+from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.gang import Pools
@@ -90,9 +90,7 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     """
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    before = gpus.cumsum() - gpus
-    first = tenant.searchsorted(tenant)
-    had = balances.had[tenant] + lease_seconds * (before - before[first])
+    had = balances.had[tenant] + lease_seconds * _before(tenant, gpus)
     rho = rho_for_choosing(had, balances.owed[tenant])
     weight = balances.weight[tenant]
     per_weight = np.empty(len(tenant))
@@ -101,6 +99,35 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
     order: Ints = np.lexsort((-weight, per_weight, rho))
     return order
+
+
+def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
+    """By what number of its tenant's each job came to its place in an Astraea plan; nan for one without a place.
+
+    It is the tenant's rho by that share after the leases that the plan gives it before this job's turn: along the
+    order it never falls. Who goes before a job has a number that is no greater than its own.
+    """
+    jobs, numbers = view.snapshot.jobs, np.full(len(plan), np.nan)
+    ranked = (plan.rank >= 0).nonzero()[0]
+    ranked = ranked[plan.rank[ranked].argsort(kind="stable")]
+    settled = ((plan.verdict == Verdict.RENEW) & (plan.rank < 0)).nonzero()[0]
+    lease_seconds = view.terms.term
+    balances = Balances.of(view, share).charged(jobs.tenant[settled], jobs.gpus[settled] * lease_seconds)
+    by_turn = ranked[jobs.tenant[ranked].argsort(kind="stable")]
+    tenant = jobs.tenant[by_turn]
+    before = _before(tenant, jobs.gpus[by_turn])
+    had = balances.had[tenant] + lease_seconds * before
+    numbers[by_turn] = rho_for_choosing(had, balances.owed[tenant])
+    return numbers
+
+
+def _before(tenant: Ints, gpus: Ints) -> Ints:
+    """GPUs of each one's tenant ahead of it; they are sorted by tenant."""
+    if not len(gpus):
+        return gpus
+    through = gpus.cumsum() - gpus
+    before: Ints = through - through[tenant.searchsorted(tenant)]
+    return before
 
 
 def expected_winners(view: View, pools: Pools, candidates: Candidates, order: Ints) -> Bools:

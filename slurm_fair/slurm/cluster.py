@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +11,12 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import Config
 from slurm_fair.errors import SlurmError, SlurmTextError
-from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, label
+from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Cluster, IntentLog
-from slurm_fair.slurm import acks
 from slurm_fair.slurm.accounts import WeightBook
 from slurm_fair.slurm.actuator import Actuator
+from slurm_fair.slurm.answers import Answers
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
@@ -25,17 +24,16 @@ from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.readers import Readers
 from slurm_fair.slurm.remit import Remit
 from slurm_fair.slurm.scope import Territory
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.slurm.spans import SpanBook
 from slurm_fair.slurm.strays import strays
 from slurm_fair.slurm.tidy import Absences, lifted
-from slurm_fair.slurm.user_text import ask_text
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
-_ACK_LIMIT_SECONDS = 2.0
 _SAID_AT_ONCE = 20  # rows that the log names at one look
 _log = logging.getLogger(__name__)
 
@@ -50,6 +48,7 @@ class SlurmCluster:
         now: Callable[[], float],
         sink: MarkSink,
         intents: IntentLog,
+        readers: Readers | None = None,
     ) -> None:
         self._commands, self._config, self._now = commands, config, now
         self.marks = MarkBook(sink)
@@ -58,7 +57,7 @@ class SlurmCluster:
         self._layouts = LayoutBook(commands)
         self._spans = SpanBook(commands)
         self._absences = Absences()
-        self._readers = ThreadPoolExecutor(4, thread_name_prefix="ack")
+        self._answers = Answers(commands, self._details, readers or Readers())
         self._weights = WeightBook(commands)
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
@@ -187,59 +186,27 @@ class SlurmCluster:
         return self._cluster_name
 
     def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:
-        """The acknowledgements of jobs that were asked; a hung file system costs 2 s, not the tick."""
-        reports = self._config.slurm.reports
-        rows = {
-            int(row): asked[key]
-            for key, row in zip(
-                asked, find(snapshot.jobs.key, np.array(list(asked), dtype=np.int64)), strict=True
-            )
-            if row >= 0
-        }
-        if not rows or reports == "none":
+        """The acknowledgements of jobs that were asked."""
+        wanted = np.array(list(asked), dtype=np.int64)
+        found = find(snapshot.jobs.key, wanted).tolist()
+        rows = {row: asked[key] for key, row in zip(asked, found, strict=True) if row >= 0}
+        if not rows:
             return snapshot
-        found = self._in_files(snapshot, rows) if reports == "file" else self._in_comments(snapshot, rows)
         answers = snapshot.jobs.acknowledged.copy()
-        for row, answer in found.items():
+        for row, answer in self._answers.of(snapshot, rows, self._config.slurm.reports).items():
             answers[row] = answer
         return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
-
-    def _in_files(self, snapshot: Snapshot, rows: Mapping[int, float]) -> dict[int, int]:
-        """Answers by row out of the jobs' own directories."""
-        reads = {row: self._readers.submit(self._answer, snapshot, row, asked) for row, asked in rows.items()}
-        wait(reads.values(), timeout=_ACK_LIMIT_SECONDS)
-        done = {row: read for row, read in reads.items() if not read.cancel() and read.done()}
-        return {row: read.result() for row, read in done.items() if not read.exception()}
-
-    def _answer(self, snapshot: Snapshot, row: int, asked: float) -> int:
-        jobs = snapshot.jobs
-        record, restarts = int(jobs.record[row]), int(jobs.restarts[row])
-        work_dir = self._details.of(record, restarts).work_dir
-        directory = acks.job_directory(work_dir, label(int(jobs.key[row])))
-        return acks.read_acknowledgement(directory, snapshot.users[jobs.user[row]], restarts, asked)
-
-    def _in_comments(self, snapshot: Snapshot, rows: Mapping[int, float]) -> dict[int, int]:
-        """Answers by row out of the jobs' comments; none where Slurm does not answer: asked again next time."""
-        jobs = snapshot.jobs
-        comments = ask_text(self._commands, sorted({int(jobs.record[row]) for row in rows}), "k")
-        if isinstance(comments, str):
-            return {}
-        return {
-            row: acks.read_comment(comments[int(jobs.record[row])][0], int(jobs.restarts[row]), asked)
-            for row, asked in rows.items()
-            if int(jobs.record[row]) in comments
-        }
 
 
 class DryRun:
     """A Cluster that looks and never acts."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """The real cluster."""
-        return self._cluster.observe(asked)
+        return self.cluster.observe(asked)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Nothing."""

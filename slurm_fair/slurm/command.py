@@ -6,18 +6,23 @@ import os
 import secrets
 import select
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from slurm_fair.errors import SlurmError
 
-# Inherited SLURM_*, SQUEUE_*, SBATCH_*... variables change formats and defaults, so none is inherited.
-_KEPT = ("PATH", "HOME", "LD_LIBRARY_PATH")
+# Nothing of our own environment reaches a command: SLURM_*, SQUEUE_*... change formats and defaults, a PATH, HOME
+# or LD_LIBRARY_PATH what is run.
+SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FIXED = {
+    "PATH": SAFE_PATH,
+    "HOME": "/",
     "LC_ALL": "C",
     "TZ": "UTC",
     "SLURM_TIME_FORMAT": "%s",  # epoch seconds, in every version from 22.05 to 26.05
@@ -73,18 +78,17 @@ class Commands:
     unfold: str = BY_RECORD
     draw: Callable[[], str] = draw_mark  # a mark for each listing
     _paths: dict[str, str] = field(default_factory=dict)
+    _running: subprocess.Popen[Any] | None = field(default=None, repr=False)
+    _given_up: bool = False
 
     def environment(self) -> dict[str, str]:
         """What every command sees."""
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        conf = {"SLURM_CONF": str(self.conf)} if self.conf else {}
-        return kept | _FIXED | conf
+        return _FIXED | ({"SLURM_CONF": str(self.conf)} if self.conf else {})
 
     def path(self, program: str) -> str:
         """Absolute path of a Slurm program."""
         if program not in self._paths:
-            where = str(self.bin_dir) if self.bin_dir else None
-            found = shutil.which(program, path=where)
+            found = shutil.which(program, path=str(self.bin_dir) if self.bin_dir else search_path())
             if found is None:
                 raise SlurmError(
                     f"{program} not found: install Slurm's client commands or set [slurm] bin_dir"
@@ -105,21 +109,45 @@ class Commands:
         self.calls += 1
         began = time.monotonic()
         try:
-            done = subprocess.run(
-                full,
-                input=stdin if stdin is not None else "",
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=limit,
-                env=self.environment() | layout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return Answer(full, -1, "", "", time.monotonic() - began, timed_out=True)
+            with self._started(full, subprocess.PIPE, subprocess.PIPE, layout) as process:
+                try:
+                    out, err = process.communicate((stdin or "").encode(), limit)
+                except subprocess.TimeoutExpired:
+                    _kill(process)
+                    return Answer(full, -1, "", "", time.monotonic() - began, timed_out=True)
         except OSError as problem:  # no memory or process to spare, or Slurm is being replaced under us
             return Answer(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
-        return Answer(full, done.returncode, done.stdout, done.stderr, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        if self._given_up and process.returncode:
+            return Answer(full, process.returncode, "", "ended because the daemon ends", seconds)
+        return Answer(full, process.returncode, _text(out), _text(err), seconds)
+
+    @contextmanager
+    def _started(
+        self, full: tuple[str, ...], stdin: int, stdout: int, more: Mapping[str, str]
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A program under way, which `give_up` ends; in a group of its own, so that Ctrl-C does not."""
+        with subprocess.Popen(
+            full, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env={**self.environment(), **more}, cwd="/",
+            process_group=0,
+        ) as process:  # fmt: skip
+            self._running = process
+            try:
+                if self._given_up:
+                    _kill(process)
+                yield process
+            except BaseException:
+                _kill(process)
+                raise
+            finally:
+                self._running = None
+
+    def give_up(self) -> None:
+        """End the command that is under way and each later one at once: we must end, and it may hang."""
+        self._given_up = True
+        process = self._running
+        if process is not None:
+            _kill(process)
 
     def squeue(self, *argv: str) -> Answer:
         """Every job in every state, nothing folded: `unfold` says how arrays are listed in the answer."""
@@ -134,14 +162,28 @@ class Commands:
         full = (self.path(argv[0]), *argv[1:])
         self.calls += 1
         began = time.monotonic()
-        with subprocess.Popen(
-            full, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            env=self.environment(),
-        ) as process:  # fmt: skip
+        with self._started(full, subprocess.DEVNULL, subprocess.DEVNULL, {}) as process:
             heard = _hear(process, enough, began + timeout_seconds)
             cut_short = process.poll() is None and not enough(heard)
-            process.kill()
+            _kill(process)
         return Answer(full, process.returncode, "", heard, time.monotonic() - began, timed_out=cut_short)
+
+
+def search_path() -> str:
+    """Where Slurm's commands are looked for: our own PATH without its relative entries, then the usual places."""
+    given = [entry for entry in os.environ.get("PATH", "").split(":") if entry.startswith("/")]
+    return ":".join([*given, SAFE_PATH])
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The program and whatever it has started."""
+    if process.returncode is None:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _text(said: bytes) -> str:
+    return said.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _apart(argv: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:

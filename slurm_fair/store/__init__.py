@@ -1,7 +1,7 @@
 """The journal on SQLite: one writer, many readers, nothing acknowledged is ever lost."""
 
 from slurm_fair.store.journal import SqliteJournal, open_journal, set_aside
-from slurm_fair.store.ownership import epoch_of, fence
+from slurm_fair.store.ownership import epoch_of, fence, is_owned
 from slurm_fair.store.prune import Pruned
 from slurm_fair.store.reader import Reader, open_reader
 from slurm_fair.store.rows import Intent
@@ -13,6 +13,7 @@ __all__ = [
     "SqliteJournal",
     "epoch_of",
     "fence",
+    "is_owned",
     "open_journal",
     "open_reader",
     "set_aside",

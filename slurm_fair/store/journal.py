@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlite_utils import Database
 
-from slurm_fair.errors import StoreError
+from slurm_fair.errors import JournalGone, StoreError
 from slurm_fair.model import Action, Outcome, Standing, TickRecord
 from slurm_fair.model.mark import Mark
 from slurm_fair.store.blobs import squeeze
@@ -20,8 +22,8 @@ from slurm_fair.store.mishaps import in_words
 from slurm_fair.store.moments import moments_of
 from slurm_fair.store.ownership import Ownership, epoch_of, who
 from slurm_fair.store.parcel import Packer
-from slurm_fair.store.permissions import beside, check_files, prepare_directory
-from slurm_fair.store.prune import Pruned, prune
+from slurm_fair.store.permissions import beside, check_files, make_file, prepare_directory
+from slurm_fair.store.prune import Pruned, bytes_used, prune
 from slurm_fair.store.reader import Reader
 from slurm_fair.store.rows import (
     EVENT_COLUMNS,
@@ -41,6 +43,7 @@ from slurm_fair.store.rows import (
 KEPT_EVERY = 50  # ticks between two standings that stay, for replay
 MOMENT_SECONDS = 60.0
 _HOUR = 3600.0
+_ROOM_BYTES = 1 << 20
 
 
 class SqliteJournal(Reader):
@@ -58,6 +61,9 @@ class SqliteJournal(Reader):
         with self._writing():
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('epoch', ?)", (str(self.epoch),))
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('owner', ?)", (who(),))
+        self._files = {
+            beside(path, suffix): _identity(beside(path, suffix)) for suffix in ("", "-wal", "-shm")
+        }
 
     @property
     def epoch(self) -> int:
@@ -67,6 +73,29 @@ class SqliteJournal(Reader):
     def check_owner(self) -> None:
         """NotTheOwner once somebody else has taken over: look before acts that follow a pause."""
         self._ownership.check()
+
+    def check_there(self) -> None:
+        """JournalGone once a file of the journal is no longer the one that we opened."""
+        for place, known in self._files.items():
+            if _identity(place) != known:
+                raise JournalGone(f"{place}: was removed or replaced while the daemon runs")
+
+    def need_room(self) -> None:
+        """StoreBusy while the disk has no room for a whole tick: an act alone might still fit."""
+        with self._writing():
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('room', zeroblob(?))", (_ROOM_BYTES,))
+        with self._writing():
+            self._db.execute("DELETE FROM meta WHERE key = 'room'")
+
+    def rescue(self) -> Path:
+        """A whole copy of the journal beside its place, out of the file that is still open."""
+        kept = self.path.with_name(f"{self.path.name}.rescued-{self.epoch}")
+        with in_words(kept):
+            kept.unlink(missing_ok=True)
+        os.close(make_file(kept))
+        with in_words(kept):
+            self._db.execute("VACUUM INTO ?", (str(kept),))
+        return kept
 
     def close(self) -> None:
         """Give the file and the lock back."""
@@ -210,6 +239,27 @@ class SqliteJournal(Reader):
             self._db.executescript(f"PRAGMA incremental_vacuum({most_rows * 10})")
         return pruned
 
+    def forget(
+        self,
+        now: float,
+        *,
+        keep_seconds: float,
+        max_bytes: int,
+        most_seconds: float = 0.25,
+        watch: Callable[[], float] = time.monotonic,
+    ) -> bool:
+        """Prune again and again for at most so long; whether something is left to forget."""
+        until = watch() + most_seconds
+        while self.prune(now, keep_seconds=keep_seconds, max_bytes=max_bytes).total:
+            if watch() >= until:
+                return True
+        return False
+
+    def bytes_used(self) -> int:
+        """Bytes of the file that hold something."""
+        with in_words(self.path):
+            return bytes_used(self._db)
+
     def _insert(self, table: str, columns: str, rows: Sequence[Row]) -> None:
         self._insert_sealed(table, columns, sealed(rows))
 
@@ -223,6 +273,15 @@ class SqliteJournal(Reader):
         cursor = self._db.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", row)
         number: Any = cursor.lastrowid
         return int(number)
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    """Which file lies in a place."""
+    try:
+        found = place.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def open_journal(path: Path | str, busy_seconds: float = BUSY_SECONDS) -> SqliteJournal:

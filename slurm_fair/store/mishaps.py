@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from slurm_fair.errors import StoreError
+from slurm_fair.errors import StoreBusy, StoreError
 
 _CURES = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space on it; nothing was written",
@@ -22,6 +23,9 @@ _CURES = {
     sqlite3.SQLITE_AUTH: "the journal may not be opened: check its owner",
 }
 
+_PASSES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
 _MOST_SAID = 200
 
 
@@ -34,11 +38,14 @@ def in_words(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         cure = _CURES.get(code & 0xFF) if code is not None else None
         said = one_line(error)
-        raise StoreError(f"{path}: {cure} ({said})" if cure else f"{path}: {said}") from error
+        kind = StoreBusy if code is not None and code & 0xFF in _PASSES else StoreError
+        raise kind(f"{path}: {cure} ({said})" if cure else f"{path}: {said}") from error
     except (OverflowError, UnicodeError) as error:  # a value that SQLite has no room for
         raise StoreError(f"{path}: a value does not fit into the journal: {error}") from error
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error
+        raise (StoreBusy if error.errno in _NO_ROOM else StoreError)(
+            f"{path}: {error.strerror or error}"
+        ) from error
 
 
 def one_line(text: object) -> str:

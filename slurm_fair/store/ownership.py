@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from slurm_fair.errors import NotTheOwner, StoreError
+from slurm_fair.errors import NotHere, NotTheOwner, StoreError
 from slurm_fair.store.mishaps import in_words
 from slurm_fair.store.permissions import beside, make_file
 
@@ -69,7 +69,12 @@ class Ownership:
         with in_words(self._path):
             same_file = os.fstat(self._epoch_file).st_nlink > 0
             epoch, by = _read_epoch(self._epoch_file, self._path)
-        if epoch != self.epoch or not same_file:
+        if not same_file:
+            raise NotTheOwner(
+                f"{beside(self._path, '.epoch')}: was removed, so nobody can tell who owns the journal: "
+                "this daemon must stop"
+            )
+        if epoch != self.epoch:
             raise NotTheOwner(
                 f"{self._path}: we own epoch {self.epoch}, and {by or 'somebody'} has opened epoch {epoch}: "
                 "this daemon must stop"
@@ -99,7 +104,7 @@ def fence(path: Path, by: str = "", wait_seconds: float = 5.0) -> int:
     raised all the same: that owner looks once more after its commit, before it acts.
     """
     if not path.parent.is_dir():
-        raise StoreError(f"{path}: there is no journal here: check [storage]")
+        raise NotHere(f"{path}: there is no journal here: check [storage]")
     descriptor = make_file(beside(path, ".epoch"))
     try:
         with in_words(path):
@@ -123,6 +128,21 @@ def epoch_of(path: Path) -> int:
             return _read_epoch(descriptor, path)[0]
         finally:
             os.close(descriptor)
+
+
+def is_owned(path: Path) -> bool:
+    """Whether a daemon holds the journal just now; nothing is made, and nobody is in its way for long."""
+    try:
+        descriptor = os.open(beside(path, ".lock"), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def who() -> str:

@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from slurm_fair.errors import UnsafeStore
+from slurm_fair.errors import NotHere, UnsafeStore
 from slurm_fair.store.mishaps import in_words
 
 DIRECTORY_MODE = 0o700
@@ -45,7 +45,7 @@ def check_readable(path: Path) -> None:
         there = path.exists()
         modes = {place: place.stat().st_mode for place in (path.parent, path) if there}
     if not there:
-        raise UnsafeStore(f"{path}: there is no journal here: check [storage], or start the daemon once")
+        raise NotHere(f"{path}: there is no journal here: check [storage], or start the daemon once")
     for place, mode in modes.items():
         if mode & _OTHERS_WRITE:
             raise UnsafeStore(

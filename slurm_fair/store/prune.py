@@ -29,11 +29,16 @@ class Pruned:
 def prune(
     db: Database, ticks_before: float, events_before: float, now: float, max_bytes: int, most_rows: int
 ) -> Pruned:
-    """Within a transaction of the caller; the newest tick and the newest standing always stay."""
+    """Within a transaction of the caller; the newest tick and the newest standing always stay.
+
+    Of a journal that is too big the oldest go: acts from before the oldest tick, then ticks, then events.
+    """
     ticks = _ticks(db, ticks_before, most_rows)
+    intents = _intents(db, ticks_before, most_rows * 10)
     full = bytes_used(db) > max_bytes
     if full and not ticks:
-        ticks = _ticks(db, now + 1.0, max(most_rows // 10, 1))
+        intents += _intents(db, _oldest_time(db), most_rows * 10)
+        ticks = 0 if intents else _ticks(db, now + 1.0, max(most_rows // 10, 1))
     oldest = db.execute("SELECT min(number) FROM ticks").fetchone()[0]
     columns = standings = events = 0
     if oldest is not None:
@@ -43,16 +48,21 @@ def prune(
         )
         standings = _delete(db, "standings", "tick", f"tick < {base}", oldest, most_rows)
     events = _delete(db, "events", "id", "time < ?", events_before, most_rows * 10)
-    if full and not ticks and not events:  # no tick is left to give: the oldest events go
+    if full and not (ticks or intents or events):  # no tick is left to give: the oldest events go
         events = _oldest_events(db, most_rows * 10)
-    return Pruned(
-        ticks,
-        columns,
-        standings,
-        events,
-        _delete(db, "intents", "id", "time < ? AND outcome IS NOT NULL", ticks_before, most_rows * 10),
-        _moments(db, now - _THIN_AFTER_SECONDS, events_before, most_rows * 10),
-    )
+    moments = _moments(db, now - _THIN_AFTER_SECONDS, events_before, most_rows * 10)
+    return Pruned(ticks, columns, standings, events, intents, moments)
+
+
+def _oldest_time(db: Database) -> float:
+    """When the oldest tick was made."""
+    found = db.execute("SELECT time FROM ticks ORDER BY number LIMIT 1").fetchone()
+    return found[0] if found else 0.0
+
+
+def _intents(db: Database, before: float, most: int) -> int:
+    """Acts whose end is known; the others are looked at again after a crash."""
+    return _delete(db, "intents", "id", "time < ? AND outcome IS NOT NULL", before, most)
 
 
 def bytes_used(db: Database) -> int:

@@ -180,15 +180,20 @@ class Reader:
         parts = [wanted[at : at + _MOST_PARAMETERS] for at in range(0, len(wanted), _MOST_PARAMETERS)]
         found = [
             event for part in parts
-            for event in self._events(start, [*where, f"key IN ({_places(part)})"], [*values, *part])
+            for event in self._events(
+                start, [*where, f"key IN ({_places(part)})"], [*values, *part], "INDEXED BY events_key"
+            )
         ]  # fmt: skip
         yield from sorted(found, key=lambda event: event.time)
 
-    def _events(self, start: float, where: Sequence[str], values: Sequence[Any]) -> Iterator[Event]:
+    def _events(
+        self, start: float, where: Sequence[str], values: Sequence[Any], index: str = ""
+    ) -> Iterator[Event]:
         time, number = start, -1
-        # The first condition lets each chunk begin where the one before ended, in the index.
+        # The first condition lets each chunk begin where the one before ended, in the index. With keys SQLite
+        # would take the index of times all the same and read every event of the period, so it is told which.
         sql = (
-            f"SELECT id, {EVENT_COLUMNS}, seal FROM events WHERE time >= ? AND (time, id) > (?, ?) "
+            f"SELECT id, {EVENT_COLUMNS}, seal FROM events {index} WHERE time >= ? AND (time, id) > (?, ?) "
             f"AND {' AND '.join(where)} ORDER BY time, id LIMIT {_CHUNK}"
         )
         while rows := self._all(sql, (time, time, number, *values)):

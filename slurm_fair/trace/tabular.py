@@ -89,5 +89,5 @@ def _header(
     for missing in (name for name in required if name not in columns):
         free = [head for head in columns if head not in required] or list(columns)
         raise InputError(f"{where}: no column {missing}; the header needs {', '.join(required)}; "
-                         f"{nearest(missing, free)}")  # fmt: skip
+                         f"{nearest(missing, free, 'found:')}")  # fmt: skip
     return columns

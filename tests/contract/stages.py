@@ -37,7 +37,8 @@ SCRIPT = """#!/bin/bash
 name=$SLURM_JOB_ID; [ -z "$SLURM_ARRAY_JOB_ID" ] || name=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 mkdir -p .slurm-fair/$name
 answer() {
-    printf '{"v":1,"restart":%d,"saved":true,"time":%d}' "${SLURM_RESTART_COUNT:-0}" "$(date +%s)" > new.$name
+    printf '{"v":1,"what":"ack","job":"%s","restart":%d,"saved":true,"time":%d}' \
+        "$name" "${SLURM_RESTART_COUNT:-0}" "$(date +%s)" > new.$name
     mv new.$name .slurm-fair/$name/ack.json
 }
 trap answer USR2

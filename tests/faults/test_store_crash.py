@@ -203,10 +203,19 @@ def test_an_owner_that_was_stopped_and_comes_back_finds_itself_fenced(
 
 
 def test_an_owner_that_stands_still_inside_a_write_does_not_hold_up_the_fence(path: Path) -> None:
-    with open_journal(path) as journal, pytest.raises(NotTheOwner):  # noqa: PT012
-        with journal._ownership.writing():
-            assert fence(path, wait_seconds=0.05) == journal.epoch + 1
-        journal.check_owner()
+    with open_journal(path) as journal:
+        fenced: list[int] = []
+
+        def stand_still(*_: object) -> int:
+            fenced.append(fence(path, wait_seconds=0.05))
+            return 1
+
+        journal._one_row = stand_still  # type: ignore[method-assign, assignment]
+        with pytest.raises(
+            NotTheOwner
+        ):  # the write itself went through: the owner must look once more after it
+            journal.intend([journals.action()], 1.0)
+        assert fenced == [journal.epoch + 1]
 
 
 def test_an_owner_whose_epoch_file_is_gone_stops(path: Path) -> None:

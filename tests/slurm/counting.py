@@ -21,8 +21,9 @@ answer() {
     save
     request=$((request + 1))
     mkdir -p ".slurm-fair/$name"
-    printf '{"v": 1, "restart": %d, "request": %d, "saved": true, "step": %d, "save_s": 0, "time": %s}' \
-        "$restart" "$request" "$step" "$EPOCHREALTIME" > ".slurm-fair/$name/ack.new"
+    local head='"v": 1, "what": "ack", "job": "%s", "restart": %d'
+    printf "{$head"', "request": %d, "saved": true, "step": %d, "save_s": 0, "time": %s}' \
+        "$name" "$restart" "$request" "$step" "$EPOCHREALTIME" > ".slurm-fair/$name/ack.new"
     mv ".slurm-fair/$name/ack.new" ".slurm-fair/$name/ack.json"
     [ "$manner" = leave ] && { read -rt "0.$((RANDOM % 6))" -u 9; exit "$code"; }
     local until=$((SECONDS + 6))

@@ -141,7 +141,8 @@ class Site:
         lease = "\n".join(f"{key} = {value!r}" for key, value in self.lease.items())
         self.config.write_text(
             f'[scope]\npartitions = ["gpu"]\n[lease]\n{lease}\n'
-            f'[slurm]\nconf = "{self.lab.conf}"\ngate = "{self.gate}"\n[storage]\ndir = "{self.storage}"\n'
+            f'[slurm]\nconf = "{self.lab.conf}"\ngate = "{self.gate}"\nnotice = false\n'
+            f'[storage]\ndir = "{self.storage}"\n'
             f"{self.extra}\n{more}\n"
         )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import re
 import sys
 import time
@@ -14,7 +16,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.slurm.acks import NO_ANSWER, SAVED, read_acknowledgement, read_comment
+from slurm_fair.slurm.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 
@@ -75,6 +77,14 @@ class Job:
         path = self.folder / ".slurm-fair" / self.job / name
         document: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return document
+
+    def asked(self, when: float) -> Asked:
+        """The request to its first run, at that time."""
+        return Asked(pwd.getpwuid(os.geteuid()).pw_name, str(self.folder), self.job, 0, when, time.time())
+
+    def answer(self, asked: float) -> int:
+        """What the controller reads of it."""
+        return read_acknowledgement(self.asked(asked))
 
     def lines(self, name: str) -> list[list[str]]:
         """One of the counter's logs."""
@@ -210,11 +220,8 @@ def test_what_a_job_loses_whose_steps_are_longer_than_the_grace(
     until(lambda: len(job.lines("steps.log")) == 2)
     asked = time.time()
     job.ask()
-    mail = folder / ".slurm-fair" / job.job
-    until(
-        lambda: read_acknowledgement(mail, "root", 0, asked) == SAVED or time.time() > asked + GRACE_SECONDS
-    )
-    assert read_acknowledgement(mail, "root", 0, asked) == (SAVED if answered else NO_ANSWER), what
+    until(lambda: job.answer(asked) == SAVED or time.time() > asked + GRACE_SECONDS)
+    assert job.answer(asked) == (SAVED if answered else NO_ANSWER), what
     job.requeue()
     job.open_gate()
     job.finishes()
@@ -337,7 +344,7 @@ def test_where_the_site_says_so_the_answer_travels_in_the_jobs_comment(lab: Lab,
     asked = time.time()
     for _ in range(2):
         job.ask()
-        until(lambda: read_comment(record(lab, job.job)["Comment"], 0, asked) == SAVED)
+        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == SAVED)
     words = record(lab, job.job)["Comment"]
     assert words.startswith("my own words slurm_fair:v1,")
     assert words.count("slurm_fair_ack:") == 1

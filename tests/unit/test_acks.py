@@ -17,23 +17,38 @@ from slurm_fair.slurm.acks import (
     NO_ANSWER,
     NOT_SAVED,
     SAVED,
+    Asked,
     job_directory,
     read_acknowledgement,
     read_comment,
-    read_document,
+    why_unreadable,
 )
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
-ASKED = 1000.0
-GOOD = {"v": 1, "restart": 2, "saved": True, "time": 1001.5}
+ASKED, NOW = 1000.0, 1100.0
+GOOD = {"v": 1, "what": "ack", "job": "7_2", "restart": 2, "saved": True, "time": 1001.5}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 
 
-def answer(folder: Path, document: object, restarts: int = 2, user: str = ME) -> int:
+def folder_of(work_dir: Path) -> Path:
+    """The folder of the job, as the runtime makes it."""
+    folder = job_directory(str(work_dir), "7_2")
+    for each in (folder.parent, folder):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o711)
+    return folder
+
+
+def heard(work_dir: Path, user: str = ME, restarts: int = 2) -> int:
+    """What the controller takes the job's folder to say."""
+    return read_acknowledgement(Asked(user, str(work_dir), "7_2", restarts, ASKED, NOW))
+
+
+def answer(work_dir: Path, document: object, restarts: int = 2, user: str = ME) -> int:
     """What is read of a document in its place."""
     text = document if isinstance(document, str) else json.dumps(document)
-    (folder / "ack.json").write_text(text)
-    return read_acknowledgement(folder, user, restarts, ASKED)
+    (folder_of(work_dir) / "ack.json").write_text(text)
+    return heard(work_dir, user, restarts)
 
 
 @pytest.mark.parametrize(
@@ -42,15 +57,27 @@ def answer(folder: Path, document: object, restarts: int = 2, user: str = ME) ->
         (GOOD, SAVED),
         (GOOD | {"saved": False}, NOT_SAVED),
         (GOOD | {"saved": "yes"}, NOT_SAVED),
-        ({"restart": 2, "time": 1001}, NOT_SAVED),
+        ({key: value for key, value in GOOD.items() if key != "saved"}, NOT_SAVED),
         (GOOD | {"restart": 1}, NO_ANSWER),
         (GOOD | {"restart": 3}, NO_ANSWER),
         (GOOD | {"restart": "2"}, NO_ANSWER),
+        (GOOD | {"job": "7"}, NO_ANSWER),
+        (GOOD | {"job": "7_3"}, NO_ANSWER),
+        (GOOD | {"job": 7}, NO_ANSWER),
+        ({key: value for key, value in GOOD.items() if key != "job"}, NO_ANSWER),
+        (GOOD | {"what": "report"}, NO_ANSWER),
+        (GOOD | {"what": "request"}, NO_ANSWER),
+        ({key: value for key, value in GOOD.items() if key != "what"}, NO_ANSWER),
         (GOOD | {"time": 997.9}, NO_ANSWER),
         (GOOD | {"time": 998.1}, SAVED),
+        (GOOD | {"time": NOW + 59}, SAVED),
+        (GOOD | {"time": NOW + 61}, NO_ANSWER),
+        (GOOD | {"time": 9e18}, NO_ANSWER),
         (GOOD | {"time": "1001"}, NO_ANSWER),
         (GOOD | {"time": None}, NO_ANSWER),
         (json.dumps(GOOD).replace("1001.5", "NaN"), NO_ANSWER),
+        (json.dumps(GOOD).replace("1001.5", "1e400"), NO_ANSWER),
+        (json.dumps(GOOD).replace("1001.5", "9" * 400), NO_ANSWER),
         ({}, NO_ANSWER),
         ([], NO_ANSWER),
         ("{", NO_ANSWER),
@@ -101,8 +128,8 @@ def huge(path: Path) -> None:
 
 @pytest.mark.parametrize("put", [nothing, linked, linked_twice, fifo, directory, huge])
 def test_what_is_no_plain_small_file_is_no_answer(tmp_path: Path, put: Callable[[Path], None]) -> None:
-    put(tmp_path / "ack.json")
-    assert read_acknowledgement(tmp_path, ME, 2, ASKED) == NO_ANSWER
+    put(folder_of(tmp_path) / "ack.json")
+    assert heard(tmp_path) == NO_ANSWER
 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
@@ -111,11 +138,57 @@ def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_file_of_another_user_is_no_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whose", [".slurm-fair", ".slurm-fair/7_2", ".slurm-fair/7_2/ack.json"])
+def test_what_is_not_the_users_own_at_every_level_is_no_answer(tmp_path: Path, whose: str) -> None:
+    assert answer(tmp_path, GOOD) == SAVED
+    os.chown(tmp_path / whose, pwd.getpwnam("nobody").pw_uid, -1)
+    assert heard(tmp_path) == NO_ANSWER
+    assert whose in why_unreadable(str(tmp_path), "7_2", ME)
+
+
+@needs_root
+def test_the_answer_of_another_user_is_read_as_his(tmp_path: Path) -> None:
     assert answer(tmp_path, GOOD, user="nobody") == NO_ANSWER
-    os.chown(tmp_path / "ack.json", pwd.getpwnam("nobody").pw_uid, -1)
-    assert read_acknowledgement(tmp_path, "nobody", 2, ASKED) == SAVED
-    assert read_acknowledgement(tmp_path, ME, 2, ASKED) == NO_ANSWER
+    for each in (".slurm-fair", ".slurm-fair/7_2", ".slurm-fair/7_2/ack.json"):
+        os.chown(tmp_path / each, pwd.getpwnam("nobody").pw_uid, -1)
+    assert heard(tmp_path, "nobody") == SAVED
+
+
+@pytest.mark.parametrize("level", [".slurm-fair", ".slurm-fair/7_2"])
+@pytest.mark.parametrize("mode", [0o731, 0o713, 0o1777])
+def test_a_folder_that_others_can_write_is_not_read(tmp_path: Path, level: str, mode: int) -> None:
+    assert answer(tmp_path, GOOD) == SAVED
+    (tmp_path / level).chmod(mode)
+    assert heard(tmp_path) == NO_ANSWER
+    assert "not its user's alone" in why_unreadable(str(tmp_path), "7_2", ME)
+
+
+@pytest.mark.parametrize("level", [".slurm-fair", ".slurm-fair/7_2"])
+def test_no_link_is_followed_at_any_level(tmp_path: Path, level: str) -> None:
+    assert answer(tmp_path, GOOD) == SAVED
+    (tmp_path / level).rename(tmp_path / "elsewhere")
+    (tmp_path / level).symlink_to(tmp_path / "elsewhere")
+    assert heard(tmp_path) == NO_ANSWER
+
+
+def test_a_folder_without_an_answer_yet_could_be_read(tmp_path: Path) -> None:
+    folder_of(tmp_path)
+    assert why_unreadable(str(tmp_path), "7_2", ME) == ""
+    assert heard(tmp_path) == NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("work_dir", "user", "why"),
+    [
+        ("/nonexistent", ME, "there is no /nonexistent"),
+        ("/dev/null", ME, "/dev/null is no folder"),
+        ("", ME, "its working folder is not known"),
+        ("here", ME, "its working folder is not known"),
+        ("/tmp", "no-such-user", "does not know the user"),
+    ],
+)
+def test_it_is_said_why_no_answer_could_be_read(work_dir: str, user: str, why: str) -> None:
+    assert why in why_unreadable(work_dir, "7_2", user)
 
 
 @pytest.mark.parametrize(
@@ -143,44 +216,51 @@ def test_a_job_without_a_known_directory_is_not_looked_for_under_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = job_directory("", "7_2")
-    folder.mkdir(parents=True)
-    assert folder == Path(".slurm-fair/7_2")
-    assert answer(folder, GOOD) == NO_ANSWER
+    assert answer(tmp_path, GOOD) == SAVED
+    for unknown in ("", ".", "./"):
+        assert read_acknowledgement(Asked(ME, unknown, "7_2", 2, ASKED, NOW)) == NO_ANSWER
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "x" * 5000, "\ud800"])
 def test_a_directory_with_an_impossible_name_is_no_answer(name: str) -> None:
-    assert read_document(Path("/nowhere") / name / "ack.json", ME) is None
+    assert read_acknowledgement(Asked(ME, f"/nowhere/{name}", "7_2", 2, ASKED, NOW)) == NO_ANSWER
 
 
 @given(st.binary(max_size=300))
 def test_no_content_breaks_the_reader(content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "ack.json")
-        path.write_bytes(content)
-        found = read_document(path, ME)
-    assert found is None or isinstance(found, dict)
+    with tempfile.TemporaryDirectory() as place:
+        (folder_of(Path(place)) / "ack.json").write_bytes(content)
+        assert heard(Path(place)) in (NO_ANSWER, SAVED, NOT_SAVED)
 
 
 @pytest.mark.parametrize(
     ("comment", "meaning"),
     [
-        ("slurm_fair_ack:restart=2,saved=1,time=1001", SAVED),
-        ("slurm_fair:v1,gate=hold slurm_fair_ack:restart=2,saved=0,time=1001.25,step=40", NOT_SAVED),
-        ("slurm_fair_ack:restart=1,saved=1,time=1001", NO_ANSWER),
-        ("slurm_fair_ack:restart=2,saved=1,time=900", NO_ANSWER),
-        ("slurm_fair_ack:restart=2,saved=1,time=900 slurm_fair_ack:restart=2,saved=0,time=1001", NOT_SAVED),
-        ("slurm_fair_ack:restart=2,saved=0,time=1001 slurm_fair_ack:restart=2,saved=1,time=1002", SAVED),
-        ("slurm_fair_ack:restart=2,saved=yes,time=1001", NO_ANSWER),
-        ("slurm_fair_ack:restart=2,saved=1,time=1001,more=1", NO_ANSWER),
-        ("slurm_fair_ack:restart=2,saved=1,time=nan", NO_ANSWER),
-        ("xslurm_fair_ack:restart=2,saved=1,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=1001", SAVED),
+        ("slurm_fair:v1,gate=hold slurm_fair_ack:job=7_2,restart=2,saved=0,time=1001.25,step=40", NOT_SAVED),
+        ("slurm_fair_ack:job=7_2,restart=1,saved=1,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=900", NO_ANSWER),
+        (
+            "slurm_fair_ack:job=7_2,restart=2,saved=1,time=900 slurm_fair_ack:job=7_2,restart=2,saved=0,time=1001",
+            NOT_SAVED,
+        ),
+        (
+            "slurm_fair_ack:job=7_2,restart=2,saved=0,time=1001 "
+            "slurm_fair_ack:job=7_2,restart=2,saved=1,time=1002",
+            SAVED,
+        ),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=yes,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=1001,more=1", NO_ANSWER),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=nan", NO_ANSWER),
+        ("xslurm_fair_ack:job=7_2,restart=2,saved=1,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:restart=2,saved=1,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:job=7,restart=2,saved=1,time=1001", NO_ANSWER),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=99999999999", NO_ANSWER),
         ("", NO_ANSWER),
     ],
 )
 def test_the_newest_token_of_this_run_in_the_comment_is_the_answer(comment: str, meaning: int) -> None:
-    assert read_comment(comment, 2, ASKED) == meaning
+    assert read_comment(comment, Asked(ME, "", "7_2", 2, ASKED, NOW)) == meaning
 
 
 @given(
@@ -194,5 +274,6 @@ def test_a_token_written_into_any_comment_is_read(
     restart: int, saved: bool, when: float, step: int | None, text: str
 ) -> None:
     tail = "" if step is None else f",step={step}"
-    token = f"slurm_fair_ack:restart={restart},saved={int(saved)},time={when:.3f}{tail}"
-    assert read_comment(f"{text} {token} {text}", restart, when) == (SAVED if saved else NOT_SAVED)
+    token = f"slurm_fair_ack:job=7_2,restart={restart},saved={int(saved)},time={when:.3f}{tail}"
+    asked = Asked(ME, "", "7_2", restart, when, when)
+    assert read_comment(f"{text} {token} {text}", asked) == (SAVED if saved else NOT_SAVED)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,19 +12,10 @@ import pytest
 
 from slurm_fair.cli.fair_sbatch import fair_sbatch
 from slurm_fair.cli.main import _COMMANDS, cli
+from slurm_fair.store import open_journal
 from tests.command_line import Said, call
 
 COMMANDS = sorted(_COMMANDS)
-
-
-@pytest.fixture(autouse=True)
-def quiet_log() -> Iterator[None]:
-    """Commands that log set up the log of their process; this one gets its own back."""
-    log = logging.getLogger("slurm_fair")
-    handlers, propagate, level = log.handlers[:], log.propagate, log.level
-    yield
-    log.handlers[:], log.propagate = handlers, propagate
-    log.setLevel(level)
 
 
 @pytest.fixture
@@ -83,17 +73,19 @@ def test_the_list_of_commands_says_what_each_is_for() -> None:
     ("arguments", "code", "words"),
     [
         (["plan"], 1, "not found"),
-        (["status"], 1, "start the daemon"),
-        (["queue"], 1, "start the daemon"),
+        (["status"], 3, "start the daemon"),
+        (["queue"], 3, "start the daemon"),
         (["explain", "nonsense"], 2, "nonsense"),
-        (["explain", "12"], 1, "start the daemon"),
-        (["pause"], 2, "no such directory"),
-        (["resume"], 2, "no such directory"),
-        (["fail-open"], 2, "no such directory"),
-        (["deadman", "--once"], 2, "no such directory"),
+        (["explain", "12"], 3, "start the daemon"),
+        (["pause"], 3, "no such directory"),
+        (["resume"], 3, "no such directory"),
+        (["fail-open"], 3, "no such directory"),
+        (["deadman", "--once"], 3, "no such directory"),
+        (["report", "tenants"], 3, "start the daemon"),
+        (["report", "export"], 3, "start the daemon"),
         (["check"], 1, "errors were found"),
         (["init", "--gate", "fence"], 2, "fence"),
-        (["replay-tick", "1"], 2, "start the daemon"),
+        (["replay-tick", "1"], 3, "start the daemon"),
         (["staus"], 2, "did you mean 'status'"),
         (["zzzz"], 2, "slurm-fair --help"),
     ],
@@ -163,3 +155,38 @@ def test_fair_sbatch_says_what_it_is_for_and_what_each_option_does(tmp_path: Pat
 def test_python_m_slurm_fair_is_the_same_command(tmp_path: Path) -> None:
     said = program(sys.executable, "-m", "slurm_fair.cli", "status", "--nope", tmp_path=tmp_path)
     assert (said.code, said.complaint) == (2, "slurm-fair: No such option '--nope'.")
+
+
+@pytest.mark.parametrize("arguments", [[], ["report"], ["trace"]], ids=" ".join)
+def test_a_command_without_arguments_prints_its_help_as_it_is(arguments: list[str]) -> None:
+    said = call(*arguments)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0].startswith(f"Usage: {' '.join(['slurm-fair', *arguments])} [OPTIONS]")
+    assert len(said.out.splitlines()) > 10
+    assert "\nCommands:\n" in said.out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user")
+def test_a_report_for_whom_the_journal_is_closed_says_who_may_and_how(tmp_path: Path) -> None:
+    """In a process of its own, which gives its rights away once everything is loaded."""
+    storage = tmp_path / "s"
+    open_journal(storage / "journal.db").close()
+    os.chown(storage, 1, 1)
+    for place in (tmp_path, *tmp_path.parents):
+        if not place.stat().st_mode & 0o005:
+            place.chmod(place.stat().st_mode | 0o055)
+    config = tmp_path / "c.toml"
+    config.write_text(f'[storage]\ndir = "{storage}"\n')
+    script = (
+        "import os, sys; from slurm_fair.cli.report import report; from slurm_fair.cli import main\n"
+        f"os.setgid(65534); os.setuid(65534); sys.argv = ['x', '--config', {str(config)!r}, 'report', 'tenants']\n"
+        "sys.exit(main())"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout, said.stderr.count("\n")) == (1, "", 1)
+    for words in (
+        "which daemon and root read",
+        "sudo -u daemon slurm-fair report tenants --html",
+        "report export",
+    ):
+        assert words in said.stderr

@@ -113,7 +113,13 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
         ("[policy]\nwindow = 3", ["policy.window", "[policy.<name>]"]),
         ("[storage]\ndir = 'here'", ["storage.dir must be an absolute path"]),
         ("[storage]\ndir = ''", ["storage.dir must be an absolute path"]),
-        ('[storage]\ndir = "/a\\u0000b"', ["storage.dir must be an absolute path"]),
+        ('[storage]\ndir = "/a\\u0000b"', ["storage.dir holds a character that no path may"]),
+        ("[policy.nosuch]\nx = 1", ["[policy.nosuch]", "known are", "astraea"]),
+        ("[policy.astrea]\nnew_jobs_first = true", ["[policy.astrea]", "did you mean 'astraea'?"]),
+        ("[lease]\ngrace = 700", ["lease.grace (700 s)", "lease.max_grace (600 s)"]),
+        ("[lease]\nmax_grace = 30", ["lease.grace (60 s)", "lease.max_grace (30 s)"]),
+        ("[slurm]\nclient_timeout = 999999999", ["slurm.client_timeout", "slurm.timeout (20 s)"]),
+        ("[slurm]\ntimeout = 1e6", ["slurm.timeout must be at most 600 s"]),
         ("[slurm]\nrequeue_delay = -1", ["slurm.requeue_delay must be 0 or more"]),
         ("[lease]\nmin_runtime = nan", ["lease.min_runtime must be 0 or more"]),
         (f"[lease]\nterm = {'9' * 400}", ["lease.term must be a number"]),
@@ -157,10 +163,10 @@ def test_whole_numbers_serve_as_numbers_and_names_as_tuples() -> None:
 
 
 def test_the_settings_of_other_policies_are_kept_but_not_chosen() -> None:
-    tree = {"policy": {"name": "astraea", "astraea": {"new_jobs_first": False}, "other": {"x": 1}}}
+    tree = {"policy": {"name": "astraea", "astraea": {"new_jobs_first": False}, "fifo": {"x": 1}}}
     policy = from_tree(tree, "here").policy
     assert policy.chosen() == {"new_jobs_first": False}
-    assert policy.settings["other"] == {"x": 1}
+    assert policy.settings["fifo"] == {"x": 1}
 
 
 def test_a_configuration_survives_the_way_through_plain_data() -> None:

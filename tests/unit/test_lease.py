@@ -36,7 +36,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 def ask(folder: Path, request: int, restart: int = 1) -> None:
     """What the runtime writes on a request."""
     (folder / "request.json").write_text(
-        json.dumps({"v": 1, "restart": restart, "request": request, "time": 1})
+        json.dumps({"v": 1, "what": "request", "job": "7", "restart": restart, "request": request, "time": 1})
     )
 
 
@@ -94,7 +94,8 @@ def test_a_request_by_file_is_seen_and_answered_once(tmp_path: Path) -> None:
     answer = read(tmp_path, "ack.json")
     assert answer.pop("time") > 1e9
     assert 0 <= answer.pop("save_s") < 5
-    assert answer == {"v": 1, "restart": 1, "request": 1, "saved": True, "step": 40, "path": "/data/x"}
+    head = {"v": 1, "what": "ack", "job": "7", "restart": 1}
+    assert answer == {**head, "request": 1, "saved": True, "step": 40}
     assert not job.should_stop()
     assert not job.acknowledge(41)
     ask(tmp_path, 2)
@@ -198,7 +199,7 @@ def test_reports_are_written_now_and_then_and_carry_what_came_between(
         "step": 1,
         "steps": 9,
     }
-    assert set(first) == {"v", "restart", "step", "steps", "time"}
+    assert set(first) == {"v", "what", "job", "restart", "step", "steps", "time"}
     assert not job.report(step=2, epoch=1)
     assert read(tmp_path, "report.json")["step"] == 1
     monkeypatch.setattr(lease, "REPORT_SECONDS", 0.0)

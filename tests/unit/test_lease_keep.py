@@ -108,7 +108,8 @@ class Training:
     def asks(self) -> None:
         """What the runtime does on a request."""
         self.requests += 1
-        request = {"v": 1, "restart": 1, "request": self.requests, "time": 1}
+        head = {"v": 1, "what": "request", "job": "7", "restart": 1}
+        request = {**head, "request": self.requests, "time": 1}
         lease.replace(self.messages / "request.json", json.dumps(request).encode())
         self.process.send_signal(signal.SIGUSR2)
 
@@ -353,7 +354,8 @@ def write_text(state: str, path: Path) -> None:
 def asked_before_it_keeps(folder: Path, **more: str) -> Lease:
     """A run that was asked, by the file alone, before it keeps its next step."""
     job = Lease(environment(folder, SLURM_FAIR_GRACE="0", **more))
-    (folder / "request.json").write_text('{"v": 1, "restart": 1, "request": 1, "time": 1}')
+    request = '{"v": 1, "what": "request", "job": "7", "restart": 1, "request": 1, "time": 1}'
+    (folder / "request.json").write_text(request)
     return job
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,7 +114,31 @@ def test_a_pipe_that_somebody_writes_to_is_a_file_like_any_other() -> None:
     assert list(trace.job_id) == ["a"]
 
 
-def test_a_configuration_without_an_end_is_refused() -> None:
-    said = call("--config", "/dev/zero", "status")
-    assert (said.code, "/dev/zero: more than 1 MB: is it the right file?" in said.complaint) == (2, True)
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder", "socket"])
+def test_a_configuration_that_is_no_regular_file_is_refused_without_waiting_for_it(
+    tmp_path: Path, kind: str
+) -> None:
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "fair.toml"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+    said = call("--config", str(path), "status")
+    assert said.code == 2
+    assert said.complaint.startswith(f"slurm-fair: {path}: ")
+    assert len(said.err.splitlines()) == 1
     assert issubclass(ConfigError, InputError)
+
+
+def test_a_configuration_of_more_than_a_megabyte_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "fair.toml").write_text("#" * (2 << 20))
+    said = call("--config", str(tmp_path / "fair.toml"), "status")
+    assert (said.code, "more than 1 MB: is it the right file?" in said.complaint) == (2, True)
+
+
+def test_a_name_that_no_file_can_have_is_one_line() -> None:
+    said = call("--config", "/tmp/a\0b", "status")
+    assert (said.code, len(said.err.splitlines())) == (2, 1)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from slurm_fair_accounting import (
 from slurm_fair_accounting.period import days
 from slurm_fair_accounting.render import cell, duration, safe
 from slurm_fair_accounting.table import Kind
-from tests import months
+from tests import months, recorded
 from tests.asked_reports import run
 from tests.months import DAY, FEB_1, NOW, T
 from tests.schemas import faults
@@ -41,11 +40,7 @@ pytestmark = pytest.mark.usefixtures("utc")
 def test_reports_look_as_recorded(name: str, suffix: str, options: list[str]) -> None:
     result = run(name, "--start", "2026-02-01", "--end", "now", *options)
     assert (result.exit_code, result.stderr) == (0, "")
-    recorded = GOLDEN / f"{name}.{suffix}"
-    if os.environ.get("SLURM_FAIR_RECORD"):
-        recorded.parent.mkdir(exist_ok=True)
-        recorded.write_text(result.stdout)
-    assert result.stdout == recorded.read_text()
+    recorded.same(GOLDEN / f"{name}.{suffix}", result.stdout)
 
 
 @pytest.mark.parametrize("name", REPORTS)

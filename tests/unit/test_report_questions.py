@@ -18,6 +18,7 @@ from slurm_fair_accounting import (
     choose,
     parse_when,
 )
+from slurm_fair_accounting.period import span_of
 from tests import months
 from tests.asked_reports import run
 from tests.months import DAY, FEB_1, MAR_1, NOW, T
@@ -238,3 +239,40 @@ def test_help_names_every_report_and_every_option() -> None:
         "--from",
     ):
         assert option in options
+
+
+@pytest.mark.parametrize(
+    ("month", "span"),
+    [
+        ("2026-02", ("2026-02-01", "2026-03-01")),
+        ("2025-12", ("2025-12-01", "2026-01-01")),
+        ("2026-03", ("2026-03-01", None)),  # not over yet
+    ],
+)
+def test_a_month_is_a_calendar_month_and_the_present_one_until_now(
+    month: str, span: tuple[str, str | None]
+) -> None:
+    assert span_of(month, None, None, NOW) == span
+    first, last = (
+        run("jobs", "--month", month, "--csv"),
+        run("jobs", "-S", span[0], "-E", span[1] or "now", "--csv"),
+    )
+    assert first.exit_code == last.exit_code == 0
+    assert first.stdout == last.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--month", "2026-13"], "is no month: write YYYY-MM"),
+        (["--month", "october"], "is no month: write YYYY-MM"),
+        (["--month", "2026-04"], "has not begun"),
+        (["--month", "2026-02", "--end", "now"], "leave out --start and --end"),
+        (["--month", "9" * 5000], "is no month"),
+    ],
+)
+def test_a_month_that_is_none_is_refused_in_one_line(words: list[str], told: str) -> None:
+    result = run("jobs", *words)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert told in result.stderr
+    assert len(result.stderr) < 300

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from slurm_fair.cli.simulate import simulate
 from slurm_fair.cli.simulate_case import makeshift_of
 from slurm_fair.cli.simulate_table import BEST, GROUPS, lines_of, metrics
 from slurm_fair.policy.registry import names
+from tests import recorded
 from tests.command_line import call
 from tests.schemas import faults
 from tests.simulations import TIMINGS, document, jobs_of, made, only, results, simulated, written
@@ -351,10 +351,7 @@ def _made_up(policy: str, factor: float) -> dict[str, Any]:
 def test_the_table_reads_as_recorded() -> None:
     rows = [_made_up("astraea", 11.0), _made_up("fifo", 0.37), _made_up("gavel-ftf", 2000.0)]
     text = "\n".join(lines_of(rows)) + "\n"
-    path = GOLDEN / "table.txt"
-    if os.environ.get("RECORD"):
-        path.write_text(text)
-    assert text == path.read_text()
+    recorded.same(GOLDEN / "table.txt", text)
 
 
 def test_every_metric_of_the_summary_has_its_row() -> None:

@@ -1,14 +1,14 @@
-"""The worked example of docs/simulate.md says what its commands say; RECORD=1 writes it anew."""
+"""The worked example of docs/simulate.md says what its commands say; `make record` writes it anew."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from tests import recorded
 from tests.command_line import call
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulate.md"
@@ -33,6 +33,4 @@ def test_the_example_is_what_the_commands_say(tmp_path: Path, monkeypatch: pytes
     assert found is not None
     monkeypatch.chdir(tmp_path)
     text = said(found[0])
-    if os.environ.get("RECORD"):
-        PAGE.write_text(page.replace(found[0], text))
-    assert text == _BLOCK.findall(PAGE.read_text())[0]
+    recorded.same(PAGE, page.replace(found[0], text))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.errors import UnsafeStore
+from slurm_fair.errors import NotHere, UnsafeStore
 from slurm_fair.store import open_journal, open_reader
 
 NOBODY = 65534
@@ -84,5 +84,5 @@ def test_a_reader_refuses_what_anybody_could_have_written(path: Path) -> None:
 
 
 def test_a_reader_says_that_there_is_no_journal(tmp_path: Path) -> None:
-    with pytest.raises(UnsafeStore, match="no journal here"):
+    with pytest.raises(NotHere, match="no journal here"):
         open_reader(tmp_path / "none.db")

@@ -297,9 +297,9 @@ def test_print_shows_the_script_and_submits_nothing(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_survive(tmp_path: Path) -> None:
-    (tmp_path / "s.sh").write_bytes(b"#!/bin/sh\necho '\xff\xfe'\n")
+    (tmp_path / "s.sh").write_bytes(b'#!/bin/sh\necho "\xff\xfe"\n')
     assert fair_sbatch(tmp_path, "s.sh").returncode == 0
-    assert b"echo '\xff\xfe'\n" in (tmp_path / "script").read_bytes()
+    assert b'echo "\xff\xfe"' in (tmp_path / "script").read_bytes()
 
 
 @pytest.mark.parametrize(

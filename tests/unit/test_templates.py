@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -23,9 +22,9 @@ from slurm_fair_templates import (
 )
 from slurm_fair_templates.quoting import shell
 from slurm_fair_templates.rendering import interpreter
+from tests import recorded
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sbatch"
-RECORD = os.environ.get("SLURM_FAIR_RECORD") == "1"  # SLURM_FAIR_RECORD=1 pytest tests/unit/test_templates.py
 NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))
 NOW = 1_700_000_000.0
 SCRIPT = """#!/bin/bash -l
@@ -40,15 +39,6 @@ srun python train.py "$@"
 HOSTILE = st.text(
     st.sampled_from("a \n\r\t'\"\\$`#{}%;|&<>*-=\u2028\x1b\x0b\x85é") | st.characters(codec="utf-8")
 )
-
-
-def golden(name: str, text: str) -> None:
-    """Hold a text to its recorded file."""
-    file = GOLDEN / name
-    if RECORD:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    assert text == file.read_text(), f"{file} differs; look, then record with SLURM_FAIR_RECORD=1"
 
 
 FULL = Options(
@@ -85,7 +75,7 @@ FULL = Options(
     ],
 )
 def test_scripts_are_as_recorded_and_bash_reads_them(name: str, text: str) -> None:
-    golden(name, text)
+    recorded.same(GOLDEN / name, text)
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=20, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -144,13 +134,16 @@ def test_scripts_that_sbatch_would_refuse_are_refused_in_one_line(script: str, r
     assert "\n" not in str(caught.value)
 
 
-def test_a_script_cannot_end_its_own_quotation(tmp_path: Path) -> None:
-    script = "#!/bin/sh\necho whole\n"
-    for _ in range(3):  # a script that holds the delimiter of the script before it
-        (mark,) = re.findall(r"<<'(SLURM_FAIR_\w+)'", wrap(script, (), Options(), NOWHERE))
-        script = f"#!/bin/sh\n: {mark}\n{mark}\necho whole\n"
-    (mark,) = re.findall(r"<<'(SLURM_FAIR_\w+)'", wrap(script, (), Options(), NOWHERE))
-    assert mark not in script
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(HOSTILE.map(lambda text: text.replace("\0", "").replace("\r\n", "\n")))
+def test_a_script_cannot_end_its_own_quotation(text: str) -> None:
+    script = f"#!/bin/sh\n{text}"
+    wrapped = wrap(script, (), Options(), NOWHERE)
+    kept = wrapped[wrapped.index("slurm_fair_text=") : wrapped.index("\nslurm_fair_keep_script\n")]
+    done = subprocess.run(
+        ["bash", "-c", f'{kept}\nprintf %s "$slurm_fair_text"'], capture_output=True, timeout=20, check=True
+    )
+    assert done.stdout.decode() == script.removesuffix("\n")
 
 
 @pytest.mark.parametrize(

@@ -19,34 +19,98 @@ export SLURM_FAIR_DIR=$PWD/.slurm-fair/$slurm_fair_job
 slurm_fair_checkpoint_command='touch '"'"'my file'"'"''
 slurm_fair_pass_on=steps
 slurm_fair_exits_when_saved=yes
-slurm_fair_reports=file
+slurm_fair_reports=auto
 # ---- slurm_fair runtime, protocol version 1: between the controller's signal and the training program ----
 slurm_fair_restart=${SLURM_RESTART_COUNT:-0}
 slurm_fair_signal_number=$(kill -l "$SLURM_FAIR_SIGNAL")
+slurm_fair_written=0
 slurm_fair_asked=0
 slurm_fair_answered=0
 slurm_fair_child=
 slurm_fair_saver=
 slurm_fair_interrupted=
 slurm_fair_ending=
+slurm_fair_folder=
+slurm_fair_open=
 
 slurm_fair_now() { printf '%(%s)T' -1; }
 
-# Write beside and rename: a reader sees the old file or the new one. A later run's file is left alone.
-slurm_fair_put() { # name, JSON members
-    local file=$SLURM_FAIR_DIR/$1 beside=$SLURM_FAIR_DIR/.$1.$BASHPID old='' newest='"restart": *([0-9]+)'
-    [[ -n $SLURM_FAIR_DIR ]] || return 1
-    [[ -f $file ]] && old=$(<"$file")
-    [[ $old =~ $newest ]] && ((BASH_REMATCH[1] > slurm_fair_restart)) && return 1
-    (
-        umask 077
-        printf '{"v": 1, "restart": %d, %s, "time": %d}\n' "$slurm_fair_restart" "$2" "$(slurm_fair_now)" \
-            >"$beside"
-    ) && mv -f -- "$beside" "$file"
+# A line in the job's own output; what others wrote is in it.
+slurm_fair_say() { # text
+    local LC_ALL=C text="slurm_fair: $*"
+    text=${text//[^[:print:]]/?}
+    printf '%s\n' "${text:0:300}" >&2
 }
 
+# Go into a folder, made if need be, if it is ours: no link is followed, and nobody else may write there.
+slurm_fair_enter() { # name
+    local at
+    at=$(readlink /proc/self/cwd)
+    mkdir -m 711 -- "$1" 2>/dev/null
+    cd -P -- "./$1" 2>/dev/null && [[ $(readlink /proc/self/cwd) == "${at%/}/$1" && -O . ]] && chmod 711 .
+}
+
+# Whether what we put into a folder of all can be exchanged by nobody: it is root's (or ours) and sticky, or closed.
+slurm_fair_is_safe() { # folder
+    local owner mode
+    read -r owner mode < <(stat -c '%u %a' -- "$1" 2>/dev/null) || return 1
+    [[ $owner == 0 || $owner == "$EUID" ]] && ((8#$mode & 8#1000 || !(8#$mode & 8#22)))
+}
+
+# Whether every account may pass on its way to a folder; else the controller may not, and is told by our comment.
+slurm_fair_is_open() { # path
+    local at=$1 above=() mode
+    while [[ $at == /*/* ]]; do at=${at%/*} above+=("${at%/*}"); done
+    for mode in $(stat -c %a -- "$1" "${above[@]:-/}" 2>/dev/null); do ((8#$mode & 1)) || return 1; done
+}
+
+# Where the messages lie. They are for the controller in the working folder; else for the programs of this node.
+slurm_fair_make_folder() {
+    local here folder
+    here=$(readlink "/proc/$$/cwd")
+    if (slurm_fair_enter .slurm-fair && slurm_fair_enter "$slurm_fair_job"); then
+        slurm_fair_folder=${here%/}/.slurm-fair/$slurm_fair_job
+        if slurm_fair_is_open "$slurm_fair_folder"; then slurm_fair_open=yes; fi
+        return
+    fi
+    for folder in /tmp /dev/shm /var/tmp; do
+        slurm_fair_is_safe "$folder" && folder=$(mktemp -d -p "$folder" 2>/dev/null) || continue
+        trap "rm -rf -- '$folder'" EXIT
+        mkdir -m 700 -- "$folder/$slurm_fair_job" && slurm_fair_folder=$folder/$slurm_fair_job && break
+    done
+    case $slurm_fair_reports in
+        auto | comment) slurm_fair_say "$SLURM_FAIR_DIR is not this user's alone: answers go by the job's comment" ;;
+        *) slurm_fair_say "$SLURM_FAIR_DIR is not this user's alone: the job runs, but cannot answer the controller" ;;
+    esac
+    SLURM_FAIR_DIR=$slurm_fair_folder
+}
+
+# Into the folder of messages, if it still is where it was made: others may write in the working folder.
+slurm_fair_go_in() {
+    [[ -n $slurm_fair_folder ]] && cd -P -- "$slurm_fair_folder" 2>/dev/null &&
+        [[ $(readlink /proc/self/cwd) == "$slurm_fair_folder" && -O . && -O .. ]]
+}
+
+slurm_fair_get() ( # name of a message
+    slurm_fair_go_in && [[ -f $1.json && -O $1.json ]] && head -c 65536 -- "$1.json"
+) 2>/dev/null
+
+# Write beside and rename: a reader sees the old file or the new one. A later run's file is left alone.
+slurm_fair_put() ( # name of a message, its mode, JSON members
+    beside=.$1.json.$BASHPID
+    newest='"restart": *([0-9]+)'
+    slurm_fair_go_in || exit 1
+    [[ $(slurm_fair_get "$1") =~ $newest ]] && ((BASH_REMATCH[1] > slurm_fair_restart)) && exit 1
+    umask 077
+    [[ ! -e $beside ]] || rm -f -- "$beside"
+    set -C
+    printf '{"v": 1, "what": "%s", "job": "%s", "restart": %d, %s, "time": %d}\n' \
+        "$1" "$slurm_fair_job" "$slurm_fair_restart" "$3" "$(slurm_fair_now)" >"$beside" &&
+        chmod "$2" "$beside" && mv -f -- "$beside" "$1.json"
+)
+
 slurm_fair_acknowledge() { # request, true|false, seconds
-    slurm_fair_put ack.json "\"request\": $1, \"saved\": $2, \"step\": null, \"path\": null, \"save_s\": $3"
+    slurm_fair_put ack 644 "\"request\": $1, \"saved\": $2, \"step\": null, \"save_s\": $3"
 }
 
 slurm_fair_family() { # a process and all its descendants
@@ -87,30 +151,96 @@ slurm_fair_save() { # request, the saver before this one
 }
 
 # Where the controller cannot see our files, the answer travels in the job's own comment.
-slurm_fair_tell_by_comment() { # request
-    local deadline=$((SECONDS + SLURM_FAIR_GRACE)) answer='' saved=0 word words=() kept=()
-    local mine="\"restart\": *$slurm_fair_restart,.*\"request\": *$1,"
-    until [[ $answer =~ $mine ]]; do
-        ((SECONDS < deadline)) || return
+slurm_fair_tell_by_comment() { # true|false
+    local saved=0 comment token=' *slurm_fair_ack:[^[:space:]]*'
+    [[ $1 == true ]] && saved=1
+    comment=$(squeue -h -j "$slurm_fair_job" -o %k 2>/dev/null) && [[ -n $comment ]] || return
+    [[ $comment == "(null)" ]] && comment=
+    while [[ $comment =~ $token ]]; do comment=${comment/"${BASH_REMATCH[0]}"/}; done
+    comment+=" slurm_fair_ack:job=$slurm_fair_job,restart=$slurm_fair_restart,saved=$saved,time=$(slurm_fair_now)"
+    scontrol update "JobId=$slurm_fair_job" "Comment=${comment# }" 2>/dev/null
+}
+
+# Why we were asked, and for whom, where the site publishes it for this run and this request.
+slurm_fair_why() { # time of the request
+    local said when='"asked": *\{ *"time": *([0-9]+)' why='"why": *"([^"\\]+)' run='"restart": *([0-9]+)'
+    local whom='"for": *\[ *\{ *"job": *"([^"\\]+)", *"tenant": *"([^"\\]*)"(.*)'
+    said=$(head -c 65536 -- "$SLURM_FAIR_PUBLISH_DIR/$slurm_fair_job.json" 2>/dev/null)
+    [[ $said =~ $run ]] && ((BASH_REMATCH[1] == slurm_fair_restart)) || return 1
+    [[ $said =~ $when ]] && ((BASH_REMATCH[1] >= $1 - 60)) || return 1
+    said=${said#*\"asked\":}
+    [[ $said =~ $why ]] && why=${BASH_REMATCH[1]} || why="its lease is over"
+    if [[ $said =~ $whom && ${BASH_REMATCH[1]} == "$slurm_fair_job" ]]; then
+        why+=", it is to run elsewhere"
+    elif [[ $said =~ $whom ]]; then
+        why+=", for job ${BASH_REMATCH[1]}${BASH_REMATCH[2]:+ of ${BASH_REMATCH[2]}}"
+        [[ ${BASH_REMATCH[3]} == *'"job":'* ]] && why+=" and others"
+    fi
+    printf '%s' "$why"
+} 2>/dev/null
+
+# Says in the job's output what happens, and tells by the comment what the controller has not read.
+slurm_fair_watch() { # request, when it came
+    local answer why='' until=$((SECONDS + 2)) deadline=$((SECONDS + SLURM_FAIR_GRACE)) saved=false asked
+    local mine="\"job\": \"$slurm_fair_job\", \"restart\": $slurm_fair_restart, .*\"request\": $1, "
+    local step='"step": ([0-9]+)' seconds='"save_s": ([0-9.]+)'
+    printf -v asked 'asked to save at %(%H:%M:%S)T' "$2"
+    while slurm_fair_runs && ((SECONDS < deadline)); do
+        answer=$(slurm_fair_get ack)
+        [[ $answer =~ $mine ]] || answer=
+        if [[ -n $asked ]] && { why=$(slurm_fair_why "$2") || [[ -n $answer ]] || ((SECONDS >= until)); }; then
+            slurm_fair_say "$asked${why:+ ($why)}"
+            asked=
+        fi
+        if [[ -n $answer ]]; then break; fi
         sleep 0.2
-        answer=$(cat "$SLURM_FAIR_DIR/ack.json" 2>/dev/null)
     done
-    [[ $answer =~ \"saved\":\ *true ]] && saved=1
-    read -ra words <<<"$(squeue -h -j "$slurm_fair_job" -o %k)"
-    for word in "${words[@]}"; do
-        [[ $word == slurm_fair_ack:* || $word == "(null)" ]] || kept+=("$word")
+    if [[ -z $answer ]]; then return; fi
+    [[ $answer =~ \"saved\":\ true ]] && saved=true
+    [[ $answer =~ $step ]] && step=" step ${BASH_REMATCH[1]}" || step=
+    [[ $answer =~ $seconds ]] && seconds=" in ${BASH_REMATCH[1]} s" || seconds=
+    if [[ $saved == true ]]; then
+        slurm_fair_say "saved$step$seconds, waiting to be requeued"
+    else
+        slurm_fair_say "nothing could be saved, waiting to be requeued"
+    fi
+    if [[ $slurm_fair_reports == comment || $slurm_fair_reports == auto && $slurm_fair_open != yes ]]; then
+        slurm_fair_tell_by_comment "$saved"
+    elif [[ $slurm_fair_reports == auto ]]; then
+        slurm_fair_sleep 3 && slurm_fair_tell_by_comment "$saved"
+    fi
+    slurm_fair_sleep $((deadline - SECONDS)) && slurm_fair_say "nobody took the GPUs, the job goes on"
+}
+
+slurm_fair_runs() { [[ -e /proc/$$/cwd ]]; }
+
+slurm_fair_sleep() { # seconds; false if the job has ended meanwhile
+    local until=$((SECONDS + $1))
+    while ((SECONDS < until)); do
+        slurm_fair_runs || return 1
+        sleep 0.2
     done
-    kept+=("slurm_fair_ack:restart=$slurm_fair_restart,saved=$saved,time=$(slurm_fair_now)")
-    scontrol update "JobId=$slurm_fair_job" "Comment=${kept[*]}"
+}
+
+slurm_fair_say_run() {
+    local answer step="\"job\": \"$slurm_fair_job\", .*\"saved\": true, \"step\": ([0-9]+)" where=${SLURM_JOB_NODELIST:-$HOSTNAME}
+    if ((slurm_fair_restart == 0)); then return; fi
+    answer=$(slurm_fair_get ack)
+    [[ $answer =~ $step ]] && step=", step ${BASH_REMATCH[1]} is saved" || step=
+    slurm_fair_say "run $((slurm_fair_restart + 1)) begins on $where$step"
+}
+
+slurm_fair_put_request() { # if it is not written yet
+    if ((slurm_fair_requests <= slurm_fair_written)); then return; fi
+    slurm_fair_written=$slurm_fair_requests
+    slurm_fair_put request 600 "\"request\": $slurm_fair_requests"
 }
 
 slurm_fair_ask_child() { # once for each request
     if ((slurm_fair_requests <= slurm_fair_asked)); then return; fi
     slurm_fair_asked=$slurm_fair_requests
-    if [[ $slurm_fair_reports == comment ]]; then
-        slurm_fair_background slurm_fair_tell_by_comment "$slurm_fair_requests"
-    fi
-    slurm_fair_put request.json "\"request\": $slurm_fair_requests"
+    slurm_fair_background slurm_fair_watch "$slurm_fair_requests" "$(slurm_fair_now)"
+    slurm_fair_put_request
     if [[ -n $slurm_fair_checkpoint_command ]]; then
         slurm_fair_background slurm_fair_save "$slurm_fair_requests" "$slurm_fair_saver"
         slurm_fair_saver=$!
@@ -178,10 +308,20 @@ slurm_fair_rests() { # its exit code
     return 0
 }
 
-slurm_fair_keep_script() { # standard input to a file that only we can read
-    slurm_fair_script=$SLURM_FAIR_DIR/script
-    if [[ -z $SLURM_FAIR_DIR ]]; then slurm_fair_script=$(mktemp) || return; fi
-    (umask 077 && cat >"$slurm_fair_script.$$") && mv -f -- "$slurm_fair_script.$$" "$slurm_fair_script"
+# The script is run out of a descriptor: a name that leads to it could be made to lead elsewhere.
+slurm_fair_keep_script() {
+    local folder file number=
+    for folder in /tmp /dev/shm /var/tmp; do
+        slurm_fair_is_safe "$folder" && file=$(mktemp -p "$folder" 2>/dev/null) || continue
+        printf '%s\n' "$slurm_fair_text" >"$file" && exec {number}<"$file"
+        rm -f -- "$file"
+        [[ -n $number && -O /dev/fd/$number ]] && break
+        number=
+    done
+    # No room for a file anywhere: a pipe does it too, but can be read only once.
+    if [[ -z $number ]]; then exec {number}< <(printf '%s\n' "$slurm_fair_text"); fi
+    slurm_fair_script=/proc/$$/fd/$number
+    unset slurm_fair_text
 }
 
 slurm_fair_set_traps() {
@@ -194,6 +334,7 @@ slurm_fair_main() { # command and arguments
     local code
     while :; do
         slurm_fair_set_traps
+        slurm_fair_put_request
         slurm_fair_background "$@"
         slurm_fair_child=$!
         slurm_fair_ask_child
@@ -204,15 +345,12 @@ slurm_fair_main() { # command and arguments
     exit "$code"
 }
 
-if ! (umask 077 && mkdir -p -- "$SLURM_FAIR_DIR"); then
-    echo "slurm_fair: cannot make $SLURM_FAIR_DIR; the job runs on, but cannot answer the controller" >&2
-    SLURM_FAIR_DIR=
-fi
+slurm_fair_make_folder
+slurm_fair_say_run
 # ---- end of the runtime ----
-slurm_fair_keep_script <<'SLURM_FAIR_5620c0727f92fc81' || exit 1
-#!/usr/bin/env python3
-print(1)
-SLURM_FAIR_5620c0727f92fc81
+slurm_fair_text='#!/usr/bin/env python3
+print(1)'
+slurm_fair_keep_script
 
 slurm_fair_command=(/usr/bin/env python3 "$slurm_fair_script" $'a\012b')
 slurm_fair_main "${slurm_fair_command[@]}"

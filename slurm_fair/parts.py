@@ -1,0 +1,53 @@
+"""What the configuration makes of the parts that daemon, dead-man and commands are put together from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from slurm_fair.config import Config
+from slurm_fair.errors import ConfigError
+from slurm_fair.places import Places
+from slurm_fair.policy.registry import load as load_policy
+from slurm_fair.reconcile import Limits
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
+from slurm_fair.tick import Rules
+
+
+def rules_of(config: Config, dry_run: bool = False) -> Rules:
+    """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
+    settings = config.policy.chosen()
+    for name, others in config.policy.settings.items():
+        load_policy(name, others)  # a mistake in settings that are not in force yet is a mistake all the same
+    return Rules(
+        policy_name=config.policy.name,
+        policy=load_policy(config.policy.name, settings),
+        settings=settings,
+        terms=config.lease.terms(),
+        ledger=config.tenants.ledger(),
+        limits=Limits(
+            config.guard.max_revokes,
+            config.guard.max_opens,
+            config.guard.max_closes,
+            config.guard.shrink_alarm,
+        ),
+        plan_limit_seconds=max(30.0, config.lease.interval),
+        dry_run=dry_run,
+    )
+
+
+def commands_of(config: Config, places: Places) -> Commands:
+    """Slurm's commands as the configuration wants them run."""
+    conf = site_conf(config.slurm.conf)
+    if config.slurm.conf and conf is None:
+        raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
+    if conf is not None and places.directory.is_dir() and os.access(places.directory, os.W_OK):
+        conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
+    bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
+    return Commands(conf, config.slurm.timeout, bin_dir)
+
+
+def heartbeat_limit(config: Config) -> float:
+    """Age of the heartbeat at which the dead-man acts: within one lease, and never for one slow tick."""
+    return max(0.75 * config.lease.term, min(3.0, config.lease.term))

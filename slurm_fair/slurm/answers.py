@@ -1,0 +1,72 @@
+"""What jobs answer to our requests: by a file in their own folder, else by a token in their comment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from slurm_fair.model import Snapshot, label
+from slurm_fair.slurm import acks
+from slurm_fair.slurm.acks import Asked
+from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.readers import Readers
+from slurm_fair.slurm.user_text import ask_text
+
+_COMMENTS_EVERY_SECONDS = 1.0  # where the file is the usual way: one more call to Slurm
+log = logging.getLogger("slurm_fair")
+
+
+@dataclass
+class Answers:
+    """The answers of jobs that were asked, by their rows in a snapshot."""
+
+    commands: Commands
+    details: DetailsBook
+    readers: Readers
+    _comments_at: float = float("-inf")
+    _hung: set[str] = field(default_factory=set)
+
+    def of(self, snapshot: Snapshot, requests: Mapping[int, float], reports: str) -> dict[int, int]:
+        """Answers by row; `requests` are the times of the requests, by row too."""
+        asked = {row: self._asked(snapshot, row, when) for row, when in requests.items()}
+        found = self._in_files(asked) if reports in ("auto", "file") else {}
+        unheard = {row: one for row, one in asked.items() if row not in found}
+        if reports == "comment" or (reports == "auto" and unheard and self._comments_are_due(snapshot.time)):
+            found |= self._in_comments(snapshot, unheard)
+        return found
+
+    def _asked(self, snapshot: Snapshot, row: int, when: float) -> Asked:
+        jobs = snapshot.jobs
+        restarts = int(jobs.restarts[row])
+        work_dir = self.details.of(int(jobs.record[row]), restarts).work_dir
+        job, user = label(int(jobs.key[row])), snapshot.users[jobs.user[row]]
+        return Asked(user, work_dir, job, restarts, when, snapshot.time)
+
+    def _in_files(self, asked: Mapping[int, Asked]) -> dict[int, int]:
+        """Answers out of the jobs' own folders."""
+        replies = self.readers.read(asked)
+        hung = set(self.readers.hangs())
+        for user in sorted(hung - self._hung):
+            log.warning("a folder of %s does not answer; answers there are looked for later", repr(user)[:60])
+        self._hung = hung
+        return {row: int(reply) for row, reply in replies.items() if reply in (acks.SAVED, acks.NOT_SAVED)}
+
+    def _comments_are_due(self, now: float) -> bool:
+        due = not 0 <= now - self._comments_at < _COMMENTS_EVERY_SECONDS
+        self._comments_at = now if due else self._comments_at
+        return due
+
+    def _in_comments(self, snapshot: Snapshot, asked: Mapping[int, Asked]) -> dict[int, int]:
+        """Answers out of the jobs' comments; none where Slurm does not answer: asked again next time."""
+        records = {row: int(snapshot.jobs.record[row]) for row in asked}
+        comments = ask_text(self.commands, sorted(set(records.values())), "k")
+        if isinstance(comments, str):
+            return {}
+        answers = {
+            row: acks.read_comment(comments[record][0], asked[row])
+            for row, record in records.items()
+            if record in comments
+        }
+        return {row: answer for row, answer in answers.items() if answer != acks.NO_ANSWER}

@@ -1,0 +1,218 @@
+"""The daemon's loop over a fake Slurm: when it looks, what it waits out, what it leaves alone."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.errors import JournalGone, NotTheOwner, SlurmTextError, StoreBusy, StoreError
+from slurm_fair.model import LeasePhase
+from slurm_fair.places import Pause, last_beat, leave_pause
+from slurm_fair.store import fence, open_journal, open_reader
+from tests.daemon_bench import Bench, bench_in, crowd, lines
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with bench_in(tmp_path / "s") as made:
+        yield made
+
+
+@pytest.fixture
+def holding(tmp_path: Path) -> Iterator[Bench]:
+    with bench_in(tmp_path / "s", gate="hold") as made:
+        yield made
+
+
+def fill_disk(bench: Bench) -> None:
+    """No page of the journal is free, and none can be added."""
+    db = bench.journal._db
+    db.execute("CREATE TABLE filler (stuff BLOB)")
+    db.execute(f"PRAGMA max_page_count = {bench.journal._all('PRAGMA page_count')[0][0]}")
+    for size in (100_000, 4000, 1000):
+        with suppress(sqlite3.OperationalError):
+            for _ in range(1000):
+                db.execute(f"INSERT INTO filler VALUES (zeroblob({size}))")
+
+
+def phases(bench: Bench) -> set[LeasePhase]:
+    return {LeasePhase(code) for code in bench.daemon.standing.leases.phase.tolist()}
+
+
+# -- when it looks --------------------------------------------------------------------------------------------
+
+
+def test_it_looks_at_the_next_interval_while_nothing_changes(bench: Bench) -> None:
+    bench.daemon.once()
+    assert bench.daemon.next_look(bench.now) == bench.now + 10.0
+
+
+def test_it_looks_when_the_next_lease_ends(bench: Bench) -> None:
+    crowd(bench)
+    assert phases(bench) == {LeasePhase.RUNNING}
+    (end,) = bench.daemon.standing.leases.end.tolist()
+    bench.pass_time(end - bench.now - 3.0)
+    assert bench.daemon.next_look(bench.now) == end
+
+
+@pytest.mark.parametrize(("last_tick", "wait"), [(0.0, 0.12), (0.01, 0.12), (1.0, 2.0), (30.0, 10.0)])
+def test_while_jobs_change_places_it_looks_often_but_never_without_a_breath(
+    bench: Bench, last_tick: float, wait: float
+) -> None:
+    crowd(bench)
+    bench.run(60 - bench.now % 60 + 0.5)
+    assert LeasePhase.REVOKING in phases(bench)
+    bench.daemon.last_tick_seconds = last_tick
+    bench.daemon.standing = bench.daemon.standing._replace(
+        leases=bench.daemon.standing.leases.with_columns(end=bench.daemon.standing.leases.end + 1e6)
+    )
+    assert bench.daemon.next_look(bench.now) == pytest.approx(bench.now + wait)
+    leave_pause(bench.places, Pause())
+    assert bench.daemon.next_look(bench.now) == bench.now + 10.0, "a paused daemon has nothing to wait for"
+
+
+# -- what goes wrong in a tick --------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_waited_out_and_said_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    crowd(bench)
+    fill_disk(bench)
+    bench.world.submit(8, "c")
+    while not bench.daemon.once().blind:  # a small act may still have found a place
+        bench.pass_time(1)
+    before = bench.acts()
+    bench.world.submit(8, "d")
+    bench.run(120)
+    assert bench.acts() == before, "nothing is done that cannot be written down"
+    beat = last_beat(bench.places)
+    assert beat is not None
+    assert "the disk is full" in beat.blind
+    assert bench.now - beat.time <= 10 < bench.now - beat.seen, "it lives, and did not see"
+    assert len(lines(caplog, "the disk is full")) <= 3
+    bench.journal._db.execute("PRAGMA max_page_count = 1000000")
+    bench.run(30)
+    assert len(bench.acts()) > len(before)
+    assert len(lines(caplog, "sees again after")) == 1
+    found = last_beat(bench.places)
+    assert found is not None
+    assert found.blind == ""
+
+
+def test_a_journal_that_a_shell_holds_locked_is_waited_out(bench: Bench) -> None:
+    crowd(bench)
+    shell = sqlite3.connect(bench.places.journal, isolation_level=None)
+    shell.execute("BEGIN IMMEDIATE")
+    assert "holds the journal locked" in bench.daemon.once().blind
+    shell.execute("ROLLBACK")
+    shell.close()
+    assert bench.daemon.once().blind == ""
+
+
+def test_a_heartbeat_that_cannot_be_left_means_that_nothing_is_done(bench: Bench) -> None:
+    crowd(bench)
+    before = bench.acts()
+    bench.places.heartbeat.unlink()
+    bench.places.heartbeat.mkdir()
+    bench.run(100)
+    assert bench.acts() == before
+    bench.places.heartbeat.rmdir()
+    bench.run(90)
+    assert len(bench.acts()) > len(before)
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_journal_that_vanishes_is_noticed_at_the_next_look_and_nothing_is_done(
+    bench: Bench, caplog: pytest.LogCaptureFixture, suffix: str, how: str
+) -> None:
+    crowd(bench)
+    before, ticks = bench.acts(), bench.journal.tick_numbers()
+    place = bench.places.journal.with_name(f"journal.db{suffix}")
+    place.rename(place.with_name("elsewhere"))
+    if how == "replaced":
+        place.write_bytes(b"")
+    bench.run(130)
+    assert bench.acts() == before
+    assert len(lines(caplog, "was removed or replaced")) == 1, "said once"
+    assert bench.daemon.rescued is not None
+    assert str(bench.daemon.rescued) in lines(caplog, "was removed or replaced")[0]
+    with pytest.raises(JournalGone):
+        bench.daemon.may_act()
+    with open_reader(bench.daemon.rescued) as saved:
+        assert saved.tick_numbers() == ticks
+        assert saved.marks() == bench.journal.marks()
+    place.unlink(missing_ok=True)
+    place.with_name("elsewhere").rename(place)
+    bench.run(70)
+    assert len(bench.acts()) > len(before), "put back, it goes on"
+
+
+def test_what_was_saved_of_a_removed_journal_is_one_to_start_with(bench: Bench) -> None:
+    crowd(bench)
+    had = bench.daemon.standing.ledger.tenants.had.tolist()
+    bench.places.journal.unlink()
+    bench.daemon.once()
+    assert bench.daemon.rescued is not None
+    bench.journal.close()
+    for suffix in ("-wal", "-shm"):
+        bench.places.journal.with_name(f"journal.db{suffix}").unlink(missing_ok=True)
+    bench.daemon.rescued.rename(bench.places.journal)
+    bench.journal = open_journal(bench.places.journal)
+    standing = bench.journal.latest()
+    assert standing is not None
+    assert standing.ledger.tenants.had.tolist() == had
+
+
+def test_held_jobs_are_freed_by_the_daemon_when_nobody_can_see_whether_it_lives(holding: Bench) -> None:
+    crowd(holding)
+    assert [record.held for record in holding.world.living()].count("JobHeldUser") == 2
+    for place in list(holding.places.directory.iterdir()):
+        place.unlink()
+    holding.places.directory.rmdir()
+    holding.run(30)
+    assert [record.held for record in holding.world.living()].count("JobHeldUser") == 2
+    holding.run(60)
+    assert not any(record.held for record in holding.world.living())
+
+
+# -- beside the ticks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["prune", "publish", "history", "history text", "bug"])
+def test_what_fails_beside_the_ticks_never_ends_the_daemon(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    def fails(problem: Exception) -> Callable[..., None]:
+        def act(*_: object, **__: object) -> None:
+            raise problem
+
+        return act
+
+    crowd(bench)
+    if what == "prune":
+        monkeypatch.setattr(bench.journal, "forget", fails(StoreBusy("the disk is full")))
+    elif what == "publish":
+        monkeypatch.setattr(bench.daemon.publisher, "publish", fails(StoreError("no folder")))
+    elif what == "bug":
+        monkeypatch.setattr(bench.daemon.publisher, "publish_health", fails(ValueError("a bug")))
+    else:
+        bench.books.says = fails(SlurmTextError("sacct: odd") if what == "history text" else OSError("odd"))  # type: ignore[assignment]
+    bench.daemon.pruned_at = bench.daemon.settled_at = 0.0
+    ticks = bench.daemon.standing.tick
+    bench.run(100)
+    assert bench.daemon.standing.tick > ticks + 5
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING]
+    if what in ("prune", "publish"):
+        assert len(lines(caplog, "failed: ")) == 1, "said once"
+
+
+def test_a_fenced_daemon_ends(bench: Bench) -> None:
+    crowd(bench)
+    fence(bench.places.journal, by="the dead-man")
+    with pytest.raises(NotTheOwner):
+        bench.run(20)

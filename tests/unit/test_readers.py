@@ -1,0 +1,221 @@
+"""Readers: what hangs in one user's folder costs one look a second, and nobody else an answer."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.slurm.acks import SAVED, Asked, job_directory
+from slurm_fair.slurm.readers import Readers
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+# Never answers in a folder that hangs; ends in one that kills it.
+ODD = """import sys, time, os
+print(flush=True)
+for line in sys.stdin:
+    if "hangs" in line: time.sleep(1000)
+    if "kills" in line: os._exit(1)
+    print(1, flush=True)
+"""
+
+
+def asked(user: str, work_dir: str | Path, job: str = "7") -> Asked:
+    """A request that an answer of now fits."""
+    return Asked(user, str(work_dir), job, 0, time.time(), time.time())
+
+
+def answer(work_dir: Path, job: str = "7") -> None:
+    """The job has saved."""
+    folder = job_directory(str(work_dir), job)
+    for each in (folder.parent, folder):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o711)
+    document = {"what": "ack", "job": job, "restart": 0, "saved": True, "time": time.time()}
+    (folder / "ack.json").write_text(json.dumps(document))
+
+
+@pytest.fixture
+def readers() -> Iterator[Readers]:
+    """As the daemon has them."""
+    made = Readers()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Iterator[Readers]:
+    """Readers for which some folders hang."""
+    (tmp_path / "odd.py").write_text(ODD)
+    made = Readers((sys.executable, "-I", "-S", str(tmp_path / "odd.py")), patience=1.0)
+    yield made
+    made.close()
+
+
+def processes(readers: Readers) -> list[int]:
+    """Those that wait for the next look."""
+    return [reader.process.pid for reader in readers._idle]
+
+
+def test_answers_come_through_a_process(readers: Readers, tmp_path: Path) -> None:
+    for job in ("7", "8_1"):
+        answer(tmp_path, job)
+    wanted = {1: asked(ME, tmp_path), 2: asked(ME, tmp_path, "8_1"), 3: asked(ME, tmp_path, "9")}
+    assert readers.read(wanted) == {1: SAVED, 2: SAVED, 3: 0}
+    assert len(processes(readers)) == 1
+    kept = processes(readers)
+    assert readers.read(wanted) == {1: SAVED, 2: SAVED, 3: 0}
+    assert processes(readers) == kept
+
+
+def test_it_is_said_why_a_folder_is_not_read(readers: Readers, tmp_path: Path) -> None:
+    answer(tmp_path)
+    (tmp_path / ".slurm-fair").chmod(0o777)
+    told = readers.complaints({1: asked(ME, tmp_path), 2: asked(ME, "/nonexistent")})
+    assert "not its user's alone" in told[1]
+    assert told[2] == "there is no /nonexistent"
+
+
+def test_users_whose_folders_hang_delay_one_look_and_no_other_users_answer(odd: Readers) -> None:
+    hanging = {number: asked(f"bob{number}", "/hangs") for number in range(20)}
+    more = {100 + number: asked("bob0", "/hangs") for number in range(50)}
+    fine = {1000 + number: asked(f"alice{number % 30}", "/fine") for number in range(90)}
+    began = time.monotonic()
+    assert odd.read(hanging | more | fine) == dict.fromkeys(fine, 1)
+    assert time.monotonic() - began < 5
+    assert odd.hangs() == sorted(f"bob{number}" for number in range(20))
+    odd.patience, began = 30.0, time.monotonic()
+    assert odd.read(hanging | more | fine) == dict.fromkeys(fine, 1)
+    assert time.monotonic() - began < 10, "users that hang are not tried again at the next look"
+    assert len(processes(odd)) == 4, "many users need no more processes than few"
+
+
+def test_more_users_that_hang_than_processes_keep_nobody_waiting_for_ever(odd: Readers) -> None:
+    odd.at_once = 4
+    wanted = {number: asked(f"bob{number}", "/hangs") for number in range(12)} | {99: asked("alice", "/fine")}
+    for _ in range(4):
+        found = odd.read(wanted)
+        if found:
+            break
+    assert found == {99: 1}
+
+
+def test_a_user_is_read_again_when_the_folder_answers_again(odd: Readers) -> None:
+    assert odd.read({1: asked("bob", "/hangs")}) == {}
+    assert odd.read({1: asked("bob", "/fine")}) == {}
+    odd._rests["bob"].until = 0.0  # as if the time had passed
+    for _, reader in odd._dying:
+        reader.process.wait(10)
+    assert odd.read({1: asked("bob", "/fine")}) == {1: 1}
+    assert odd.hangs() == []
+
+
+def test_a_process_that_ends_or_is_stopped_is_replaced(odd: Readers) -> None:
+    wanted = {1: asked("alice", "/fine"), 2: asked("bob", "/kills")}
+    assert odd.read(wanted) == {1: 1}
+    for pid in processes(odd):
+        os.kill(pid, signal.SIGSTOP)
+    assert odd.read({1: asked("carol", "/fine")}) == {}
+    assert odd.read({1: asked("dave", "/fine")}) == {1: 1}
+
+
+def test_processes_that_do_not_start_cost_nobody_a_rest() -> None:
+    for program in (["/nonexistent"], ["/bin/false"]):
+        readers = Readers(program)
+        assert readers.read({1: asked("alice", "/fine")}) == {}
+        assert readers.hangs() == []
+        readers.close()
+
+
+def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('run from the working folder')")
+    (tmp_path / "sitecustomize.py").write_text("raise SystemExit('run from PYTHONPATH')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("SECRET", "x")
+    answer(tmp_path)
+    readers = Readers()
+    try:
+        assert readers.read({1: asked(ME, tmp_path)}) == {1: SAVED}
+        (pid,) = processes(readers)
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        assert Path(f"/proc/{pid}/environ").read_bytes() == b"LC_ALL=C.UTF-8\0"
+    finally:
+        readers.close()
+
+
+OWNER = """import sys
+from slurm_fair.slurm.acks import Asked
+from slurm_fair.slurm.readers import Readers
+readers = Readers(sys.argv[1:], patience=0.2)
+readers.read({1: Asked("bob", "/hangs", "7", 0, 0.0, 0.0), 2: Asked("alice", "/fine", "7", 0, 0.0, 0.0)})
+print(*[reader.process.pid for _, reader in readers._dying], *[r.process.pid for r in readers._idle], flush=True)
+"""
+
+
+def test_no_process_outlives_the_daemon_or_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(ODD)
+    argv = [sys.executable, "-c", OWNER, sys.executable, "-I", "-S", str(tmp_path / "odd.py")]
+    began = time.monotonic()
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    assert time.monotonic() - began < 5
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    assert not [pid for pid in pids if Path(f"/proc/{pid}/cwd").exists()]
+
+
+def mount_that_hangs(place: Path) -> int:
+    """A file system whose server takes what it is asked and never answers; the descriptor that ends it."""
+    try:
+        server = os.open("/dev/fuse", os.O_RDWR)
+    except OSError as problem:
+        pytest.skip(f"/dev/fuse: {problem.strerror}")
+    options = f"fd={server},rootmode=40755,user_id=0,group_id=0,allow_other".encode()
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.mount(b"hangs", os.fsencode(place), b"fuse", 0, options):
+        os.close(server)
+        pytest.skip(f"mount: {os.strerror(ctypes.get_errno())}")
+    return server
+
+
+def hear_and_say_nothing(server: int) -> None:
+    """Until the file system is gone."""
+    try:
+        while os.read(server, 1 << 20):
+            pass
+    except OSError:
+        return
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_file_system_that_really_hangs_costs_a_second_once(readers: Readers, tmp_path: Path) -> None:
+    place = tmp_path / "dead"
+    place.mkdir()
+    answer(tmp_path)
+    server = mount_that_hangs(place)
+    thread = threading.Thread(target=hear_and_say_nothing, args=(server,), daemon=True)
+    thread.start()
+    try:
+        wanted = {1: asked("nobody", place), 2: asked(ME, tmp_path)}
+        began = time.monotonic()
+        assert readers.read(wanted) == {2: SAVED}
+        assert 0.9 < time.monotonic() - began < 5
+        readers.patience, began = 30.0, time.monotonic()
+        assert readers.read(wanted) == {2: SAVED}
+        assert time.monotonic() - began < 10
+    finally:
+        ctypes.CDLL(None).umount2(os.fsencode(place), 2)
+        os.close(server)
+        readers.close()

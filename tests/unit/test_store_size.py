@@ -1,0 +1,97 @@
+"""The journal's size in virtual time: [storage] max_mb holds at every interval, for acts as for ticks."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.model import Event
+from slurm_fair.store import SqliteJournal, open_journal
+from tests import journals
+
+MOST = 1 << 20
+DAY = 86_400.0
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
+    with open_journal(tmp_path / "s" / "journal.db") as opened:
+        opened._db.execute("PRAGMA synchronous = OFF")  # not what is looked at here
+        yield opened
+
+
+def one_tick(journal: SqliteJournal, number: int, now: float, acts: int, concluded: bool = True) -> None:
+    """A tick of a busy cluster, with its acts before it."""
+    actions = [journals.action(1 + at % 7) for at in range(acts)]
+    ids = journal.intend(actions, now)
+    if concluded:
+        journal.conclude(ids, [journals.outcome()] * len(ids), now)
+    journal.append(
+        journals.tick(number, time=now, count=40 + number % 5), journals.standing(number, time=now)
+    )
+
+
+@pytest.mark.parametrize(("interval", "acts"), [(2.0, 0), (10.0, 3), (10.0, 150), (15.0, 0), (60.0, 400)])
+def test_the_journal_stays_within_its_size_at_every_interval(
+    journal: SqliteJournal, interval: float, acts: int
+) -> None:
+    most = 0
+    for number in range(1, 401):
+        now = 1e6 + number * interval
+        one_tick(journal, number, now, acts)
+        if journal.bytes_used() > MOST:
+            journal.forget(now, keep_seconds=30 * DAY, max_bytes=MOST, most_seconds=10.0)
+        most = max(most, journal.bytes_used())
+    assert most > MOST / 2, "it was full"
+    assert most < 1.15 * MOST
+    numbers = journal.tick_numbers()
+    assert numbers is not None
+    assert numbers[1] == 400
+    assert numbers[1] - numbers[0] >= 5, "acts do not push out every tick"
+    oldest = next(iter(journal.ticks(numbers[0], numbers[0]))).time
+    ahead = min((act.time for act in journal.intents()), default=oldest)
+    assert ahead >= oldest - 25 * interval, "acts go soon after their ticks"
+
+
+def test_acts_that_nobody_concluded_stay(journal: SqliteJournal) -> None:
+    one_tick(journal, 1, 1e6, 5, concluded=False)
+    for number in range(2, 200):
+        one_tick(journal, number, 1e6 + number, 20)
+        journal.forget(1e6 + number, keep_seconds=30 * DAY, max_bytes=MOST // 4, most_seconds=10.0)
+    assert len(journal.unconcluded()) == 5
+
+
+def test_forgetting_takes_no_longer_than_it_may(journal: SqliteJournal) -> None:
+    for number in range(1, 300):
+        one_tick(journal, number, 1e6 + number, 10)
+    looks = iter(range(1000))
+    left = journal.forget(
+        1e6 + 300, keep_seconds=DAY, max_bytes=0, most_seconds=3.0, watch=lambda: float(next(looks))
+    )
+    assert left
+    assert next(looks) == 4, "three prunes, and no more"
+    assert not journal.forget(1e6 + 300, keep_seconds=DAY, max_bytes=0, most_seconds=60.0)
+
+
+def test_events_of_some_jobs_are_found_by_their_keys(journal: SqliteJournal) -> None:
+    tick = journals.tick(1)
+    events = tuple(Event(1000.0 + at, "granted", at % 50, "chem", 1, {}) for at in range(2000))
+    journal.append(tick._replace(events=events), journals.standing(1))
+    plans: list[str] = []
+
+    def look(sql: str) -> None:
+        if "FROM events" in sql and not sql.startswith("EXPLAIN"):
+            plans.append(sql)
+
+    journal._db.conn.set_trace_callback(look)
+    found = list(journal.events(1100.0, 2500.0, keys=[3, 4]))
+    journal._db.conn.set_trace_callback(None)
+    wanted = [event for event in events if event.key in (3, 4) and 1100.0 <= event.time < 2500.0]
+    assert [(e.time, e.key) for e in found] == [(e.time, e.key) for e in wanted]
+    with sqlite3.connect(journal.path) as db:
+        steps = [row[3] for sql in plans for row in db.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert steps
+    assert all("events_key" in step for step in steps if "events" in step), steps
