@@ -28,7 +28,7 @@ from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown
 _AT_ONCE = 400  # acts of one scontrol; more are shared out among several
 _TOGETHER = 4  # scontrols
 _ROUND = 1024  # acts for which we ask once more whether we may act
-_ROUNDS_SECONDS = 1.0  # no round of gates begins later: what the look showed must not grow old
+_ROUNDS_SECONDS = 1.5  # no round of gates begins later: what the look showed must not grow old
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
 _LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
