@@ -118,6 +118,6 @@ def test_the_page_of_the_configuration_is_made_from_the_code() -> None:
     assert f"`{Config().storage.dir}`" in written.replace('"', "")
 
 
-@pytest.mark.parametrize("name", ["docs/admin.md", "docs/user.md"])
+@pytest.mark.parametrize("name", ["docs/admin.md", "docs/install.md", "docs/user.md"])
 def test_a_page_for_people_is_short(name: str) -> None:
     assert len((ROOT / name).read_text().splitlines()) <= 100
