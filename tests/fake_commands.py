@@ -262,7 +262,7 @@ class FakeCommands(Commands):
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
             "RestartCnt": str(r.restarts), "BatchFlag": "1", "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": "(null)", "%x": "",
-            "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)",
+            "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)", **r.raw,
         }  # fmt: skip
 
     def _used(self, machine: Machine) -> int:
@@ -285,7 +285,9 @@ def _table(rows: Iterable[dict[str, str]], fields: Sequence[tuple[str, str]]) ->
 
 def _layout(record: Record) -> str:
     parts = [f" Nodes={name} CPU_IDs=0 Mem=1 GRES=gpu:a100:{n}(IDX:0)" for name, n in record.on.items()]
-    return f"JobId={record.number} JobState={record.state}{''.join(parts)}\n"
+    name, work_dir = record.raw.get("%j", "wrap"), record.raw.get("%Z", "/work")
+    more = f"JobState={record.state}{''.join(parts)} WorkDir={work_dir} Comment={record.raw.get('%k', '')}"
+    return f"JobId={record.number} JobName={name} {more}\n"
 
 
 def _numbers(text: str) -> list[int]:

@@ -101,6 +101,7 @@ class Record:
     answer_at: float = math.inf
     answered: tuple[int, float, bool] = (-1, 0.0, False)  # restarts, time, saved
     waits_until: float = 0.0  # it has answered and makes no progress until then
+    raw: Mapping[str, str] = field(default_factory=dict)  # columns of listings that hold its user's own words
 
     @property
     def key(self) -> int:

@@ -1,0 +1,309 @@
+"""Every parser of text that others wrote: samples of what it reads, and how it is asked."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurm_fair import lease
+from slurm_fair.board import read_board
+from slurm_fair.cli.replay_past_file import read_saved
+from slurm_fair.config import Scope, load
+from slurm_fair.errors import InputError
+from slurm_fair.health import read_health
+from slurm_fair.model.ids import parse_label
+from slurm_fair.places import Heartbeat, Places, beat, last_beat
+from slurm_fair.slurm import acks, hostlist, words
+from slurm_fair.slurm.accounts import weights_from
+from slurm_fair.slurm.command import BY_TASK, Answer, Commands
+from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.fresh import look
+from slurm_fair.slurm.history import SlurmHistory
+from slurm_fair.slurm.layout import LayoutBook
+from slurm_fair.slurm.nodes import read_machines, read_reservations
+from slurm_fair.slurm.past import read_past
+from slurm_fair.slurm.queue import Queue, spread_tasks
+from slurm_fair.slurm.refusals import classify
+from slurm_fair.slurm.spans import SpanBook
+from slurm_fair.slurm.stamp import read_stamp
+from slurm_fair.slurm.verdict import refused_or_unknown, signalled
+from slurm_fair.store.codec import read as read_tree
+from slurm_fair.trace.cluster import read_machines as read_cluster
+from slurm_fair.trace.convert import SOURCES, convert
+from slurm_fair.trace.read import read_trace
+from slurm_fair.trace.regimes import read_regimes
+from slurm_fair.trace.throughputs import read_throughputs
+from slurm_fair.trace.weights import read_weights
+from slurm_fair_accounting.event_reading import read_line
+from slurm_fair_accounting.period import parse_when
+from slurm_fair_templates.options import parse_choices
+from tests.hostile import HUGE, forged_comments, forged_lines, forged_rows
+from tests.slurm_samples import sample
+from tests.slurm_stub import row
+
+TRACES = Path(__file__).parent.parent / "data" / "traces"
+FOLDER = Path(tempfile.mkdtemp(prefix="slurm-fair-fuzz-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """What is asked, and samples of what it can read."""
+
+    ask: Callable[[str], object]
+    samples: tuple[str, ...]
+
+
+class Saying(Commands):
+    """Every program says this text."""
+
+    def __init__(self, text: str, unfold: str = "--array-unique") -> None:
+        super().__init__(unfold=unfold, draw=lambda: "")
+        self.text = text.encode("utf-8", "replace").decode()  # as Commands reads what a program says
+
+    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+        """The text, as a whole answer."""
+        return Answer(argv, 0, self.text, "", 0.0)
+
+
+def _queue(text: str, unfold: str = "--array-unique") -> None:
+    queue = Queue(Saying(text, unfold))
+    for _ in range(2):
+        rows = queue.read()
+        if not isinstance(rows, str):
+            spread_tasks(rows, queue.task_lists)
+            assert (rows["gpus"] >= 0).all()
+            assert (rows["gpus"] <= 10**6).all()
+    look(queue, [(7 << 23, False), (7 << 23, True)])
+
+
+def _layout(text: str) -> None:
+    book = LayoutBook(Saying(f"{text}\nendhere\n"))
+    book.learn({(43, 0): (("n2", "n3"), 5)}, {"n2": 8, "n3": 8})
+    told = book.of(43, 0)
+    assert told is not None
+    assert sum(count for _, count in told) == 5
+    assert sorted(name for name, _ in told) == ["n2", "n3"]
+    assert all(0 <= count <= 8 for _, count in told)
+
+
+def _spans(text: str) -> None:
+    book = SpanBook(Saying(f"{text}\nendhere\n"))
+    book.learn([(43, 0)])
+    assert book.of(43, 0) >= 0
+
+
+def _details(text: str) -> None:
+    book = DetailsBook(Saying(text))
+    book.learn([(7, 0)])
+    stamp = book.of(7, 0).gate_stamp
+    stamp.is_gate(1795000000.0, 1795000000.0)
+    assert 0 <= stamp.grace_seconds < 1e6
+
+
+def _history(text: str) -> None:
+    runs = SlurmHistory(Saying(text.replace("|", "\x1f"))).runs(0, 1, [])
+    if hasattr(runs, "gpus"):
+        assert (runs.gpus >= 0).all()
+        assert (runs.gpus <= 10**6).all()
+    read_past(Saying(text.replace("|", "\x1f")), 0, 1, Scope())
+
+
+def _verdicts(text: str) -> None:
+    answer = Answer(("scontrol",), 1, "", text, 0.0)
+    classify(text)
+    signalled(answer, ("7", "7_3"))
+    refused_or_unknown(answer, ("7", "7_3"), "x")
+
+
+def _file(name: str, ask: Callable[[Path], object]) -> Callable[[str], object]:
+    """The parser of a file."""
+    path = FOLDER / name
+
+    def asked(text: str) -> object:
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        return ask(path)
+
+    return asked
+
+
+ASKED = acks.Asked("root", str(FOLDER), "7", 0, 1795000000.0, 1795000200.0)
+
+
+def _ack(path: Path) -> None:
+    folder = acks.job_directory(str(FOLDER), "7")
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in (folder.parent, folder):
+        each.chmod(0o700)
+    path.rename(folder / acks.FILE)
+    assert acks.read_acknowledgement(ASKED) in (acks.SAVED, acks.NOT_SAVED, acks.NO_ANSWER)
+
+
+def _lease(path: Path) -> None:
+    folder = FOLDER / "lease"
+    folder.mkdir(exist_ok=True)
+    for name in ("request.json", "ack.json", "report.json", "lease.json"):
+        (folder / name).write_bytes(path.read_bytes())
+    environ = {
+        "SLURM_FAIR_MANAGED": "1",
+        "SLURM_FAIR_DIR": str(folder),
+        "SLURM_JOB_ID": "7",
+        "SLURM_RESTART_COUNT": "0",
+        "SLURM_PROCID": "0",
+    }
+    job = lease.Lease(environ)
+    assert job.should_stop() in (True, False)
+    job.status()
+
+
+def _beat(path: Path) -> object:
+    path.rename(FOLDER / "heartbeat.json")
+    return last_beat(Places(FOLDER))
+
+
+def _foreign(text: str) -> None:
+    for source in SOURCES:
+        path = FOLDER / "foreign"
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        with suppress(InputError):
+            convert(source, path, skip_bad=True)
+
+
+def _files_of(suffixes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(path.read_text() for path in sorted(TRACES.iterdir()) if path.name.endswith(suffixes))
+
+
+def _texts(*more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(text for some in more for text in some)
+
+
+HOSTILE_ROWS = tuple(forged_rows(7, "vision", "alice"))
+ROWS = (
+    row() + row(JobID=9, ArrayTaskID="1,3-4%2") + row(JobID=8, State="RUNNING", NodeList="n[1-2]", NumNodes=2)
+)
+SQUEUE = (
+    ROWS,
+    sample("22.05", "squeue.txt"),
+    *(row(JobID=7) + row(JobID=8, tres_per_node=f"gres:gpu:{text}") for text in HOSTILE_ROWS[:8]),
+    *(row(JobID=7) + row(JobID=8, Account=text) for text in HOSTILE_ROWS[:4]),
+    *(row(JobID=7) + row(JobID=8, tres_alloc=f"cpu=1,mem=1M,node=1,gres/gpu={huge}") for huge in HUGE),
+)
+JOB = "scontrol: show job 43\n" + sample("22.05", "job.txt")
+JOBS = (JOB, *(JOB.replace("JobName=wrap", f"JobName={text}") for text in forged_lines(43, ("n2", "n3"))))
+COMMENT = (
+    "7\x1f(null)\x1fn[1-2]\x1f/home/alice\x1fslurm_fair:v1,signal=USR1,grace=60,gate=uts1795000000\x1e\n"
+)
+ACK = {"v": 1, "what": "ack", "job": "7", "restart": 0, "time": 1795000100.0, "saved": True, "step": 118}
+ACKS = (json.dumps(ACK), '{"restart": 0, "time": 1e400, "saved": 1}', '{"restart": 1e400}', "[" * 2000)
+EVENT = {
+    "time": 1795000000.0,
+    "kind": "started",
+    "job": "7_1",
+    "tenant": "vision",
+    "gpus": 4,
+    "user": "alice",
+}
+EVENTS = (
+    json.dumps(EVENT),
+    json.dumps(EVENT | {"kind": "finished", "had": 1, "owed": 2, "waited": 3, "ran": 4}),
+    '{"time": 1, "kind": "capacity", "gpus": 8}',
+)
+BOARD = {
+    "v": 1, "time": 1.0, "tick": 2, "policy": "fifo", "term_seconds": 9.0, "total_gpus": 8, "dry_run": False,
+    "note": "", "tenants": [{"tenant": "a"}], "jobs": [{"job": "7", "state": "running"}], "left_alone": [],
+    "nodes_out": [], "seconds": {}, "gpus": {},
+}  # fmt: skip
+CONFIG = """
+[lease]
+term = 900
+interval = 10
+[scope]
+partitions = ["gpu"]
+[tenants.weights]
+vision = 2.0
+[policy]
+name = "astraea"
+"""
+
+
+def _heartbeats() -> tuple[str, ...]:
+    places = Places(FOLDER)
+    beat(places, Heartbeat(1, 2.0, 3.0, "begin"))
+    return (places.heartbeat.read_text(), "null", '{"pid": null}')
+
+
+DURATIONS = ("1-02:03:04", "10:00", "UNLIMITED", "1:00:00.5", "INVALID")
+TRES = ("cpu=4,mem=256G,node=1,billing=4,gres/gpu=4,gres/gpu:a100=4", "gres:gpu:a100:4", "gpu:a100:8(S:0-1)")
+PARSERS: dict[str, Parser] = {
+    "squeue rows": Parser(_queue, SQUEUE),
+    "squeue rows by task": Parser(
+        lambda text: _queue(text, BY_TASK), (*SQUEUE, row(ArrayTaskID=1) + row(ArrayTaskID=2))
+    ),
+    "squeue texts": Parser(_details, (COMMENT, *(COMMENT + text for text in forged_comments(7)))),
+    "scontrol layouts": Parser(_layout, JOBS),
+    "scontrol spans": Parser(_spans, JOBS),
+    "scontrol reservations": Parser(
+        lambda text: read_reservations(Saying(text)),
+        ("ReservationName=r StartTime=1795225541 EndTime=1795229141 Nodes=n[2-3] Users=root State=ACTIVE\n",),
+    ),
+    "scontrol errors": Parser(
+        _verdicts, ("Job has already finished for job 7_1,3-4\nslurm_update error: Invalid job id specified",)
+    ),
+    "sinfo rows": Parser(lambda text: read_machines(Saying(text)), (sample("22.05", "sinfo.txt"),)),
+    "sacct rows": Parser(_history, (sample("22.05", "sacct.txt"),)),
+    "sshare rows": Parser(lambda text: weights_from(text.splitlines(), {}), (sample("22.05", "sshare.txt"),)),
+    "times": Parser(words.epoch, ("1795000000", "Unknown", *HUGE)),
+    "numbers": Parser(words.number, ("12", "2-4", *HUGE)),
+    "durations": Parser(words.duration_seconds, (*DURATIONS, *HUGE)),
+    "sizes": Parser(words.megabytes, ("512000M", "1.5T", "64Gn", *HUGE)),
+    "TRES": Parser(
+        lambda text: words.tres_gpus(words.tres(text)), (*TRES, *(f"gres/gpu={huge}" for huge in HUGE))
+    ),
+    "GRES": Parser(words.gres_gpus, (*TRES, *(f"gpu:{huge}" for huge in HUGE))),
+    "array tasks": Parser(words.task_numbers, ("0-5,9,10-20:2%3", "[7]", *HUGE)),
+    "node lists": Parser(hostlist.expand, ("n[001-004,7],login1", "a[1-2]b[3-4]", "n1")),
+    "job labels": Parser(parse_label, ("7", "7_3", *HUGE)),
+    "stamps": Parser(
+        read_stamp, (COMMENT.split("\x1f")[-1], "slurm_fair:v0,gate=+600", "slurm_fair:v1,gate=hold")
+    ),
+    "acknowledgements in comments": Parser(
+        lambda text: acks.read_comment(text, ASKED),
+        ("slurm_fair:v1 slurm_fair_ack:job=7,restart=0,saved=1,time=1795000000.5,step=4",),
+    ),
+    "acknowledgements": Parser(_file("ack.new", _ack), ACKS),
+    "a job's own files": Parser(_file("lease.new", _lease), ACKS),
+    "learning rates": Parser(
+        lambda text: lease.learning_rate_factor(text, 4, 8), ("linear", "4=0.1,8=0.2", "4=0.1-")
+    ),
+    "heartbeats": Parser(_file("beat.new", _beat), _heartbeats()),
+    "health": Parser(
+        _file("health", read_health),
+        ('{"v": 1, "state": "acting", "why": "", "time": 1.0, "interval_seconds": 1.0, "seen": 1.0}',),
+    ),
+    "boards": Parser(_file("board", read_board), (json.dumps(BOARD), "[]", "null", "7")),
+    "configurations": Parser(_file("c.toml", load), (CONFIG,)),
+    "trees of the journal": Parser(_file("tree", lambda path: read_tree(path.read_bytes(), "x")), ("Z{}",)),
+    "events": Parser(lambda text: read_line(text, "f:1"), EVENTS),
+    "trace tables": Parser(_file("t.csv", read_trace), _files_of(("trace.csv",))),
+    "cluster files": Parser(_file("c2.toml", read_cluster), _files_of(("cluster.toml",))),
+    "throughputs": Parser(_file("th.csv", read_throughputs), _files_of(("throughputs.csv",))),
+    "weights": Parser(_file("w.csv", read_weights), _files_of(("weights.csv",))),
+    "regimes": Parser(_file("r.jsonl", read_regimes), _files_of(("regimes.jsonl",))),
+    "foreign traces": Parser(
+        _foreign, _files_of((".trace", "helios.csv", ".swf", "philly.json", "workload-3.csv"))
+    ),
+    "saved sacct files": Parser(
+        _file("s.txt", lambda path: read_saved(path, True)), _files_of(("sacct.txt",))
+    ),
+    "instants of reports": Parser(
+        lambda text: parse_when(text, 1795000000.0),
+        ("2026-10-01T10:00:00", "now-1days", "1001", "10:00pm", "today"),
+    ),
+    "GPU choices": Parser(parse_choices, ("1,2,4", "1|8", *HUGE)),
+}
