@@ -107,8 +107,9 @@ class RealStage:
     def __init__(self, lab: Lab, gate: str) -> None:
         self.lab, self.gate, self.shut_by, self.journal = lab, gate, "begin", MemoryJournal()
         self.commands = Commands(lab.conf, 20.0)
+        self.config = _config(gate, "file")
         self.cluster: Cluster = SlurmCluster(
-            self.commands, _config(gate, "file"), time.time, self.journal, self.journal
+            self.commands, self.config, time.time, self.journal, self.journal
         )
         self._script = lab.folder / "work" / "contract.sh"
         self._script.write_text(SCRIPT)
@@ -208,7 +209,8 @@ class FakeStage:
         self.world = World(VirtualClock(), {"n1": 8, "n2": 8, "n3": 8, "n4": 8}, seed=1)
         self.world.machines["n4"].partition = "other"
         self.commands = FakeCommands(self.world)
-        self.cluster: Cluster = FakeCluster(self.commands, _config(gate, "none"), self.journal)
+        self.config = _config(gate, "none")
+        self.cluster: Cluster = FakeCluster(self.commands, self.config, self.journal)
 
     def now(self) -> float:
         """Virtual time."""
