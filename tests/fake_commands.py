@@ -176,7 +176,7 @@ class FakeCommands(Commands):
 
     def _release(self, words: list[str]) -> list[str]:
         def release(record: Record) -> str:
-            record.held = ""
+            record.held, record.eligible = "", max(record.eligible, record.submit)
             self.world.wake()
             return "" if record.alive else "Job has already finished"
 

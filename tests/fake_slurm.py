@@ -136,6 +136,7 @@ class World:
         speaks = stamped and work.checkpoints
         comment = f"slurm_fair:v{int(speaks)},signal=USR2{gate}" if speaks or gate else ""
         eligible = submit + gate_seconds if gate_seconds else max(submit, float(int(begin)))
+        eligible = 0.0 if hold and not begin else eligible  # Slurm has not looked whether it may start
         self.records[number] = Record(
             number, number, single, numbers if len(numbers) > 1 else (), gpus, gpus_per_node, nodes, tenant,
             partition, comment, requeue, work, submit, eligible, array_limit, wanted=node_list,
