@@ -22,6 +22,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
+from slurm_fair.slurm.doubt import in_doubt
 from slurm_fair.slurm.kept_back import Gates, Keepers, gates_of
 from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
@@ -39,7 +40,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = seen.territory
     inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
-    alone, reasons = left_alone(inside, seen.queue, seen.details)
+    alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes)
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
@@ -59,6 +60,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         seen.time, seen.cluster, nodes, partitions, tenants, users, types, jobs, held, wanted, barred,
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
         _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
+        in_doubt=in_doubt(inside[~alone], seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
     )  # fmt: skip
 
 
