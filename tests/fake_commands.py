@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import pwd
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from tests.fake_slurm import ADMIN, COMPLETING, PENDING, RUNNING, Machine, Recor
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
 LOST = "Unexpected message received"
 _ID = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([0-9,\-]+)\]))?")
+ME = pwd.getpwuid(os.geteuid()).pw_name  # the jobs' user, who wrote their acknowledgements
 _O_FIELD = re.compile(r"([A-Za-z\-]+):([^,A-Za-z]*)")
 
 
@@ -36,6 +39,7 @@ class FakeCommands(Commands):
         self.world, self.trouble = world, Trouble()
         self.watch: Callable[[str, tuple[str, ...]], None] = lambda when, argv: None
         self.said: list[str] = []  # every act, as a line
+        self.work = "/nonexistent"  # the working folders of its jobs
 
     def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """One command."""
@@ -248,7 +252,7 @@ class FakeCommands(Commands):
         running = r.state in (RUNNING, COMPLETING)
         held = bool(r.held)
         return {
-            "JobID": str(r.number), "ArrayJobID": str(r.base), "HetJobID": "N/A", "UserName": "root",
+            "JobID": str(r.number), "ArrayJobID": str(r.base), "HetJobID": "N/A", "UserName": ME,
             "ArrayTaskID": tasks if r.tasks else "N/A" if r.task < 0 else str(r.task),
             "State": r.state, "Reason": self.world.reason(r), "Account": r.tenant, "Partition": r.partition,
             "QOS": "normal", "NumNodes": str(len(r.on) or r.nodes), "NodeList": ",".join(r.on) if running else "",
@@ -265,7 +269,7 @@ class FakeCommands(Commands):
             "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
             "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": "(null)", "%x": ",".join(r.excluded),
-            "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)", **r.raw,
+            "%Z": f"{self.work}/{r.base}", "%k": r.comment or "(null)", **r.raw,
         }  # fmt: skip
 
     def _used(self, machine: Machine) -> int:
