@@ -9,7 +9,7 @@ import pytest
 
 from tests.architecture.trees import ROOT
 
-# Everybody runs these. `Path.exists` raises PermissionError for a place in a closed folder; `os.path.exists` is false.
+# Everybody runs these. `Path.exists` raises for a place in a closed folder; `os.path.exists` says no.
 RUN_BY_EVERYBODY = [
     *sorted((ROOT / "slurm_fair" / "cli").rglob("*.py")),
     *sorted((ROOT / "slurm_fair" / "doctor").rglob("*.py")),
