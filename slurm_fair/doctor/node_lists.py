@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from slurm_fair.doctor.facts import Facts
@@ -25,7 +26,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
             f"start the daemon, or `slurm-fair fail-open`, or for each job: {_UPDATE}",
         )
     doubts = [f"job {each.label} of {each.user or 'nobody known'} ({each.nodes})" for each in seen.in_doubt]
-    if doubts and facts.places.journal.exists():
+    if doubts and os.path.exists(facts.places.journal):
         yield warning(
             f"the journal began after these jobs had got node lists: {_some(doubts)}. Whether their users asked "
             "for these nodes or an earlier daemon set them cannot be told, so they stay",

@@ -98,3 +98,12 @@ def test_the_begin_time_of_a_held_job_is_left_as_it_is_and_its_node_list_of_ours
     actions = actions_for(leases(), seen, TERMS, {}, NOW)
     assert [a.record for a in actions] == [2]
     assert np.all([a.verb is Verb.CLOSE for a in actions])
+
+
+@pytest.mark.parametrize("phase", [LeasePhase.RUNNING, LeasePhase.GRANTED])
+def test_the_hold_of_a_submission_gives_way_to_a_begin_time_at_the_first_look(phase: LeasePhase) -> None:
+    as_submitted = job(1, gated=True, gate_until=np.inf, gate_set=0.0)
+    seen = snapshot(time=NOW, nodes={"n1": 8}, jobs=[as_submitted, job(9)])
+    promised = leases(lease(9, {"n1": 1}, phase=phase, opened=NOW - 1))
+    actions = actions_for(promised, seen, TERMS, {}, NOW)
+    assert [a.record for a in actions if a.verb is Verb.CLOSE and a.record != 9] == [1]

@@ -1,4 +1,4 @@
-"""Node lists that may be ours, and users' own lists that reach beyond the managed nodes, on a real Slurm."""
+"""Whose a hold or a node list is, with the daemon running on a real Slurm."""
 
 from __future__ import annotations
 
@@ -11,6 +11,27 @@ from tests.slurm.harness import Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 6, "grace": 3}
+
+
+@pytest.mark.parametrize("switching", [False, True])
+@pytest.mark.parametrize("by", ["games", None])
+def test_a_begin_time_takes_the_place_of_a_submissions_hold_so_that_a_later_hold_wins(
+    new_site: Callable[..., Site], by: str | None, switching: bool
+) -> None:
+    site = new_site("hold", {"term": 6 if switching else 30, "grace": 5}).start()
+    running = site.submit(24, manner="deaf").runs()
+    if switching:
+        site.submit(24, tenant="speech")
+        wait_until(lambda: site.events("asked"), 20, "jobs change places")
+    job = site.submit(4, tenant="nlp", user="games")
+    wait_until(lambda: job.now().priority > 0, 6, "a begin time takes the place of the hold")
+    assert job.is_gated()
+    job.scontrol("hold", user=by)
+    running.cancel()
+    stays(lambda: job.now().priority == 0 and job.state == "PENDING", 14)
+    assert f"open {job.label}" not in site.said()
+    job.scontrol("release", user=by)
+    job.runs(40)
 
 
 def _list_of(lab: Lab, job: Job) -> str:
