@@ -15,7 +15,7 @@ from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number, said_of_estimates
 from slurm_fair.cli.table import Column, instant, print_table
-from slurm_fair.errors import SlurmUnreachable
+from slurm_fair.errors import SlurmFairError
 from slurm_fair.parts import commands_of
 from slurm_fair_accounting.whom import refuse_name
 
@@ -71,11 +71,16 @@ def _nameless(board: Board) -> bool:
     return bool(board.jobs) and not any(job["user"] for job in board.jobs)
 
 
-def _own_ids(site: Site) -> frozenset[str]:
-    """The jobs of who asks, as Slurm itself lists them: what is published names nobody."""
-    answer = commands_of(site.config, site.places).run("squeue", "--me", "-a", "-h", "-r", "-o", "%i")
-    if not answer.whole:
-        raise SlurmUnreachable(f"Slurm does not say which jobs are yours: {answer.complaint}")
+def _own_ids(site: Site) -> frozenset[str] | None:
+    """The jobs of who asks, as Slurm itself lists them; None where Slurm does not say."""
+    try:
+        answer = commands_of(site.config, site.places).run("squeue", "--me", "-a", "-h", "-r", "-o", "%i")
+        why = "" if answer.whole else answer.complaint
+    except SlurmFairError as problem:
+        why = str(problem)
+    if why:
+        click.echo(f"slurm-fair: Slurm does not say which jobs are yours: {why}", err=True)
+        return None
     return frozenset(answer.out.split())
 
 

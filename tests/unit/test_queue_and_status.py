@@ -80,4 +80,5 @@ def test_where_the_board_names_nobody_slurm_says_which_jobs_are_ones_own(
     assert {row["decided"] for row in rows} == {None}, "it is a number of tenants"
     squeue.write_text("#!/bin/sh\necho slurm_load_jobs error >&2; exit 1\n")
     done = CliRunner().invoke(cli, ["--config", str(config), "queue", "--me"])
-    assert "Slurm does not say which jobs are yours" in str(done.exception)
+    assert "Slurm does not say which jobs are yours" in done.stderr
+    assert "PrivateData" in done.stdout
