@@ -17,7 +17,17 @@ import numpy as np
 from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
 from slurm_fair.ledger import expected_seconds, latency_ratio, quota, rho_for_reports
-from slurm_fair.model import Blocked, JobState, LeasePhase, Snapshot, Standing, TickRecord, Verdict, labels
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    LeasePhase,
+    LeftAlone,
+    Snapshot,
+    Standing,
+    TickRecord,
+    Verdict,
+    labels,
+)
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.reconcile.for_whom import requests
 
@@ -41,7 +51,7 @@ class Board:
     note: str
     tenants: tuple[Mapping[str, Any], ...]
     jobs: tuple[Mapping[str, Any], ...]
-    left_alone: tuple[Mapping[str, str], ...]
+    left_alone: tuple[Mapping[str, Any], ...]
     nodes_out: tuple[Mapping[str, str], ...]
     seconds: Mapping[str, float]
     interval_seconds: float = 0.0
@@ -77,7 +87,7 @@ def draw(
         note=" ".join(part for part in (record.plan.note, record.guard) if part),
         tenants=tuple(_tenants(record, standing)),
         jobs=tuple(_jobs(record, standing, ahead or Forecast())),
-        left_alone=tuple({"job": alone.label, "reason": alone.reason} for alone in seen.left_alone),
+        left_alone=tuple(_alone(each) for each in seen.left_alone),
         nodes_out=tuple(
             {"node": name, "why": why}
             for name, why in zip(seen.nodes.names, seen.nodes.why, strict=True)
@@ -88,6 +98,11 @@ def draw(
         gpus=_gpus(seen),
         estimates=estimates or {},
     )
+
+
+def _alone(alone: LeftAlone) -> dict[str, Any]:
+    told = {"job": alone.label, "reason": alone.reason, "user": alone.user}
+    return {**told, "unreadable": alone.unreadable}
 
 
 def _gpus(seen: Snapshot) -> dict[str, int]:

@@ -30,7 +30,7 @@ from slurm_fair.tick import Rules, decide, prepare
 _WAITING, _RUNNING, _DONE = int(JobState.WAITING), int(JobState.RUNNING), int(JobState.DONE)
 _MOMENT = 1e-3
 # A waiting job may come to be free to start by itself, and it is known when; of other blocked jobs nobody knows.
-_PASSES = (Blocked.ARRAY_LIMIT, Blocked.UNSETTLED, Blocked.BACKOFF, Blocked.REQUEUED)
+_PASSES = (Blocked.ARRAY_LIMIT, Blocked.UNSETTLED, Blocked.BACKOFF, Blocked.REQUEUED, Blocked.KEPT)
 _PLANNED = (Blocked.NOT_BLOCKED, Blocked.OWN_BEGIN, *_PASSES)
 
 

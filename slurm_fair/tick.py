@@ -46,6 +46,7 @@ from slurm_fair.reconcile.rests import (
     resting_after,
     shunned_after,
     still_resting,
+    without_refused,
 )
 
 _REVOKING = code(LeasePhase.REVOKING)
@@ -223,7 +224,8 @@ def reconcile(ready: Prepared, plan: Plan, rules: Rules) -> tuple[Leases, tuple[
     """The leases with the plan's promises in them, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
     leases, events = promise(standing.leases, plan, snapshot, rules.terms, snapshot.time)
-    return leases, actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time), events
+    actions = actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time)
+    return leases, without_refused(actions, standing, snapshot.time), events
 
 
 def conclude(

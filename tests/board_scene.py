@@ -36,7 +36,7 @@ def scene() -> tuple[Snapshot, Leases]:
         time=NOW,
         nodes={f"n{number}": 8 for number in range(1, 5)},
         weights={"vision": 1.0, "speech": 1.0, "nlp": 2.0},
-        left_alone=[LeftAlone("99", "asks for no GPU")],
+        left_alone=[LeftAlone("99", "asks for no GPU"), LeftAlone("98", "has a row too short", "mel", True)],
         jobs=[
             job(1, gpus=8, tenant="vision", state=RUNS, start=NOW - 900, on={"n1": 8}),
             job(2, gpus=8, tenant="vision", state=RUNS, start=NOW - 900, on={"n2": 8}),

@@ -1,28 +1,38 @@
 """The whole controller on virtual time: a fake Slurm behind the real adapter, and a journal in memory.
 
-The adapter is the one that runs against a real Slurm; only the commands beneath it are fake. What jobs
-acknowledge is taken from the fake jobs themselves instead of from files.
+The adapter is the one that runs against a real Slurm; only the commands beneath it are fake. What the fake jobs
+acknowledge lies in real files, which the daemon's readers read.
 """
 
 from __future__ import annotations
 
+import atexit
+import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from slurm_fair.config import Config, Slurm, from_tree
 from slurm_fair.daemon import next_look
-from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord
+from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord, label
 from slurm_fair.model.mark import Mark
 from slurm_fair.policy import Policy
+from slurm_fair.slurm.acks import job_directory
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import Liberated, liberate
+from slurm_fair.slurm.readers import Readers
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import VirtualClock, World
 
 TERMS = LeaseTerms(term=60.0, interval=10.0, grace=10.0, start_timeout=20.0)
-SAVED, NOT_SAVED = 1, 2
+_WORK = tempfile.mkdtemp(prefix="fake_jobs_")
+_READERS = Readers(patience=60.0)  # one process for all clusters of a test run
+_numbers = count(1)
+atexit.register(shutil.rmtree, _WORK, ignore_errors=True)
 
 
 class MemoryJournal:
@@ -88,24 +98,30 @@ class MemoryJournal:
 
 
 class FakeCluster:
-    """ports.Cluster: the real adapter over fake commands."""
+    """ports.Cluster: the real adapter over fake commands; jobs acknowledge by files, read as the daemon reads."""
 
     def __init__(self, commands: FakeCommands, config: Config, journal: MemoryJournal) -> None:
         self.commands = commands
-        self.adapter = SlurmCluster(commands, config, commands.world.clock.now, journal, journal)
+        commands.work = f"{_WORK}/{next(_numbers)}"
+        now = commands.world.clock.now
+        self.adapter = SlurmCluster(commands, config, now, journal, journal, _READERS)
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        """What the adapter sees, with the answers of the fake jobs."""
-        snapshot = self.adapter.observe(asked)
-        if isinstance(snapshot, Blind):
-            return snapshot
-        answers = snapshot.jobs.acknowledged.copy()
-        for row, key in enumerate(snapshot.jobs.key.tolist()):
-            if key in asked:
-                restarts, when, saved = self.commands.world.of_key(key).answered
-                if restarts == snapshot.jobs.restarts[row] and when >= asked[key] - 2.0:
-                    answers[row] = SAVED if saved else NOT_SAVED
-        return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
+        """What the adapter sees, the jobs having written what they have to say."""
+        for key in asked:
+            self._write(key)
+        return self.adapter.observe(asked)
+
+    def _write(self, key: int) -> None:
+        """The acknowledgement of a job, as the job's side writes it; none before it has answered."""
+        restarts, when, saved = self.commands.world.of_key(key).answered
+        work, job = f"{self.commands.work}/{label(key).partition('_')[0]}", label(key)
+        folder = job_directory(work, job)
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in (folder.parent, folder):
+            each.chmod(0o711)
+        said = {"v": 1, "what": "ack", "job": job, "restart": restarts, "saved": saved, "time": when}
+        (folder / "ack.json").write_text(json.dumps(said) if restarts >= 0 else "")
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """The adapter's acts."""
@@ -113,8 +129,8 @@ class FakeCluster:
 
 
 def fake_config(gate: str = "begin") -> Config:
-    """Everything managed; acknowledgements are not looked for in files."""
-    return replace(from_tree({}, "test"), slurm=Slurm(gate=gate, reports="none"))
+    """Everything managed."""
+    return replace(from_tree({}, "test"), slurm=Slurm(gate=gate, reports="file"))
 
 
 def rules_for(terms: LeaseTerms = TERMS, policy: Policy | None = None) -> Rules:

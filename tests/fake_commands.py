@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import pwd
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_fair.model.ids import NO_TASK
@@ -14,6 +16,7 @@ from tests.fake_slurm import ADMIN, COMPLETING, PENDING, RUNNING, Machine, Recor
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
 LOST = "Unexpected message received"
 _ID = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([0-9,\-]+)\]))?")
+ME = pwd.getpwuid(os.geteuid()).pw_name  # the jobs' user, who wrote their acknowledgements
 _O_FIELD = re.compile(r"([A-Za-z\-]+):([^,A-Za-z]*)")
 
 
@@ -36,6 +39,7 @@ class FakeCommands(Commands):
         self.world, self.trouble = world, Trouble()
         self.watch: Callable[[str, tuple[str, ...]], None] = lambda when, argv: None
         self.said: list[str] = []  # every act, as a line
+        self.work = "/nonexistent"  # the working folders of its jobs
 
     def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """One command."""
@@ -172,7 +176,7 @@ class FakeCommands(Commands):
 
     def _release(self, words: list[str]) -> list[str]:
         def release(record: Record) -> str:
-            record.held = ""
+            record.held, record.eligible = "", max(record.eligible, record.submit)
             self.world.wake()
             return "" if record.alive else "Job has already finished"
 
@@ -211,7 +215,7 @@ class FakeCommands(Commands):
         if argv[:3] == ("sprio", "-h", "-j"):  # nobody has fixed a priority
             return Answer(argv, 0, "", "", 0.01)
         if argv == ("scontrol", "-o", "show", "reservation"):
-            return Answer(argv, 0, "No reservations in the system\n", "", 0.01)
+            return Answer(argv, 0, _reservations(self.world.reserved), "", 0.01)
         if argv == ("scontrol", "ping"):
             return Answer(argv, 0, "Slurmctld(primary) at fake is UP\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
@@ -248,11 +252,13 @@ class FakeCommands(Commands):
         running = r.state in (RUNNING, COMPLETING)
         held = bool(r.held)
         return {
-            "JobID": str(r.number), "ArrayJobID": str(r.base), "HetJobID": "N/A", "UserName": "root",
+            "JobID": str(r.number), "ArrayJobID": str(r.base), "HetJobID": "N/A", "UserName": ME,
             "ArrayTaskID": tasks if r.tasks else "N/A" if r.task < 0 else str(r.task),
             "State": r.state, "Reason": self.world.reason(r), "Account": r.tenant, "Partition": r.partition,
             "QOS": "normal", "NumNodes": str(len(r.on) or r.nodes), "NodeList": ",".join(r.on) if running else "",
-            "ReqNodes": ",".join(r.wanted), "NumTasks": "1", "Dependency": "(null)", "Reservation": "(null)",
+            "ReqNodes": ",".join(r.wanted), "NumTasks": "1",
+            "Dependency": f"afterok:{r.after.number}" if r.after and r.depends else "(null)",
+            "Reservation": "(null)",
             "tres-alloc": f"cpu={r.nodes},mem={r.nodes}G,node={r.nodes},billing=1,gres/gpu={r.gpus}",
             "tres-per-node": f"gres:gpu:{r.gpus_per_node}" if r.gpus_per_node else "N/A",
             "tres-per-job": "N/A" if r.gpus_per_node else f"gres:gpu:{r.gpus}", "tres-per-task": "N/A",
@@ -260,13 +266,22 @@ class FakeCommands(Commands):
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
-            "RestartCnt": str(r.restarts), "BatchFlag": "1", "Requeue": str(int(r.requeue)), "Nice": "0",
-            "%A": str(r.number), "%f": "(null)", "%x": "",
-            "%Z": f"/nonexistent/{r.base}", "%k": r.comment or "(null)", **r.raw,
+            "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
+            "Requeue": str(int(r.requeue)), "Nice": "0",
+            "%A": str(r.number), "%f": "(null)", "%x": ",".join(r.excluded),
+            "%Z": f"{self.work}/{r.base}", "%k": r.comment or "(null)", **r.raw,
         }  # fmt: skip
 
     def _used(self, machine: Machine) -> int:
         return machine.others + sum(record.on.get(machine.name, 0) for record in self.world.records.values())
+
+
+def _reservations(reserved: Mapping[str, tuple[float, float]]) -> str:
+    lines = [
+        f"ReservationName=of-{node} StartTime={start:.0f} EndTime={end:.0f} Nodes={node} NodeCnt=1\n"
+        for node, (start, end) in reserved.items()
+    ]
+    return "".join(lines) or "No reservations in the system\n"
 
 
 def _machine_row(m: Machine, used: int) -> dict[str, str]:

@@ -101,6 +101,9 @@ class Record:
     answer_at: float = math.inf
     answered: tuple[int, float, bool] = (-1, 0.0, False)  # restarts, time, saved
     waits_until: float = 0.0  # it has answered and makes no progress until then
+    after: Record | None = None  # it does not start before that one has ended
+    excluded: tuple[str, ...] = ()
+    interactive: bool = False
     raw: Mapping[str, str] = field(default_factory=dict)  # columns of listings that hold its user's own words
 
     @property
@@ -114,6 +117,11 @@ class Record:
     def alive(self) -> bool:
         """Waiting, running or on its way out."""
         return self.state not in OVER
+
+    @property
+    def depends(self) -> bool:
+        """Whether it waits for another one's end."""
+        return self.after is not None and self.after.alive
 
     @property
     def least_time(self) -> float:

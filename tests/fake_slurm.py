@@ -57,6 +57,7 @@ class World:
         self.wasted: dict[int, float] = {}  # seconds of work that an answering job lost to a requeue of ours
         self.lost: list[int] = []  # killed by a restart on a node in the second in which they left it
         self.weights: dict[str, float] = {}
+        self.reserved: dict[str, tuple[float, float]] = {}  # nodes, from when to when
         self.later: list[tuple[float, Callable[[], None]]] = []
         self._dice = random.Random(seed)
         self._next_number = 1
@@ -135,6 +136,7 @@ class World:
         speaks = stamped and work.checkpoints
         comment = f"slurm_fair:v{int(speaks)},signal=USR2{gate}" if speaks or gate else ""
         eligible = submit + gate_seconds if gate_seconds else max(submit, float(int(begin)))
+        eligible = 0.0 if hold and not begin else eligible  # Slurm has not looked whether it may start
         self.records[number] = Record(
             number, number, single, numbers if len(numbers) > 1 else (), gpus, gpus_per_node, nodes, tenant,
             partition, comment, requeue, work, submit, eligible, array_limit, wanted=node_list,
@@ -195,7 +197,7 @@ class World:
     # -- what Slurm does ----------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
-        waiting = [r for r in self.living_unsorted() if r.state == PENDING and not r.held]
+        waiting = [r for r in self.living_unsorted() if r.state == PENDING and not (r.held or r.depends)]
         for record in waiting:
             if record.eligible <= self.time and 0 < record.deadline < self.time + record.least_time:
                 record.state, record.end = "DEADLINE", float(int(self.time))
@@ -227,7 +229,7 @@ class World:
 
     def _place(self, record: Record) -> dict[str, int] | None:
         """Exactly the named nodes, or the first that do; None while there is no room."""
-        free = self.free()
+        free = {name: gpus for name, gpus in self.free().items() if name not in record.excluded}
         if record.wanted:
             if not set(record.wanted) <= free.keys():
                 return None

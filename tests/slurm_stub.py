@@ -13,11 +13,12 @@ PROGRAMS = ("squeue", "scontrol", "scancel", "sinfo", "sshare", "sacct", "sprio"
 # ones the last; sacct has the separator that it was asked for. `exec sleep` so that a time limit ends it.
 SCRIPT = """#!/bin/sh
 name=${0##*/} dir=${0%/*}/..
+exec 9>>$dir/$name.lock; flock 9
 n=0; [ ! -e $dir/$name.count ] || read n < $dir/$name.count
 n=$((n + 1)); echo $n > $dir/$name.count
 [ -z "$SQUEUE_FORMAT2" ] || set -- "$@" -O "$SQUEUE_FORMAT2"
 [ -z "$SQUEUE_FORMAT" ] || set -- "$@" -o "$SQUEUE_FORMAT"
-printf '%s\\000' "$name" $# "$@" >> $dir/log
+printf '%s\\000' "$name" $# "$@" >> $dir/log; exec 9>&-
 cat > $dir/$name.$n.stdin
 while [ $n -gt 0 ] && [ ! -e $dir/$name.$n.code ]; do n=$((n - 1)); done
 answer=$dir/$name.$n

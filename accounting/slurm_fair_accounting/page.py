@@ -22,7 +22,7 @@ _BEST = ' class="best"'
 _STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0;
   --best: #dafbe1; LIGHT }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
 :root { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --rule: #3d444d;
   --best: #12361f; DARK } }
 body { margin: 2rem auto; padding: 0 1rem; max-width: 76rem; background: var(--paper); color: var(--ink);
@@ -45,6 +45,12 @@ svg text { fill: var(--ink); font: 12px system-ui, sans-serif }
 ul.legend { display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; list-style: none; margin: .2rem 0; padding: 0 }
 ul.legend svg { display: inline; width: 28px; height: 10px; margin-right: .35rem; vertical-align: middle }
 SERIES
+@media print {
+@page { size: A4 landscape; margin: 12mm }
+body { margin: 0; padding: 0; max-width: none; font-size: 10px } .wide { overflow: visible }
+th, td { padding: .1rem .3rem; font-size: 8px; white-space: normal; overflow-wrap: break-word }
+thead { display: table-header-group } tr, figure, ul.legend { break-inside: avoid }
+h1, h2, h3, h2 + p, figcaption { break-after: avoid } }
 """
 
 

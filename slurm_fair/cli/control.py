@@ -16,6 +16,7 @@ from slurm_fair.model.counted import counted
 from slurm_fair.parts import commands_of
 from slurm_fair.places import Pause, last_beat, leave_pause
 from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
+from slurm_fair.slurm.notice import withdraw
 from slurm_fair.store import fence, is_owned, open_reader
 from slurm_fair.wall import WallClock
 
@@ -128,6 +129,8 @@ def _free_ourselves(site: Site, stamped: bool) -> Liberated:
             raise
         marks = ()
     commands = commands_of(site.config, site.places)
+    if site.config.slurm.notice:
+        withdraw(commands, site.places.directory)
     return liberate_patiently(lambda: liberate(commands, marks, clock.now, stamped), _FREE_TRIES)
 
 
@@ -144,7 +147,7 @@ def deadman(context: click.Context, once: bool) -> None:
     need_writable(site.places.directory)
     freed = watching.watch(site.config, site.places, WallClock(), once)
     if once:
-        click.echo(f"{freed} jobs freed" if freed else _seen(site))
+        click.echo(f"{counted(freed, 'job')} freed" if freed else _seen(site))
 
 
 def _seen(site: Site) -> str:

@@ -12,7 +12,7 @@ from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.queue import said_of_estimates
-from slurm_fair.cli.reasons import OTHER, Reasons
+from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
 from slurm_fair.cli.show import JSON, board_of, number
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
@@ -131,7 +131,7 @@ _CURES = {
 
 def what_would_help(row: Row) -> str:
     """What would let it start, or nothing for a job that runs."""
-    if row["blocked"]:
+    if row["blocked"] not in ("", KEPT):
         cure = _CURES.get(row["blocked"], clean(row["blocked"]))
         return cure.format(job=row["job"], slurm_reason=clean(row["slurm_reason"]))
     if row["state"] != "waiting" or row["verdict"] in ("grant", "keep"):
@@ -219,7 +219,8 @@ def _task_names(tasks: Sequence[Row]) -> str:
 def _absent(board: Board, name: str, events: Sequence[Event]) -> list[str]:
     alone = next((a for a in board.left_alone if a["job"] in (name, name.partition("_")[0])), None)
     if alone is not None:
-        return [f"job {name} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it"]
+        whose = f" of {clean(alone['user'])}" if alone.get("user") else ""
+        return [f"job {name}{whose} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it"]
     if events:
         return [f"job {name} is over"]
     raise InputError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from slurm_fair.board import PROMISED, REVOKING, Board
 from slurm_fair.cli.table import clean, instant
+from slurm_fair.model import Blocked
 from slurm_fair.model.counted import counted
 
 Row = Mapping[str, Any]
@@ -17,6 +18,7 @@ Row = Mapping[str, Any]
 _NAMED = 6  # jobs listed by name in one sentence
 _BY_QUOTA = "astraea"  # the policy whose tenants' turns come by what they had of their quota
 OTHER = "another account"
+KEPT = Blocked.KEPT.name.lower()  # it waits for jobs that cannot be asked to give way
 
 
 class Reasons:
@@ -40,11 +42,11 @@ class Reasons:
             return self._running(row)
         if row["lease"] == PROMISED:
             return self._starting(row)
-        if row["blocked"] or row["verdict"] != "wait":
+        if row["rank"] < 0 or not _waits(row):
             return clean(row["why"])
         before = self.before(row)
         if not before:
-            return f"next in line: {self._held_in_short()}" if row["rank"] == 0 else clean(row["why"])
+            return f"next in line: {self._held_in_short()}"
         first = before[0]
         return f"{self._those_before(row)}, first {_named(first)}"
 
@@ -54,9 +56,9 @@ class Reasons:
             return [self._running(row)]
         if row["lease"] == PROMISED:
             return [self._starting(row)]
-        if row["blocked"] or row["verdict"] != "wait":
+        if not _waits(row):
             return [clean(row["why"])]
-        return [*self._line(row), *self.held(), *self._own_word(row)]
+        return [*self._line(row), *self.held()] if row["rank"] >= 0 else [*self._own_word(row), *self.held()]
 
     def before(self, row: Row) -> Sequence[Row]:
         """The waiting jobs whose turn comes earlier."""
@@ -70,12 +72,11 @@ class Reasons:
     # -- who goes before ------------------------------------------------------------------------------------
 
     def _line(self, row: Row) -> list[str]:
-        if row["rank"] < 0:
-            return []
         before = self.before(row)
-        if not before:
-            return ["it is next in line: no waiting job goes before it"]
-        return [f"{self._those_before(row)}: first {_named(before[0])}, {self._preferred(before[0], row)}"]
+        line = "it is next in line: no waiting job goes before it"
+        if before:
+            line = f"{self._those_before(row)}: first {_named(before[0])}, {self._preferred(before[0], row)}"
+        return [line, *self._own_word(row)]
 
     def _preferred(self, first: Row, row: Row) -> str:
         """What decided between two jobs, with its numbers."""
@@ -176,6 +177,12 @@ class Reasons:
         span = f" (in {_span(ahead)})" if 0 < ahead < 86400 else ""
         text = instant(when)
         return (text[11:] if abs(ahead) < 43200 else text) + span
+
+
+def _waits(job: Row) -> bool:
+    """Whether it waits for GPUs alone; a job that nothing could start now waits too, outside of the line."""
+    free = job["blocked"] in ("", KEPT)
+    return bool(job["state"] == "waiting" and free and job["verdict"] in ("wait", "leave"))
 
 
 def _in_line(job: Row) -> bool:

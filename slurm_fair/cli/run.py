@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -13,11 +14,14 @@ import click
 from slurm_fair.cli.base import Site, find_config, make_directory, need_writable, site_of
 from slurm_fair.config import Config, load
 from slurm_fair.daemon import Daemon
+from slurm_fair.doctor.facts import names_known
+from slurm_fair.doctor.terms import names
 from slurm_fair.ending import Wishes, heed_signals
-from slurm_fair.errors import SlurmFairError, StoreBusy
+from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.output import open_to_append
 from slurm_fair.parts import rules_of
+from slurm_fair.slurm.command import Commands
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.wall import WallClock
 
@@ -87,13 +91,23 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
         daemon.reload = (lambda: load(path)) if path else None
         daemon.reloaded = lambda config: set_up_log(config, verbose)
         heed_signals(_wishes(daemon, clock))
+        if not dry_run:  # what an earlier daemon left behind would look like our own silence
+            with suppress(StoreError):
+                daemon.beat()
         if not (dry_run or no_deadman):
             start_deadman(site, path)
+        _warn_of_names(site, daemon.commands)
         log.info("watching %s as %s", site.config.source, "a shadow" if dry_run else "the controller")
         daemon.run()
         log.info("stopped")
     finally:
         journal.close()
+
+
+def _warn_of_names(site: Site, commands: Commands) -> None:
+    """Partitions, accounts and QOS that Slurm does not know manage nothing, and nobody would notice."""
+    for finding in names(names_known(site.config, site.places, commands)):
+        log.warning("%s; %s", finding.what, finding.cure)
 
 
 def _once(daemon: Daemon) -> None:

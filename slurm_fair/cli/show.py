@@ -99,7 +99,9 @@ def _say_cluster(board: Board) -> None:
     click.echo(_gpus_in_words(board))
     waiting = sum(job["gpus"] for job in board.jobs if job["state"] == "waiting" and not job["blocked"])
     wants = f"; waiting jobs want {waiting} GPUs" if waiting else ""
-    click.echo(f"jobs: {counts or 'none'}; left alone: {len(board.left_alone)}{wants}\n")
+    unread = sum(bool(alone.get("unreadable")) for alone in board.left_alone)
+    alone = f"left alone: {len(board.left_alone)}" + (f" ({unread} unreadable)" if unread else "")
+    click.echo(f"jobs: {counts or 'none'}; {alone}{wants}\n")
 
 
 def _gpus_in_words(board: Board) -> str:

@@ -105,6 +105,24 @@ def gather(config: Config, places: Places, now: float) -> Facts:
     return _ask(replace(start, client=client), commands)
 
 
+def names_known(config: Config, places: Places, commands: Commands) -> Facts:
+    """Only what tells whether the names in the configuration are Slurm's; cheap enough for each start."""
+    uid = os.geteuid()
+    return Facts(
+        config,
+        places,
+        time.time(),
+        uid,
+        _name_of(uid),
+        machines=read_machines(commands),
+        known=_known(commands),
+    )
+
+
+def _known(commands: Commands) -> dict[str, frozenset[str] | str]:
+    return {"accounts": _names(commands, "account", "Account"), "qos": _names(commands, "qos", "Name")}
+
+
 def _commands(config: Config) -> tuple[Commands, Path | None]:
     """With the site's own slurm.conf: the doctor leaves no copy behind."""
     conf = site_conf(config.slurm.conf)
@@ -135,7 +153,7 @@ def _ask(start: Facts, commands: Commands) -> Facts:
         history=history,
         notices=_notices(commands),
         admin_level=_admin_level(start, commands),
-        known={"accounts": _names(commands, "account", "Account"), "qos": _names(commands, "qos", "Name")},
+        known=_known(commands),
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import JobState, Snapshot, label
-from slurm_fair.model.columns import Ints
 from slurm_fair.slurm.acks import Asked
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.readers import Readers
@@ -59,49 +58,49 @@ def sight(facts: Facts) -> Iterator[Finding]:
 
 
 def folders(facts: Facts) -> Iterator[Finding]:
-    """Whether it hears what running jobs answer: it reads in their folders as the daemon does."""
+    """Whether the answers of running jobs are heard: by the daemon's own way to them, job by job."""
     reports = facts.config.slurm.reports
     if reports not in ("auto", "file") or isinstance(facts.snapshot, str):
         return
-    book = DetailsBook(facts.commands())
-    rows = _running(facts.snapshot)
-    jobs = facts.snapshot.jobs
-    identities = list(zip(jobs.record[rows].tolist(), jobs.restarts[rows].tolist(), strict=True))
-    if not identities or book.learn(identities):
+    asked = _running(facts.snapshot, DetailsBook(facts.commands()))
+    if not asked:
         return
-    asked = {row: _probe(facts.snapshot, book, row) for row in rows.tolist()}
     readers = Readers()
-    told = {row: why for row, why in readers.complaints(asked).items() if why}
-    readers.close()
-    if not told:
-        yield ok(
-            f"{facts.account} reads the answers of running jobs in their folders ({len(asked)} looked at)"
-        )
+    try:
+        complaints = readers.complaints(asked)
+    finally:
+        readers.close()
+    unheard = {asked[key].job: why for key, why in complaints.items() if why}
+    if not unheard:
+        yield ok(f"{facts.account} hears the answers of running jobs ({len(asked)} looked at)")
         return
-    row, why = next(iter(told.items()))
-    count = f"{len(told)} of {len(asked)} running jobs"
-    example = (
-        f"{facts.account} cannot read the answers of {count} in their folders (job {asked[row].job}: {why!r})"
+    job, why = next(iter(unheard.items()))
+    instead = (
+        "only a token in their comment is heard" if reports == "auto" else "the whole grace is waited for"
     )
-    if reports == "auto":
-        yield ok(f"{example}; those are heard by their Slurm comments")
-    else:
-        yield warning(
-            f"{example}: the whole grace is waited for",
-            'set [slurm] reports = "auto", so that jobs answer by their Slurm comments there',
+    yield warning(
+        f"{facts.account} does not hear the answers of {len(unheard)} of {len(asked)} running jobs in their "
+        f"folders, so {instead}; job {job}: {why}",
+        "mount the file system here, let others pass through its folders (chmod o+x), or give the daemon "
+        "CAP_DAC_READ_SEARCH (see slurm-fair.service)",
+    )
+
+
+def _running(snapshot: Snapshot, book: DetailsBook) -> dict[int, Asked]:
+    """Some running jobs that speak the protocol, by their rows, as if they were asked now."""
+    jobs = snapshot.jobs
+    rows = np.flatnonzero((jobs.state == JobState.RUNNING) & jobs.checkpoints)[:_JOBS_LOOKED_AT].tolist()
+    identities = {row: (jobs.record.item(row), jobs.restarts.item(row)) for row in rows}
+    if not rows or book.learn(identities.values()):
+        return {}
+    return {
+        row: Asked(
+            snapshot.users[jobs.user.item(row)],
+            book.of(*identities[row]).work_dir,
+            label(jobs.key.item(row)),
+            jobs.restarts.item(row),
+            snapshot.time,
+            snapshot.time,
         )
-
-
-def _probe(snapshot: Snapshot, book: DetailsBook, row: int) -> Asked:
-    """A request to a running job that is never sent."""
-    jobs = snapshot.jobs
-    restarts = int(jobs.restarts[row])
-    work_dir = book.of(int(jobs.record[row]), restarts).work_dir
-    job, user = label(int(jobs.key[row])), snapshot.users[jobs.user[row]]
-    return Asked(user, work_dir, job, restarts, snapshot.time, snapshot.time)
-
-
-def _running(snapshot: Snapshot) -> Ints:
-    """Rows of some running jobs that speak the protocol."""
-    jobs = snapshot.jobs
-    return np.flatnonzero((jobs.state == JobState.RUNNING) & jobs.checkpoints)[:_JOBS_LOOKED_AT]
+        for row in rows
+    }

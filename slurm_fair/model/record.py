@@ -155,6 +155,7 @@ class Standing(NamedTuple):
     backoff: Mapping[int, tuple[float, int]] = _NOTHING  # key -> (until, times)
     shunned: Mapping[int, tuple[str, ...]] = _NOTHING  # key -> nodes it did not start on
     unmoved: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of jobs not to be stopped
+    unshut: Mapping[int, tuple[float, int]] = _NOTHING  # as `backoff`, of gates that Slurm refuses
     last_jobs: int = 0  # how many jobs lived at the last look
     amended: bool = False  # the ledger was settled with accounting since the last tick
     asked_for: Mapping[int, tuple[int, ...]] = (

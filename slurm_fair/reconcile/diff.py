@@ -32,6 +32,7 @@ _GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
 _RUNNING = int(JobState.RUNNING)
 _OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
+_FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 _HELD = (Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
 
@@ -197,7 +198,7 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     patient = jobs.gated & (jobs.gate_until - now >= terms.term / 2)
     until = float(math.ceil(now + 2 * terms.term))
     actions, done = [], set()
-    for row in rows[np.argsort(jobs.gate_until[rows], kind="stable")].tolist():
+    for row in _in_turn(rows, leases, jobs, terms, now).tolist():
         mine = max(until, float(jobs.gate_until[row]) if np.isfinite(jobs.gate_until[row]) else until)
         close = _action(Verb.CLOSE, row, snapshot, "waits for its lease", mine)
         if not shared[row]:
@@ -206,6 +207,16 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
             done.add(close.record)
             actions.append(close._replace(key=pack(_base(jobs.key, row)), whole_record=True))
     return actions
+
+
+def _in_turn(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now: float) -> Ints:
+    """The next to run out first. While jobs change places, renewals that have time wait."""
+    rows = rows[np.argsort(jobs.gate_until[rows], kind="stable")]
+    if not any_of((leases.phase == _REVOKING) | (leases.phase == _GRANTED)):
+        return rows
+    renews = jobs.gated[rows] & ~jobs.pinned[rows] & (jobs.gate_until[rows] > now + 2 * terms.interval)
+    late = renews & (jobs.gate_until[rows] < now + terms.term / 2)
+    return rows[~renews | (late & (np.cumsum(late) <= _FEW_RENEWALS))]
 
 
 def _base(keys: Ints, row: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from slurm_fair.model import (
+    Action,
     Blocked,
     Event,
     JobState,
@@ -31,12 +32,13 @@ _WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 
 def still_resting(standing: Standing, now: float) -> Standing:
     """Without what has been waited for long enough."""
-    if not standing.unsettled and not standing.backoff and not standing.unmoved:
+    if not (standing.unsettled or standing.backoff or standing.unmoved or standing.unshut):
         return standing
     return standing._replace(
         unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
         backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
         unmoved={k: rest for k, rest in standing.unmoved.items() if now < rest[0] + _BACKOFF_MOST},
+        unshut={k: rest for k, rest in standing.unshut.items() if now < rest[0] + _BACKOFF_MOST},
     )
 
 
@@ -135,12 +137,37 @@ def resting_after(
     if not outcomes:
         return standing
     now, backoff, unmoved = snapshot.time, standing.backoff, standing.unmoved
+    unshut = _unshut_after(standing.unshut, outcomes, now)
     unknown = {o.action.key: now for o in outcomes if o.result is _UNKNOWN}
     for outcome in outcomes:
         backoff = {**backoff, **_rest_after(outcome, snapshot, terms.interval, backoff)}
         unmoved = {**unmoved, **_unmoved_after(outcome, now, terms.term, unmoved)}
     unsettled = {**standing.unsettled, **unknown}
-    return standing._replace(unsettled=unsettled, backoff=backoff, unmoved=unmoved)
+    return standing._replace(unsettled=unsettled, backoff=backoff, unmoved=unmoved, unshut=unshut)
+
+
+def without_refused(actions: tuple[Action, ...], standing: Standing, now: float) -> tuple[Action, ...]:
+    """Gates that were refused more than once are tried again later, and later still."""
+    if not standing.unshut:
+        return actions
+    resting = {key for key, (until, _) in standing.unshut.items() if now < until}
+    return tuple([a for a in actions if a.verb is not _CLOSE or a.key not in resting])
+
+
+def _unshut_after(
+    unshut: Mapping[int, tuple[float, int]], outcomes: Sequence[Outcome], now: float
+) -> dict[int, tuple[float, int]]:
+    """A first refusal may come of a job that changed between the look and the act; the next look shows it."""
+    after = dict(unshut)
+    for outcome in outcomes:
+        key = outcome.action.key
+        if outcome.action.verb is _CLOSE and outcome.refused_for_good:
+            times = after.get(key, (0.0, 0))[1] + 1
+            rest = min(_BACKOFF_SECONDS * 2 ** (times - 2), _BACKOFF_MOST) if times > 1 else 0.0
+            after[key] = (now + rest, times)
+        elif outcome.action.verb is _CLOSE and outcome.result is _WAS_DONE:
+            after.pop(key, None)
+    return after
 
 
 def _rest_after(

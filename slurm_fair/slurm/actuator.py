@@ -25,8 +25,10 @@ from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.remit import Remit
 from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown, signalled
 
-_AT_ONCE = 400  # lines of one scontrol
+_AT_ONCE = 400  # acts of one scontrol; more are shared out among several
 _TOGETHER = 4  # scontrols
+_ROUND = 1024  # acts for which we ask once more whether we may act
+_ROUNDS_SECONDS = 1.5  # no round of gates begins later: what the look showed must not grow old
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
 _LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
@@ -85,6 +87,8 @@ class Actuator:
                     lines[action] = self._lines(action, before[_which(action)])
             except SlurmTextError as wrong:
                 done[action] = Result.REFUSED, str(wrong)
+        if any(action.verb in _LAST for action in lines):
+            return done | self._send_in_rounds(lines, before)
         self.marks.set(self._marks_ahead(list(lines), before))
         done |= self._ask([action for action in lines if action.verb is Verb.ASK], before)
         done |= self._send({a: lines[a] for a in lines if a.verb is not Verb.ASK}, before)
@@ -223,23 +227,35 @@ class Actuator:
                 )
         return failed
 
-    def _tell(self, lines: Mapping[Action, Sequence[str]]) -> dict[Action, Answer]:
-        """Some hundred lines to each scontrol, a few of them at once; we may act before each of these rounds."""
-        everybody = list(lines)
-        parts = [everybody[at : at + _AT_ONCE] for at in range(0, len(everybody), _AT_ONCE)]
-        answers: dict[Action, Answer] = {}
-        for at in range(0, len(parts), _TOGETHER):
-            some = parts[at : at + _TOGETHER]
-            texts = [[line for action in part for line in lines[action]] for part in some]
+    def _send_in_rounds(
+        self, lines: Mapping[Action, gates.Lines], before: Rows
+    ) -> dict[Action, tuple[Result, str]]:
+        """Many gates after one look, and one look after all of them."""
+        everybody, began, answers = list(lines), self.now(), dict[Action, Answer]()
+        for at in range(0, len(everybody), _ROUND):
+            part = everybody[at : at + _ROUND]
             if at:
                 self.fence()
-            if len(some) == 1:
-                said = [self._scontrol(texts[0])]
-            else:
-                with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="scontrol") as threads:
-                    said = list(threads.map(self._scontrol, texts))
-            answers |= {action: answer for part, answer in zip(some, said, strict=True) for action in part}
-        return answers
+            if at and part[0].verb is Verb.CLOSE and self.now() - began > _ROUNDS_SECONDS:
+                break
+            self.marks.set(self._marks_ahead(part, before))
+            answers |= self._tell({action: lines[action].then for action in part})
+        after = self._look(answers) if answers else {}
+        done = {a: self._judge(a, answers[a], before[_which(a)], after) for a in answers}
+        late = Result.REFUSED, f"{NOT_TRIED}: the look is too old by now"
+        return dict.fromkeys(everybody, late) | done
+
+    def _tell(self, lines: Mapping[Action, Sequence[str]]) -> dict[Action, Answer]:
+        """All lines, to one scontrol or shared out among several."""
+        everybody = list(lines)
+        size = _AT_ONCE if len(everybody) <= _AT_ONCE else math.ceil(len(everybody) / _TOGETHER)
+        parts = [everybody[at : at + size] for at in range(0, len(everybody), size)]
+        texts = [[line for action in part for line in lines[action]] for part in parts]
+        if len(parts) == 1:
+            return dict.fromkeys(everybody, self._scontrol(texts[0]))
+        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="scontrol") as threads:
+            said = list(threads.map(self._scontrol, texts))
+        return {action: answer for part, answer in zip(parts, said, strict=True) for action in part}
 
     def _scontrol(self, lines: list[str]) -> Answer:
         """One scontrol for all; an act that needs nothing to be sent needs no scontrol."""
@@ -336,7 +352,8 @@ class Actuator:
                 continue
             if outcome.result is not Result.DONE:
                 # A gate that was not set is not remembered as set.
-                keep += [replace(mark, set_at=0.0)] if action.verb is Verb.CLOSE else []
+                tried = action.verb is Verb.CLOSE and not outcome.detail.startswith(NOT_TRIED)
+                keep += [replace(mark, set_at=0.0)] if tried else []
             elif action.verb is Verb.CLOSE:
                 keep.append(_closed(mark, self.now()))
             elif action.verb is Verb.OPEN:

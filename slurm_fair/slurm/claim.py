@@ -24,12 +24,12 @@ SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 DELAY_SLACK_SECONDS = 5.0
 
 
-def is_as_submitted(stamp_gate: str, reason: str, restarts: int, eligible: float, submit: float) -> bool:
+def is_as_submitted(stamp_gate: str, reason: str, restarts: int, eligible: float) -> bool:
     """Whether a hold without a mark is the one that the job was submitted with.
 
     Slurm gives a job that was held from its submission no eligible time before it is released for the first time.
     """
-    return stamp_gate == "hold" and restarts == 0 and reason in USER_HOLD and eligible <= submit
+    return stamp_gate == "hold" and restarts == 0 and reason in USER_HOLD and eligible <= 0
 
 
 def is_foreign(reason: str, gate_before: float) -> bool:
@@ -86,7 +86,7 @@ class Claims:
         if mark is not None:
             return math.isinf(mark.gate_until) and not is_foreign(row.reason, mark.gate_before)
         gate = self.stamp_on(action).gate
-        return is_as_submitted(gate, row.reason, row.restarts, row.eligible, row.submit)
+        return is_as_submitted(gate, row.reason, row.restarts, row.eligible)
 
     def foreign_hold(self, action: Action, row: Row) -> bool:
         """Whether it is held by its user, an admin or Slurm."""

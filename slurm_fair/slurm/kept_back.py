@@ -97,8 +97,7 @@ def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Keepers) -> Bools:
     for row in np.flatnonzero(held & (raw["restarts"] == 0)).tolist():
         stamp = seen.details.of(int(raw["record"][row]), 0).gate_stamp
         reason = seen.queue.reasons.texts[raw["reason"][row]]
-        eligible, submit = float(raw["eligible"][row]), float(raw["submit"][row])
-        result[row] = is_as_submitted(stamp.gate, reason, 0, eligible, submit)
+        result[row] = is_as_submitted(stamp.gate, reason, 0, float(raw["eligible"][row]))
     return result
 
 

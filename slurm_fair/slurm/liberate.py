@@ -167,7 +167,7 @@ def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
     """Whether a stamped job waits for us, and not for its user or an admin."""
     restarts, eligible, submit = int(row["restarts"]), float(row["eligible"]), float(row["submit"])
     if row["priority"] == 0:
-        return is_as_submitted(stamp.gate, reason, restarts, eligible, submit)
+        return is_as_submitted(stamp.gate, reason, restarts, eligible)
     if lost and restarts > 0:
         return True
     return stamp.is_gate(eligible, submit)

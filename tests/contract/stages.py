@@ -96,8 +96,8 @@ class Stage(Protocol):
     def clear(self) -> None: ...
 
 
-def _config(gate: str, reports: str) -> Config:
-    scope, slurm = Scope(partitions=("gpu",)), Slurm(gate=gate, reports=reports)
+def _config(gate: str) -> Config:
+    scope, slurm = Scope(partitions=("gpu",)), Slurm(gate=gate, reports="file")
     return replace(from_tree({}, "contract"), scope=scope, slurm=slurm)
 
 
@@ -107,8 +107,9 @@ class RealStage:
     def __init__(self, lab: Lab, gate: str) -> None:
         self.lab, self.gate, self.shut_by, self.journal = lab, gate, "begin", MemoryJournal()
         self.commands = Commands(lab.conf, 20.0)
+        self.config = _config(gate)
         self.cluster: Cluster = SlurmCluster(
-            self.commands, _config(gate, "file"), time.time, self.journal, self.journal
+            self.commands, self.config, time.time, self.journal, self.journal
         )
         self._script = lab.folder / "work" / "contract.sh"
         self._script.write_text(SCRIPT)
@@ -208,7 +209,8 @@ class FakeStage:
         self.world = World(VirtualClock(), {"n1": 8, "n2": 8, "n3": 8, "n4": 8}, seed=1)
         self.world.machines["n4"].partition = "other"
         self.commands = FakeCommands(self.world)
-        self.cluster: Cluster = FakeCluster(self.commands, _config(gate, "none"), self.journal)
+        self.config = _config(gate)
+        self.cluster: Cluster = FakeCluster(self.commands, self.config, self.journal)
 
     def now(self) -> float:
         """Virtual time."""

@@ -13,6 +13,7 @@ from slurm_fair.lab import Lab, available
 from slurm_fair.model import Blind, JobState, Result, Verb
 from tests.contract.others import RUNNING
 from tests.contract.stages import SPEC, FakeStage, Job, RealStage, Sentence, Stage, action, do, state, until
+from tests.contract.surroundings import SURROUNDINGS
 from tests.contract.virtual import VirtualStage
 from tests.contract.waiting import WAITING
 
@@ -49,9 +50,11 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 def cases() -> Iterator[object]:
     """Every sentence on every stage; a real Slurm keeps those that have nothing to do with the gate once."""
-    for promises in (WAITING, RUNNING):
+    for promises in (WAITING, RUNNING, SURROUNDINGS):
         for holds in promises.all:
             for stage, marks in STAGES.items():
+                if promises is SURROUNDINGS and stage.startswith("virtual"):
+                    continue  # it has none of these
                 if stage != "slurm hold" or holds.__name__ not in promises.of_any_gate:
                     yield pytest.param(stage, holds, marks=marks, id=f"{stage}: {holds.__name__}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from slurm_fair.doctor.facts import gather
 from slurm_fair.doctor.scheduler import starts
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.places import Places
+from tests.slurm.listing import wait_until
 
 pytestmark = [
     pytest.mark.slurm,
@@ -127,6 +129,47 @@ def test_jobs_left_alone_are_counted_with_their_reason(lab: Lab, config: Path) -
         assert any("left to plain Slurm: each asks for no GPU" in f["what"] for f in found)
     finally:
         lab.run("scancel", job)
+
+
+@needs_root
+def test_the_way_to_a_jobs_answer_is_tried_and_not_guessed(lab: Lab, config: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    shutil.chown(work, "games")
+    stamp = "--comment=slurm_fair:v1,signal=USR2"
+    body = "mkdir -p -m 711 .slurm-fair/$SLURM_JOB_ID; sleep 60"
+    words = (
+        "sbatch",
+        "--parsable",
+        "--requeue",
+        "-A",
+        "nlp",
+        "--gpus=1",
+        "-o",
+        "/dev/null",
+        stamp,
+        "--wrap",
+        body,
+    )
+    job = lab.run(*words, user="games", cwd=work).stdout.strip()
+    try:
+        folder = work / ".slurm-fair" / job
+        wait_until(folder.is_dir, 20, "the job has made its folder")
+        folder.parent.chmod(0o711)
+        folder.chmod(0o711)
+        assert any(
+            "hears the answers of running jobs (1 looked at)" in what for what in told(lab, config, "ok")
+        )
+        folder.parent.chmod(0o777)
+        (warned,) = [what for what in told(lab, config, "warning") if "answers" in what]
+        assert f"job {job}: {folder.parent} is not its user's alone" in warned
+    finally:
+        lab.run("scancel", job)
+
+
+def told(lab: Lab, config: Path, level: str) -> list[str]:
+    """What was found, of one level."""
+    return [f["what"] for f in check(lab, config)[1]["findings"] if f["level"] == level]
 
 
 def test_without_slurmdbd_it_warns_and_without_slurmctld_it_fails_and_says_so(lab: Lab, config: Path) -> None:

@@ -146,6 +146,28 @@ def test_nobody_elses_code_runs_as_the_jobs_user_and_all_jobs_finish(lab: Lab, w
     assert mark.read_text() == "", "somebody ran bob's code"
 
 
+def test_a_trap_that_lies_there_before_the_job_runs_nothing(lab: Lab, work: Path) -> None:
+    out, mark = alices_folder(lab), lab.folder / "mark"
+    mark.touch()
+    mark.chmod(0o666)
+    python = f"#!{PYTHON}\nimport os\nopen('{out}/' + os.environ['SLURM_JOB_ID'], 'w').write('mine')\n"
+    first = int(submit(lab, work, "#!/bin/sh\ntrue\n")) + 1
+    wait_until(lambda: state(lab, str(first - 1)) == "CD", 20, "the first job has run")
+    shutil.rmtree(work / ".slurm-fair")
+    for job in range(first, first + 3):
+        trap = work / ".slurm-fair" / str(job) / "script"
+        trap.mkdir(parents=True)
+        (trap / "__main__.py").write_text(PAYLOAD.format(mark=str(mark)))
+    for place in (work / ".slurm-fair", *(work / ".slurm-fair").rglob("*")):
+        shutil.chown(place, BOB)
+        place.chmod(0o777)
+    jobs = [submit(lab, work, python) for _ in range(3)]
+    assert jobs[0] == str(first)
+    wait_until(lambda: all(state(lab, job) in ("CD", "F") for job in jobs), 30, "alice's jobs have run")
+    assert mark.read_text() == "", "somebody ran bob's code"
+    assert set(done(out, jobs).values()) == {"mine"}
+
+
 def test_a_folder_that_bob_made_first_is_not_used_and_the_job_is_heard_by_its_comment(
     lab: Lab, work: Path
 ) -> None:

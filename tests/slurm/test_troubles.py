@@ -129,6 +129,16 @@ def test_a_journal_removed_under_the_daemon_stops_every_act_and_can_be_put_back(
     waiting[0].runs(30)
 
 
+def test_names_that_slurm_does_not_know_are_warned_of_at_the_start(new_site: Callable[..., Site]) -> None:
+    site = new_site("begin", LEASE)
+    text = site.config.read_text()
+    unknown = 'partitions = ["gpu", "gpux"]\naccounts = ["vision", "visoin"]\nqos = ["nosuch"]'
+    site.config.write_text(text.replace('partitions = ["gpu"]', unknown))
+    site.start()
+    for key, name in (("partitions", "gpux"), ("accounts", "visoin"), ("qos", "nosuch")):
+        assert site.said().count(f"[scope] {key}: Slurm knows no {name}") == 1
+
+
 def test_a_start_waits_for_a_shell_that_holds_the_journal(new_site: Callable[..., Site]) -> None:
     site = new_site("begin", LEASE).start()
     assert site.stop() == 0

@@ -42,7 +42,7 @@ def test_who_waits_for_jobs_that_cannot_save_hears_of_them_and_of_their_limit(ne
     site.ticks_pass()
     said = site.cli("explain", waits.label).stdout
     assert f"24 of 24 GPUs are held by job {holder.label} (nlp), which cannot save and keeps its GPUs" in said
-    assert "no waiting job goes before it" in said
+    assert "because it needs GPUs of jobs that cannot be asked to give way" in said
     assert "others are owed more" not in said
     assert (
         "it cannot save, so it keeps its GPUs until it ends (limit "

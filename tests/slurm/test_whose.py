@@ -225,7 +225,7 @@ def test_a_node_list_of_ours_that_comes_back_with_slurms_last_state_is_ours(begi
     seen, row = begin.job(job)
     assert begin.slurm.look(job).pinned == "n1"
     assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
-    begin.done(Verb.CLOSE, job)
+    begin.slurm.wait(job, lambda _: begin.do(Verb.CLOSE, job).result is Result.DONE)
     assert begin.slurm.look(job).pinned == ""
 
 
@@ -241,5 +241,5 @@ def test_a_job_whose_restart_slurm_forgot_is_the_same_and_its_node_list_ours(beg
     begin.requeue(job)
     seen, row = begin.job(job)
     assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
-    begin.done(Verb.CLOSE, job)
+    begin.slurm.wait(job, lambda _: begin.do(Verb.CLOSE, job).result is Result.DONE)
     assert begin.slurm.look(job).pinned == ""

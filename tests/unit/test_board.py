@@ -152,7 +152,8 @@ def test_a_held_job_is_no_demand() -> None:
 
 
 def test_the_board_says_what_is_left_alone_and_which_nodes_are_out() -> None:
-    assert board().left_alone == ({"job": "99", "reason": "asks for no GPU"},)
+    (alone,) = board().left_alone
+    assert alone == {"job": "99", "reason": "asks for no GPU", "user": "", "unreadable": False}
     assert board().nodes_out == ({"node": "n2", "why": "DRAIN"},)
     assert board().total_gpus == 8
 

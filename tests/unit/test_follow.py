@@ -96,6 +96,12 @@ def test_a_lease_follows(
     assert all(why in event.detail["why"] for event in events)
 
 
+def test_a_job_that_was_requeued_and_started_again_between_two_looks_has_another_lease() -> None:
+    after, events, _ = follow(leases(running(renewals=3)), seen(run(restarts=1, start=4990.0)), TERMS)
+    assert [event.kind for event in events] == ["returned", "adopted"]
+    assert (after.restarts.tolist(), after.renewals.tolist(), after.adopted.tolist()) == ([1], [0], [True])
+
+
 def test_a_lease_that_starts_ends_with_the_others() -> None:
     """Aligned leases end at multiples of the term, counted from the start that Slurm reports."""
     after, _, _ = follow(leases(promised(granted=4990.0, opened=4991.0)), seen(run(start=4992.0)), TERMS)

@@ -152,6 +152,16 @@ def test_a_policy_that_fails_is_no_forecast_and_no_error() -> None:
     assert parse_label("6") not in found.starts
 
 
+@pytest.mark.parametrize("blocked", [Blocked.KEPT, Blocked.REQUEUED, Blocked.BACKOFF])
+def test_what_passes_by_itself_blocks_no_estimate(blocked: Blocked) -> None:
+    holders = [plain(number, f"n{number}", 1800.0) for number in range(1, 5)]
+    record, standing = ticked(*holders, job(5, gpus=8, tenant="speech"))
+    jobs = record.snapshot.jobs
+    kept = jobs.with_columns(blocked=np.where(jobs.key == parse_label("5"), np.int8(blocked), jobs.blocked))
+    record = record._replace(snapshot=replace(record.snapshot, jobs=kept))
+    assert expected(forecast(record, standing, RULES), "5") == pytest.approx(1740, abs=2 * TERMS.interval)
+
+
 def test_nothing_of_the_tick_is_changed_by_playing_on() -> None:
     record, standing = ticked(*(leased(number, f"n{number}") for number in range(1, 5)), job(5, gpus=8))
     state, ends = record.snapshot.jobs.state.copy(), standing.leases.end.copy()

@@ -39,3 +39,8 @@ def test_the_image_installs_through_the_lab() -> None:
 def test_the_packages_are_named_in_one_place() -> None:
     text = (DOCKER / "Dockerfile").read_text()
     assert not [name for name in packages.PACKAGES if re.search(rf"\s{name}\s", text)]
+
+
+def test_the_page_starts_the_controller_before_it_asks_for_its_status() -> None:
+    text = (DOCKER / "README.md").read_text()
+    assert 0 < text.index("slurm-fair run\n") < text.index("slurm-fair status\n")

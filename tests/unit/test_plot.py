@@ -102,6 +102,22 @@ def test_every_colour_and_look_that_is_drawn_is_in_the_style_sheet() -> None:
     assert style.count("{") == style.count("}")
 
 
+def test_on_paper_no_column_is_cut_no_figure_is_torn_and_nothing_is_dark() -> None:
+    style = page.style()
+    printed = style[style.index("@media print") :]
+    for rule in (
+        "landscape",
+        ".wide { overflow: visible }",
+        "white-space: normal; overflow-wrap: break-word",
+        "tr, figure, ul.legend { break-inside: avoid }",
+        "figcaption { break-after: avoid }",
+        "thead { display: table-header-group }",
+    ):
+        assert rule in printed
+    assert "@media screen and (prefers-color-scheme: dark)" in style
+    assert style.count("prefers-color-scheme") == 1
+
+
 def test_a_chart_of_gpus_names_its_nodes_and_runs() -> None:
     bars = [Bar(0, 0.0, 3600.0, 3, "job 1"), Bar(2, 1800.0, 1800.0, 14, "job <2>")]
     figure = gantt("who", [Lane("n1", 2), Lane("n2", 1)], bars, 3600.0)

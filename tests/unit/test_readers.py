@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import pwd
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 
 from slurm_fair.slurm.acks import SAVED, Asked, job_directory
 from slurm_fair.slurm.readers import Readers
+from tests.hanging import hanging
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 # Never answers in a folder that hangs; ends in one that kills it.
@@ -176,38 +175,11 @@ def test_no_process_outlives_the_daemon_or_keeps_it(tmp_path: Path) -> None:
     assert not [pid for pid in pids if Path(f"/proc/{pid}/cwd").exists()]
 
 
-def mount_that_hangs(place: Path) -> int:
-    """A file system whose server takes what it is asked and never answers; the descriptor that ends it."""
-    try:
-        server = os.open("/dev/fuse", os.O_RDWR)
-    except OSError as problem:
-        pytest.skip(f"/dev/fuse: {problem.strerror}")
-    options = f"fd={server},rootmode=40755,user_id=0,group_id=0,allow_other".encode()
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.mount(b"hangs", os.fsencode(place), b"fuse", 0, options):
-        os.close(server)
-        pytest.skip(f"mount: {os.strerror(ctypes.get_errno())}")
-    return server
-
-
-def hear_and_say_nothing(server: int) -> None:
-    """Until the file system is gone."""
-    try:
-        while os.read(server, 1 << 20):
-            pass
-    except OSError:
-        return
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 def test_a_file_system_that_really_hangs_costs_a_second_once(readers: Readers, tmp_path: Path) -> None:
-    place = tmp_path / "dead"
-    place.mkdir()
     answer(tmp_path)
-    server = mount_that_hangs(place)
-    thread = threading.Thread(target=hear_and_say_nothing, args=(server,), daemon=True)
-    thread.start()
-    try:
+    (tmp_path / "dead").mkdir()
+    with hanging(tmp_path / "dead") as place:
         wanted = {1: asked("nobody", place), 2: asked(ME, tmp_path)}
         began = time.monotonic()
         assert readers.read(wanted) == {2: SAVED}
@@ -215,7 +187,3 @@ def test_a_file_system_that_really_hangs_costs_a_second_once(readers: Readers, t
         readers.patience, began = 30.0, time.monotonic()
         assert readers.read(wanted) == {2: SAVED}
         assert time.monotonic() - began < 10
-    finally:
-        ctypes.CDLL(None).umount2(os.fsencode(place), 2)
-        os.close(server)
-        readers.close()

@@ -68,6 +68,17 @@ def test_an_order_that_the_numbers_alone_do_not_give_is_called_a_turn(board: Boa
     )
 
 
+def test_a_job_that_waits_for_jobs_that_cannot_be_asked_hears_who_they_are(board: Board) -> None:
+    word = "it needs GPUs of jobs that cannot be asked to give way: it starts when they end"
+    for blocked in ("", "kept"):
+        change = {"verdict": "leave", "why": word, "rank": -1, "blocked": blocked}
+        jobs = tuple({**row, **change} if row["job"] == "10" else row for row in board.jobs)
+        first, *held = full(replace(board, jobs=jobs), "10")
+        assert first == word
+        assert [line for line in held if "held by job 3 (nlp), which cannot save" in line]
+        assert short(replace(board, jobs=jobs), "10") == word
+
+
 def test_of_another_policy_it_is_not_said_what_it_goes_by(board: Board) -> None:
     said = full(replace(board, policy="fifo"), "11")[0]
     assert said.endswith("first job 10 (speech), which the policy fifo puts first")

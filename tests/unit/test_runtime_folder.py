@@ -58,6 +58,18 @@ def test_answers_are_for_all_to_read_and_for_nobody_else_to_write(start: Callabl
     assert run.messages.parent.stat().st_mode & 0o7777 == 0o711
 
 
+def test_a_folder_of_ours_that_others_could_write_is_closed_first(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    for folder in (tmp_path / ".slurm-fair", tmp_path / ".slurm-fair" / "7"):
+        folder.mkdir()
+        folder.chmod(0o777)
+    run = start("#!/bin/sh\ntrue\n")
+    assert run.ends() == 0
+    modes = [folder.stat().st_mode & 0o7777 for folder in (run.messages.parent, run.messages)]
+    assert modes == [0o711, 0o711]
+
+
 @pytest.mark.parametrize("end", ["exit 1", "exit 2", "kill -KILL $$", "kill -SEGV $$", "kill -TERM $$"])
 def test_a_program_that_crashes_after_the_request_is_not_answered_as_saved(
     start: Callable[..., Run], end: str

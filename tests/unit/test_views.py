@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from slurm_fair import places as files
-from slurm_fair.board import draw, read_board
-from slurm_fair.errors import StoreError
-from slurm_fair.health import Health, read_health
+from slurm_fair.board import draw
+from slurm_fair.health import Health
 from slurm_fair.model import Event, LeaseTerms
 from slurm_fair.model.ids import parse_label
 from slurm_fair.nameless import nameless
@@ -135,7 +134,22 @@ def test_a_bar_in_a_foreign_name_is_no_column(view: View, storage: Path, now: fl
 def test_what_is_left_alone_is_in_queue_and_status(view: View, storage: Path, now: float) -> None:
     keep(storage)
     for command in ("queue", "status"):
-        assert "job 99 is left alone: it asks for no GPU" in view(command).out
+        said = view(command).out
+        assert "job 99 is left alone: it asks for no GPU" in said
+        assert "job 98 of mel is left alone: it has a row too short" in said
+    assert "left alone: 2 (1 unreadable)" in view("status").out
+    assert "job 98 of mel is left alone: it has a row" in view("explain", "98").out
+
+
+def test_what_others_wrote_reaches_no_terminal_raw(view: View, storage: Path, now: float) -> None:
+    record, _ = recorded()
+    nodes = replace(record.snapshot.nodes, why=("\x1b[31mred", "", "", ""))
+    keep(storage, snapshot=replace(record.snapshot, nodes=nodes), guard="\x1b[2Jnote")
+    for command in (["status"], ["queue"], ["explain", "10"]):
+        said = view(*command)
+        assert "\x1b" not in said.out + said.err
+    assert "node n1 takes no work: ?[31mred" in view("status").out
+    assert "note: ?[2Jnote" in view("status").out
 
 
 # -- whether the daemon lives ---------------------------------------------------------------------------------
@@ -249,48 +263,6 @@ def test_where_names_are_hidden_a_job_is_explained_without_them(
         assert name not in said
     assert "PrivateData" in outside("queue", "--me").out
     assert outside("status").code == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["[]", "3", "null", '{"v": 1}', '{"v": 2}', "{", "[" * 100_000, '{"v": 1, "jobs": [3]}'],
-)
-def test_a_board_that_is_none_is_one_clear_error(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "board.json"
-    path.write_text(text)
-    with pytest.raises(StoreError, match="not a board"):
-        read_board(path)
-
-
-@pytest.mark.parametrize(
-    "change", [{"jobs": 3}, {"jobs": [{"job": "1"}]}, {"time": "x"}, {"gpus": []}, {"time": 1e999}]
-)
-def test_a_board_with_a_part_that_is_none_is_one_clear_error(tmp_path: Path, change: dict[str, Any]) -> None:
-    path = tmp_path / "board.json"
-    path.write_text(json.dumps(draw(*recorded()).document() | change))
-    with pytest.raises(StoreError, match="not a board"):
-        read_board(path)
-
-
-def test_a_board_of_an_older_daemon_is_read(tmp_path: Path) -> None:
-    document = draw(*recorded()).document()
-    for name in ("interval_seconds", "gpus", "finished", "estimates"):
-        del document[name]
-    added = ("can_be_asked", "start", "ends_by", "lease", "promised_nodes", "asked")
-    document["jobs"] = [{k: v for k, v in row.items() if k not in added} for row in document["jobs"]]
-    path = tmp_path / "board.json"
-    path.write_text(json.dumps(document))
-    assert len(read_board(path).jobs) == 11
-
-
-@pytest.mark.parametrize(
-    "text", ["[]", "", "{", '{"v": 1, "state": "acting"}', '{"v": 1, "time": 1e99}', "[" * 9999]
-)
-def test_a_health_that_is_none_is_nothing(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "health.json"
-    path.write_text(text)
-    assert read_health(path) is None
-    assert read_health(tmp_path / "absent") is None
 
 
 # -- explain --------------------------------------------------------------------------------------------------
