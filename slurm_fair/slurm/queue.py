@@ -180,11 +180,12 @@ class Queue:
         return kept
 
     def _forget_if_grown(self, rows: int) -> None:
-        """Node lists, reasons and task lists are new for ever: begin anew before they fill the memory."""
-        known = len(self.node_lists.texts) + len(self.reasons.texts) + len(self.task_lists)
+        """Node lists, reasons, task lists and types are new for ever: begin anew before they fill the memory."""
+        named = (self.node_lists, self.reasons, self.gpu_types)
+        known = sum(len(names.texts) for names in named) + len(self.task_lists)
         if known < _MANY_NAMES + 4 * rows:
             return
-        self.node_lists, self.reasons, self.task_lists = Names(), Names(), []
+        self.node_lists, self.reasons, self.gpu_types, self.task_lists = Names(), Names(), Names(), []
         self._task_texts, self.array_limits, self._lines, self._parsed = {}, {}, {}, np.zeros(0, RAW)
         self._refused = {}
 
@@ -202,6 +203,8 @@ class Queue:
         if state is None:
             raise SlurmTextError(f"its state '{f['State'][:40]}' is a word that this version does not know")
         nodes = _nodes(f, counts, state)
+        # What is over, and what Slurm refused, asks for no type any more: its text may be new for ever.
+        kind = "" if state is JobState.DONE else kind
         longest, least = words.duration_seconds(f["TimeLimit"]), words.duration_seconds(f["MinTime"])
         return (
             record, base, task, tasks, limit, not words.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",

@@ -89,7 +89,10 @@ def test_refused_submissions_with_forged_rows_make_up_no_job_and_blind_nobody(
     texts = [*forged_rows(int(waits), "vision", HONEST), *forged_rows(int(elsewhere), "vision", HONEST)]
     for text in texts:
         attack(slurm, f"--gres=gpu:{text}:1")
+    for number in range(5):
+        attack(slurm, f"--gres=gpu:new{number}:1")
     after = adapter.observe()
+    assert after.gpu_types == before.gpu_types, "each type costs every policy"
     assert len(slurm.lab.run("squeue", "-h", "-t", "FAILED", "-u", HOSTILE, "-o", "%A").stdout.split()) > 20
     assert of_user(after, HONEST) == mine
     assert after.jobs.key.tolist() == before.jobs.key.tolist()
