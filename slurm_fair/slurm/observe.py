@@ -97,7 +97,7 @@ def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.vo
 
 
 def _gpu_types(seen: Sighting) -> tuple[str, ...]:
-    """Those of nodes alone: a job's type is its user's word, and refused jobs with ever new ones are listed too."""
+    """Those of nodes alone: what a job asks for is its user's word, and may be new with each job."""
     return tuple(dict.fromkeys(node.gpu_type for node in seen.machines.nodes.values()))
 
 
