@@ -210,6 +210,9 @@ def _jobs(
     waiting, asked_type = raw["state"] == JobState.WAITING, _asked_types(raw, seen)
     nowhere = (raw["gpu_type"] >= 0) & (asked_type < 0)
     blocked[waiting & ((raw["gpus"] > most) | nowhere)] = Blocked.IMPOSSIBLE
+    # Nothing can be done to it, so nobody is asked to make room for it.
+    unread = [bad.record for bad in seen.queue.unreadable]
+    blocked[waiting & np.isin(raw["record"], unread)] = Blocked.SHAPE
     running = (raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE)
     ints = {name: raw[name].astype(np.int64) for name in ("record", "restarts", "gpus", "nodes", "cpus")}
     return JobTable(
