@@ -82,9 +82,9 @@ class Bench:
     def figures(self) -> Iterator[tuple[str, object]]:
         """What it came to."""
         first = self.turns[0]
-        shut = next((turn for turn in self.turns[1:] if not turn.unshut), self.turns[-1])
+        shut = next((turn for turn in self.turns if not turn.unshut), self.turns[-1])
         yield "first look, s", round(first.seconds["observe"], 2)
-        yield "first adoption, s", round(shut.began - first.began, 2)
+        yield "first adoption, s", round(shut.began + shut.wall - first.began, 2)
         yield "longest tick, s", round(max(turn.wall for turn in self.turns), 2)
         yield "longest tick after the adoption, s", round(self._longest_after(shut), 2)
         quiet = [turn.wall for turn in self.turns if not turn.acts]

@@ -199,6 +199,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "can_be_asked": (jobs.checkpoints & jobs.requeueable).tolist(),
         "start": _instants(jobs.start),
         "ends_by": _instants(np.where(jobs.start > 0, jobs.start + jobs.time_limit_seconds, 0.0)),
+        "latest_start": _latest_starts(record),
         "nodes": _nodes(record),
         **_leases(record, standing),
     }
@@ -267,6 +268,13 @@ def _expected_seconds(record: TickRecord) -> Floats:
     return expected_seconds(nothing, declared, nothing, jobs.time_limit_seconds)
 
 
+def _latest_starts(record: TickRecord) -> list[float | None]:
+    """When each job must start at the latest, to end before its deadline; None without a deadline."""
+    told = record.snapshot.told
+    deadline = np.full(len(record.snapshot.jobs), np.inf) if told is None else told.deadline
+    return _known(deadline - _expected_seconds(record))
+
+
 def _nodes(record: TickRecord) -> list[str]:
     names: list[list[str]] = [[] for _ in range(len(record.snapshot.jobs))]
     for row, node in zip(record.snapshot.held.row.tolist(), record.snapshot.held.node.tolist(), strict=True):
@@ -302,6 +310,7 @@ _ADDED = {
     "can_be_asked": False,
     "start": None,
     "ends_by": None,
+    "latest_start": None,
     "lease": "",
     "promised_nodes": "",
     "asked": None,

@@ -31,6 +31,11 @@ class Health:
         return json.dumps({"v": _VERSION, **asdict(self), "why": self.why[:_MOST_TEXT]})
 
 
+def hooks_file(gate: str, publish_dir: str) -> str:
+    """Where the submit hook finds that the controller acts; a begin time ends by itself, so only holds need it."""
+    return f"{publish_dir}/{NAME}" if gate == "hold" and publish_dir else ""
+
+
 def read_health(path: Path) -> Health | None:
     """What the daemon published last; None where there is nothing that can be read."""
     try:

@@ -14,6 +14,7 @@ from typing import Any
 from slurm_fair.config import Config
 from slurm_fair.config_words import commented_file
 from slurm_fair.errors import InputError
+from slurm_fair.health import hooks_file
 
 SOURCES = Path(__file__).parent / "cli" / "files"
 STATE_ROOT, RUN_ROOT = Path("/var/lib"), Path("/run")
@@ -69,11 +70,13 @@ def source(name: str) -> str:
 
 def hook(config: Config) -> str:
     """job_submit.lua with this site's settings in it."""
+    health = hooks_file(config.slurm.gate, config.lease.publish_dir)
     settings = {
         "partitions = {},": f"partitions = {_lua_list(config.scope.partitions)},",
         "accounts = {},": f"accounts = {_lua_list(config.scope.accounts)},",
         'gate = "begin",': f'gate = "{config.slurm.gate}",',
         "gate_seconds = 1800,": f"gate_seconds = {round(2 * config.lease.term)},",
+        'health = "",': f"health = {json.dumps(health, ensure_ascii=False)},",
     }
     return _filled(source(HOOK), settings)
 

@@ -42,7 +42,7 @@ def commands_of(config: Config, places: Places) -> Commands:
     conf = site_conf(config.slurm.conf)
     if config.slurm.conf and conf is None:
         raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
-    if conf is not None and places.directory.is_dir() and os.access(places.directory, os.W_OK):
+    if conf is not None and os.path.isdir(places.directory) and os.access(places.directory, os.W_OK):
         conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
     bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
     return Commands(conf, config.slurm.timeout, bin_dir)

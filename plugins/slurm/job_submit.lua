@@ -6,6 +6,7 @@ local settings = {
   accounts = {},       -- managed accounts (tenants); empty: all
   gate = "begin",      -- "begin": Slurm itself opens the gate after gate_seconds; "hold": only the controller does
   gate_seconds = 1800, -- two leases
+  health = "",         -- the controller's health.json on this machine: no job is gated while it does not act; "": gate
 }
 
 -- Slurm loads this file by its path, so the function lies in the same folder, wherever that is.

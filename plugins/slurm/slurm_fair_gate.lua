@@ -1,8 +1,9 @@
 -- The gate at submission: a managed GPU job does not start by itself before the controller has seen it.
 --
 -- slurm_fair_gate(job_desc, part_list, submit_uid, options) changes the job and returns slurm.SUCCESS, always:
--- an error in here is logged and lets the job pass as it is. It reads no file and asks nobody.
--- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds.
+-- an error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
+-- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, and health:
+-- the file in which the controller says that it acts. While it says nothing or something else, no job is gated.
 --
 -- What it leaves alone: jobs without GPUs, srun and salloc, heterogeneous jobs, other partitions and accounts,
 -- and every job that its user holds or wants to begin later (the controller gates those when their time comes).
@@ -12,6 +13,8 @@
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
 local PREFIX = "slurm_fair:"
+local SILENT_SECONDS = 60 -- beside three intervals: a look may take long
+local MOST_BYTES = 4096
 
 local function contains(names, name)
   for _, known in ipairs(names) do
@@ -101,9 +104,28 @@ local function is_ours(job_desc, part_list, options)
     and is_managed(options.accounts, job_desc.account or job_desc.default_account)
 end
 
+-- Whether somebody will open the gate again: a controller that is gone, paused or blind opens none.
+local function controller_acts(health, now)
+  if health == nil or health == "" then
+    return true -- nobody has told us where to look
+  end
+  local file = io.open(health, "r")
+  local text = file and file:read(MOST_BYTES) or ""
+  if file then
+    file:close()
+  end
+  local time = tonumber(string.match(text, '"time": *([%d.]+)'))
+  local interval = tonumber(string.match(text, '"interval_seconds": *([%d.]+)'))
+  local acts = string.find(text, '"state": *"acting"') ~= nil
+  return acts and time ~= nil and interval ~= nil and now - time < 3 * interval + SILENT_SECONDS
+end
+
 local function close_gate(job_desc, part_list, options)
   local now = os.time()
   if waits_already(job_desc, now) or not is_ours(job_desc, part_list, options) then
+    return
+  end
+  if not controller_acts(options.health, now) then
     return
   end
   if options.gate == "hold" then

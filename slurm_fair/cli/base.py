@@ -47,7 +47,7 @@ def find_config(given: str | None) -> Path | None:
     named = given or os.environ.get("SLURM_FAIR_CONFIG")
     if named:
         return Path(named)
-    return DEFAULT_PATH if DEFAULT_PATH.exists() else None
+    return DEFAULT_PATH if os.path.exists(DEFAULT_PATH) else None
 
 
 def open_site(given: str | None) -> Site:

@@ -49,7 +49,7 @@ def resume(context: click.Context) -> None:
     """Act again after `pause`."""
     site = site_of(context)
     need_writable(site.places.directory)
-    if not site.places.paused.exists():
+    if not os.path.exists(site.places.paused):
         click.echo("it was not paused")
         return
     site.places.paused.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def _daemon_did_it(site: Site) -> bool:
     now = WallClock().now
     deadline = time.monotonic() + _DAEMON_SECONDS
     while time.monotonic() < deadline:
-        if not site.places.fail_open.exists():
+        if not os.path.exists(site.places.fail_open):
             return True
         if last_beat(site.places) is None:
             break  # it hangs, and the dead-man has been here
@@ -154,7 +154,7 @@ def _seen(site: Site) -> str:
     """What there was to watch, in words."""
     if last_beat(site.places) is not None:
         return "the daemon lives"
-    if not site.places.journal.exists():
+    if not os.path.exists(site.places.journal):
         return "no daemon was ever here"
     if is_owned(site.places.journal):
         return "a daemon runs and acts on nothing: there is nothing to watch"

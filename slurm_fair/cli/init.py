@@ -130,7 +130,7 @@ def _is_account(name: str) -> bool:
 def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> Wishes:
     """What holds after the files are written; a configuration that is there already decides."""
     there = _below(root, config_path)
-    config = load(there) if there.is_file() and not afresh else Config()
+    config = load(there) if os.path.isfile(there) and not afresh else Config()
     given: dict[str, Any] = {"slurm.gate": gate} if gate and gate != "begin" else {}
     conf, bin_dir = site_conf(config.slurm.conf), _bin_dir(config)
     elsewhere = conf if conf is not None and conf != USUAL else None

@@ -56,9 +56,11 @@ class Reasons:
             return [self._running(row)]
         if row["lease"] == PROMISED:
             return [self._starting(row)]
+        late = self._too_late(row)
         if not _waits(row):
-            return [clean(row["why"])]
-        return [*self._line(row), *self.held()] if row["rank"] >= 0 else [*self._own_word(row), *self.held()]
+            return [clean(row["why"]), *late]
+        own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
+        return [*own, *late, *self.held()]
 
     def before(self, row: Row) -> Sequence[Row]:
         """The waiting jobs whose turn comes earlier."""
@@ -166,6 +168,12 @@ class Reasons:
     def _starting(self, row: Row) -> str:
         nodes = f" on {clean(row['promised_nodes'])}" if row["promised_nodes"] else ""
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
+
+    def _too_late(self, row: Row) -> list[str]:
+        """That a job has waited too long for its deadline."""
+        latest = row["latest_start"]
+        missed = latest is not None and latest < self._now
+        return ["it can no longer make its deadline: Slurm ends it"] if missed else []
 
     def _own_word(self, row: Row) -> list[str]:
         """What the policy said of this job beyond that others go first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import time
 from contextlib import suppress
@@ -78,7 +79,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
     make_directory(site.places.directory)
     need_writable(site.places.directory)
     clock = WallClock()
-    new = not site.places.journal.exists()
+    new = not os.path.exists(site.places.journal)
     journal = open_journal(site.places.journal) if once else open_patiently(site.places.journal)
     if new:
         log.warning("%s: no journal was here: a new ledger begins, nobody is owed anything", journal.path)

@@ -33,7 +33,7 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
     `ahead` = with expected starts, which take a moment to work out; a published board has them anyway.
     """
     published = Path(site.config.lease.publish_dir) / "board.json" if site.config.lease.publish_dir else None
-    if not os.access(site.places.journal, os.R_OK) and published is not None and published.exists():
+    if not os.access(site.places.journal, os.R_OK) and published is not None and os.path.exists(published):
         return read_board(published)
     try:
         with site.reader() as journal:

@@ -9,9 +9,10 @@ from pathlib import Path
 from slurm_fair.config import Config
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
+from slurm_fair.health import hooks_file
 
 _SETTING = re.compile(
-    r'^\s*(gate|gate_seconds|partitions|accounts)\s*=\s*("\w+"|\d+|\{[^}\n]*\})', re.MULTILINE
+    r'^\s*(gate|gate_seconds|health|partitions|accounts)\s*=\s*("[^"\n]*"|\d+|\{[^}\n]*\})', re.MULTILINE
 )
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ANEW = "slurm-fair init --only plugin --force"
@@ -63,6 +64,9 @@ def differences(text: str, config: Config) -> Iterator[str]:
     seconds = round(2 * config.lease.term)
     if said.get("gate_seconds", "").isdigit() and int(said["gate_seconds"]) != seconds:
         yield f"gate_seconds = {said['gate_seconds']}, two leases are {seconds} s"
+    health = hooks_file(config.slurm.gate, config.lease.publish_dir)
+    if "health" in said and said["health"].strip('"') != health:
+        yield f'health = {said["health"]}, the controller says it in "{health}"'
     for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
         names = [re.sub(r"\\(.)", r"\1", name) for name in _NAME.findall(said.get(key, ""))]
         if key in said and sorted(names) != sorted(wanted):

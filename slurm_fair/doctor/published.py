@@ -35,7 +35,7 @@ def folder(place: Path, facts: Facts) -> Finding:
     """Whether the daemon may write there, nobody else, and users may read."""
     make = f"install -d -o {facts.account} -m 0755 {place}"
     if not os.path.isdir(place):
-        if _UNIT.exists() and place.is_relative_to("/run"):
+        if os.path.exists(_UNIT) and place.is_relative_to("/run"):
             return ok(f"{place} is not there yet: slurm-fair.service makes it at its start")
         return warning(f"{place} is not there: users' status, queue and explain find nothing", make)
     try:
@@ -58,7 +58,7 @@ def folder(place: Path, facts: Facts) -> Finding:
 def configuration(facts: Facts) -> Iterator[Finding]:
     """Whether users' commands learn where to look."""
     source = Path(facts.config.source)
-    if not source.is_file():
+    if not os.path.isfile(source):
         return
     shut = str(source) if not source.stat().st_mode & stat.S_IROTH else _shut(source.parent)
     if shut:

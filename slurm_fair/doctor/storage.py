@@ -104,7 +104,7 @@ def file_system(directory: Path, mounts: Path) -> str:
 def journal(facts: Facts) -> Finding:
     """Whether it opens and has this version's tables."""
     path = facts.places.journal
-    if not path.exists():
+    if not os.path.exists(path):
         return ok("no journal yet: the daemon makes it")
     try:
         with open_reader(path) as reader:
@@ -120,7 +120,7 @@ def journal(facts: Facts) -> Finding:
 
 def daemon(facts: Facts) -> Iterator[Finding]:
     """Whether it runs, and whether somebody watches it."""
-    if facts.places.paused.exists():
+    if os.path.exists(facts.places.paused):
         yield warning("paused by an admin: nothing is done to any job", "slurm-fair resume")
     beat = last_beat(facts.places)
     if not _is_locked(facts.places.journal.with_name("journal.db.lock")):
@@ -129,7 +129,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
                 "the daemon is gone and left jobs of its own: the dead-man frees them within a lease",
                 "start it again, or `slurm-fair fail-open`",
             )
-        elif facts.places.journal.exists():
+        elif os.path.exists(facts.places.journal):
             yield warning(
                 "the daemon does not run, though it has run here: nothing is done to any job",
                 "start its service",
@@ -138,7 +138,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
             yield ok("the daemon does not run")
         return
     age = facts.now - beat.time if beat else 0.0
-    if beat is not None and age > beat.limit_seconds and not facts.places.paused.exists():
+    if beat is not None and age > beat.limit_seconds and not os.path.exists(facts.places.paused):
         yield error(
             f"the daemon is silent since {age:.0f} s",
             "look at its log; `slurm-fair fail-open` frees its jobs",

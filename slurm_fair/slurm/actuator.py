@@ -27,8 +27,9 @@ from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown
 
 _AT_ONCE = 400  # acts of one scontrol; more are shared out among several
 _TOGETHER = 4  # scontrols
-_ROUND = 1024  # acts for which we ask once more whether we may act
+_ROUND = 512  # acts for which we ask once more whether we may act
 _ROUNDS_SECONDS = 1.5  # no round of gates begins later: what the look showed must not grow old
+_ALL_ROUNDS_SECONDS = 1.8  # nor one that would end later, if it took as long as the one before
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
 _LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
@@ -231,13 +232,17 @@ class Actuator:
         self, lines: Mapping[Action, gates.Lines], before: Rows
     ) -> dict[Action, tuple[Result, str]]:
         """Many gates after one look, and one look after all of them."""
-        everybody, began, answers = list(lines), self.now(), dict[Action, Answer]()
+        everybody, answers = list(lines), dict[Action, Answer]()
+        began = before_this = self.now()
         for at in range(0, len(everybody), _ROUND):
             part = everybody[at : at + _ROUND]
             if at:
                 self.fence()
-            if at and part[0].verb is Verb.CLOSE and self.now() - began > _ROUNDS_SECONDS:
-                break
+                this = self.now()
+                ends = this + (this - before_this)
+                if part[0].verb is Verb.CLOSE and _too_late(this - began, ends - began):
+                    break
+                before_this = this
             self.marks.set(self._marks_ahead(part, before))
             answers |= self._tell({action: lines[action].then for action in part})
         after = self._look(answers) if answers else {}
@@ -362,6 +367,11 @@ class Actuator:
                 drop.append(mark)
         self.marks.set(keep)
         self.marks.drop(drop)
+
+
+def _too_late(begins: float, ends: float) -> bool:
+    """Whether a round of gates that begins and ends so long after the first has to wait for the next look."""
+    return begins > _ROUNDS_SECONDS or ends > _ALL_ROUNDS_SECONDS
 
 
 def _closed(mark: Mark, now: float) -> Mark:

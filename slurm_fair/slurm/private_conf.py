@@ -18,7 +18,7 @@ def site_conf(configured: str) -> Path | None:
     """The site's slurm.conf; None on a configless site."""
     named = configured or os.environ.get("SLURM_CONF", "")
     candidates = (Path(named),) if named else _USUAL
-    return next((path for path in candidates if path.is_file()), None)
+    return next((path for path in candidates if os.path.isfile(path)), None)
 
 
 def short_timeout_copy(conf: Path, copy: Path, seconds: int) -> Path:
@@ -28,7 +28,7 @@ def short_timeout_copy(conf: Path, copy: Path, seconds: int) -> Path:
         if _INCLUDE.search(text):
             return conf
         wanted = f"{_LINE.sub('', text).rstrip()}\nMessageTimeout={seconds}\n"
-        if not copy.is_file() or copy.read_text(errors="surrogateescape") != wanted:
+        if not os.path.isfile(copy) or copy.read_text(errors="surrogateescape") != wanted:
             write_text(copy, wanted, 0o600)
     except OSError:
         return conf

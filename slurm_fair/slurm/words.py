@@ -14,6 +14,7 @@ _NOTHING = frozenset({"", "N/A", "NONE", "(null)", "None", "Unknown", "n/a"})
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _MOST_GPUS, _MOST_COUNT = 10**6, 10**10  # of one job; more is no demand but a slip or an attack
 _LAST_INSTANT = 253_402_300_799.0  # the end of the year 9999, where calendars end
+_RANGE_END = re.compile(r"(?<=[0-9])-[0-9]{1,18}\Z")
 _DIGITS = re.compile(r"-?[0-9]+")
 _DURATION = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,9})(?:\.[0-9]+)?")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)[cn]?")
@@ -41,7 +42,7 @@ def number(text: str) -> int:
     """A whole number, the lower end of a range; 0 for an empty field."""
     if text in _NOTHING:
         return 0
-    first = re.sub(r"(?<=[0-9])-[0-9]{1,18}\Z", "", text)
+    first = _RANGE_END.sub("", text) if "-" in text else text
     if not _WHOLE.fullmatch(first):
         raise SlurmTextError(f"'{text[:40]}' is no whole number")
     return int(first)
@@ -103,6 +104,8 @@ def tres_gpus(counts: dict[str, str]) -> tuple[int, str]:
 
 def gres_gpus(text: str) -> tuple[int, str]:
     """GPUs and type in `gres:gpu:a100:4`, `gres/gpu:4`, `gpu:a100:8(S:0-1)`, alone or in a list."""
+    if text in _NOTHING:
+        return 0, ""
     total, kinds = 0, set()
     for part in re.split(r",(?![^(]*\))", text):
         name = re.sub(r"\(.*\)$", "", re.sub(r"^gres[:/]", "", part.strip()))

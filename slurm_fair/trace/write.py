@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -22,9 +23,9 @@ def check_target(path: Path) -> Path:
     """Refuse a file that could not be written before any work is done for it."""
     if not path.name.endswith(ENDINGS):
         raise InputError(f"{path}: a trace is written to a name ending in {' or '.join(ENDINGS)}")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise InputError(f"{path}: is a directory: name a file in it")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise InputError(f"{path.parent}: no such directory: make it first")
     return path
 

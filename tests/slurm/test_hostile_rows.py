@@ -151,7 +151,9 @@ def test_names_move_no_gpu(slurm: Slurm, adapter: Adapter) -> None:
         slurm.wait_state(job, "CANCELLED")
 
 
-def test_hostile_comments_and_names_speak_for_nobody_and_cost_no_call(slurm: Slurm, adapter: Adapter) -> None:
+def test_hostile_comments_and_names_speak_for_nobody_and_cost_no_call(
+    slurm: Slurm, adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = adapter.submit(user=HONEST)
     first = Adapter(slurm, "begin")
     mine = of_user(first.observe(), HONEST)
@@ -168,6 +170,8 @@ def test_hostile_comments_and_names_speak_for_nobody_and_cost_no_call(slurm: Slu
     assert not isinstance(found, str)
     assert found.keys() == set(records)
     assert found[int(victim)][0].startswith("slurm_fair:v1")
+    monkeypatch.setattr("slurm_fair.slurm.user_text._MOST_IDS", 0)
+    assert ask_text(fresh.commands, records, "k") == found, "so does a listing of every job"
 
 
 def test_the_controller_goes_on_and_touches_nothing_that_is_not_its_own(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from slurm_fair.health import ACTING, BLIND, PAUSED, STOPPED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
 from tests.on_slurm import Slurm
@@ -196,6 +197,35 @@ def test_the_hold_gate_at_submission(
     job = submit(lab, folder, *words)
     until(lambda: record(lab, job)["Reason"] != "None")
     assert (record(lab, job)["Reason"], record(lab, job)["Comment"]) == (reason, comment)
+
+
+def said_by_a_controller(file: Path, state: str, ago: float) -> None:
+    """What a controller with looks every ten seconds said so long ago."""
+    file.write_text(Health(time.time() - ago, 10.0, time.time() - ago, state).text())
+
+
+@pytest.mark.parametrize(
+    ("state", "ago", "holds"),
+    [
+        (ACTING, 0, True),
+        (ACTING, 80, True),
+        (ACTING, 120, False),
+        (STOPPED, 0, False),
+        (BLIND, 0, False),
+        (PAUSED, 0, False),
+        (None, 0, False),
+    ],
+)
+def test_the_hook_holds_no_job_while_no_controller_acts(
+    lab: Lab, folder: Path, state: str | None, ago: float, holds: bool
+) -> None:
+    """A hold does not end by itself: nobody but a controller would ever open it."""
+    file = folder / "health.json"
+    if state is not None:
+        said_by_a_controller(file, state, ago)
+    settle(lab, gate='"hold"', health=f'"{file}"')
+    job = record(lab, submit(lab, folder, "--gpus=1"))
+    assert (job["Comment"] == "slurm_fair:v0,gate=hold", job["Priority"] == "0") == (holds, holds)
 
 
 def test_interactive_jobs_start_at_once_under_both_gates(lab: Lab, folder: Path) -> None:

@@ -62,6 +62,19 @@ def test_gates_for_which_the_look_has_grown_old_wait_for_the_next(stub: Stub) ->
     assert len(stub.ran("squeue")) == 2
 
 
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 3), (0.8, 2), (1.0, 1), (9.0, 1)])
+def test_a_round_that_would_make_the_look_too_long_is_not_begun(
+    stub: Stub, seconds: float, rounds: int
+) -> None:
+    stub.answers("squeue", ALL, SHUT)
+    bench = Bench(stub)
+    bench.actuator.now = lambda: NOW + seconds * len(stub.ran("scontrol"))
+    outcomes = bench.actuator.actuate([action(Verb.CLOSE, job) for job in JOBS])
+    assert len(stub.ran("scontrol")) == rounds
+    assert [o.result for o in outcomes].count(Result.DONE) == min(2 * rounds, len(JOBS))
+    assert {o.later for o in outcomes if o.result is not Result.DONE} <= {True}
+
+
 def test_jobs_are_freed_however_long_it_takes(stub: Stub) -> None:
     stub.answers("squeue", ALL, "".join(row(JobID=job, EligibleTime=str(int(NOW))) for job in JOBS))
     bench = Bench(stub)

@@ -72,6 +72,12 @@ def test_a_hook_that_does_not_follow_the_configuration_is_told_of(config: Config
     assert list(hook.differences(HOOK, config)) == told
 
 
+def test_a_hook_that_would_hold_jobs_while_no_daemon_acts_is_told_of() -> None:
+    written = written_hook(Config(slurm=Slurm(gate="begin"))).replace('gate = "begin"', 'gate = "hold"')
+    (told,) = hook.differences(written, Config(slurm=Slurm(gate="hold")))
+    assert told == 'health = "", the controller says it in "/run/slurm-fair/health.json"'
+
+
 @pytest.mark.parametrize(
     "config",
     [Config(), Config(scope=Scope(("g", 'a"b'), ("x",)), lease=Lease(term=450.2), slurm=Slurm(gate="hold"))],

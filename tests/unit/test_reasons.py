@@ -139,3 +139,14 @@ def test_what_happened_is_told_in_sentences(kind: str, detail: dict[str, Any], w
     (line,) = story([Event(NOW, kind, 1, "a", 1, detail)])
     assert line.startswith(instant(NOW))
     assert words in line
+
+
+@pytest.mark.parametrize("blocked", ["", "kept"])
+@pytest.mark.parametrize(("latest", "missed"), [(None, False), (NOW + 1, False), (NOW - 1, True)])
+def test_a_job_that_is_too_late_for_its_deadline_hears_so_whatever_else_it_waits_for(
+    board: Board, blocked: str, latest: float | None, missed: bool
+) -> None:
+    change = {"blocked": blocked, "latest_start": latest}
+    jobs = tuple({**row, **change} if row["job"] == "10" else row for row in board.jobs)
+    said = " ".join(full(replace(board, jobs=jobs), "10"))
+    assert ("it can no longer make its deadline" in said) is missed

@@ -17,16 +17,19 @@ class _Slurm(Commands):
     def __init__(self, comments: dict[int, str]) -> None:
         super().__init__()
         self.comments = comments
+        self.said: list[Answer] = []
 
     def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
-        """The rows of the ids asked for."""
+        """The rows of the ids asked for, or all."""
         self.calls += 1
-        ids = [int(text) for text in argv[argv.index("-j") + 1].split(",")]
+        listed = argv[argv.index("-j") + 1].split(",") if "-j" in argv else self.comments
+        ids = [int(text) for text in listed]
         layout = re.fullmatch("%A(.*)%k(.*)", argv[-1], re.DOTALL)
         assert layout is not None
         between, end = layout.groups()
         rows = [f"{n}{between}{self.comments[n]}{end}\n" for n in ids if n in self.comments]
-        return Answer(argv, 0, "".join(rows), "", 0.0)
+        self.said.append(Answer(argv, 0, "".join(rows), "", 0.0))
+        return self.said[-1]
 
 
 def test_plain_comments_cost_one_call() -> None:
@@ -34,6 +37,24 @@ def test_plain_comments_cost_one_call() -> None:
     found = ask_text(slurm, range(1, 401), "k")
     assert not isinstance(found, str)
     assert (found[7], 400 in found, slurm.calls) == (["comment 7"], False, 1)
+
+
+def test_the_comments_of_a_whole_queue_cost_one_call_too_and_those_of_other_jobs_are_left_out() -> None:
+    slurm = _Slurm({n: f"comment {n}" for n in range(1, 7001)})
+    found = ask_text(slurm, range(1, 6001), "k")
+    assert found == {n: [f"comment {n}"] for n in range(1, 6001)}
+    assert slurm.calls == 1
+
+
+def test_nobodys_text_costs_no_call() -> None:
+    slurm = _Slurm({1: "a"})
+    assert (ask_text(slurm, [], "k"), slurm.calls) == ({}, 0)
+
+
+def test_a_few_jobs_are_asked_for_by_their_ids_alone() -> None:
+    slurm = _Slurm(dict.fromkeys(range(1, 7001), "a" * 1000))
+    assert ask_text(slurm, [5, 6], "k") == {5: ["a" * 1000], 6: ["a" * 1000]}
+    assert [len(answer.out) < 3000 for answer in slurm.said] == [True]
 
 
 def test_a_comment_with_separators_of_columns_is_just_a_comment() -> None:
