@@ -247,27 +247,6 @@ def test_a_job_whose_row_can_no_longer_be_read_stays_as_it_was_until_it_is_over(
     assert all(each[8] == JobState.WAITING for each in seen)
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "kept"),
-    [
-        ({"State": "RUNNING"}, {"State": "RUNNING"}, JobState.RUNNING),
-        ({"State": "RUNNING"}, {"State": "COMPLETING"}, JobState.RUNNING),
-        ({"State": "RUNNING"}, {"State": "PENDING"}, JobState.WAITING),
-        ({"State": "RUNNING"}, {"State": "PENDING", "RestartCnt": "1"}, JobState.WAITING),
-        ({"State": "RUNNING"}, {"State": "RUNNING", "RestartCnt": "1"}, JobState.WAITING),
-        ({"State": "PENDING"}, {"State": "RUNNING"}, JobState.WAITING),
-    ],
-)
-def test_a_run_that_is_over_keeps_no_gpus_by_a_row_that_its_user_spoils(
-    stub: Stub, before: dict[str, str], now: dict[str, str], kept: JobState
-) -> None:
-    job = {"JobID": 9, "NodeList": "n1", "RestartCnt": "0"}
-    spoilt = row(**job | now | {"tres-per-node": "gpu:1,x\x1fy:0"})
-    asked = queue(stub, row(**job | before), spoilt, spoilt)
-    looks = [read_again(asked) for _ in range(3)]
-    assert [rows["state"].tolist() for rows in looks[1:]] == [[kept]] * 2
-
-
 def test_each_listing_ends_its_rows_with_another_mark_which_argv_does_not_show(tmp_path: Path) -> None:
     program = tmp_path / "squeue"
     program.write_text(
