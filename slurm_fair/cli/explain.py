@@ -11,9 +11,8 @@ import click
 from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
-from slurm_fair.cli.queue import said_of_estimates
 from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
-from slurm_fair.cli.show import JSON, board_of, number
+from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
