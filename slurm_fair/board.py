@@ -29,6 +29,8 @@ from slurm_fair.model import (
     labels,
 )
 from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.policy import Policy, View
+from slurm_fair.policy.decided import Decided, decided
 from slurm_fair.reconcile.for_whom import requests
 
 _VERSION = 1
@@ -58,6 +60,7 @@ class Board:
     gpus: Mapping[str, int] = field(default_factory=dict)  # used, others, free, out: all GPUs of the nodes
     finished: tuple[Mapping[str, Any], ...] = ()  # jobs that ended in the last day, newest first
     estimates: Mapping[str, Any] = field(default_factory=dict)  # how far expected starts were off
+    decided: Mapping[str, Any] = field(default_factory=dict)  # by: the number's name; of_tenants
 
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
@@ -74,9 +77,11 @@ def draw(
     ahead: Forecast | None = None,
     *,
     estimates: Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
 ) -> Board:
-    """The board of one tick, with what was found out beside it."""
+    """The board of one tick, with what was found out beside it; its policy tells what decided."""
     seen = record.snapshot
+    told = _decided(record, standing, policy)
     return Board(
         time=record.time,
         tick=record.number,
@@ -86,7 +91,7 @@ def draw(
         dry_run=record.dry_run,
         note=" ".join(part for part in (record.plan.note, record.guard) if part),
         tenants=tuple(_tenants(record, standing)),
-        jobs=tuple(_jobs(record, standing, ahead or Forecast())),
+        jobs=tuple(_jobs(record, standing, ahead or Forecast(), told)),
         left_alone=tuple(_alone(each) for each in seen.left_alone),
         nodes_out=tuple(
             {"node": name, "why": why}
@@ -97,7 +102,18 @@ def draw(
         interval_seconds=record.terms.interval,
         gpus=_gpus(seen),
         estimates=estimates or {},
+        decided={"by": told.by, "of_tenants": told.of_tenants} if told.by else {},
     )
+
+
+def _decided(record: TickRecord, standing: Standing, policy: Policy | None) -> Decided:
+    if policy is None:
+        return Decided()
+    view = View(
+        record.snapshot, standing.ledger, standing.leases, record.terms, record.time, record.seed,
+        memory=standing.memory,
+    )  # fmt: skip
+    return decided(policy, record.plan, view)
 
 
 def _alone(alone: LeftAlone) -> dict[str, Any]:
@@ -148,11 +164,12 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     return rows
 
 
-def _jobs(record: TickRecord, standing: Standing, ahead: Forecast) -> list[dict[str, Any]]:
+def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, told: Decided) -> list[dict[str, Any]]:
     """One row per living job."""
     jobs = record.snapshot.jobs
     alive = jobs.state != JobState.DONE
     columns = _columns(record, standing) | _expected(jobs.key, ahead)
+    columns["decided"] = _known(told.numbers) if told.by else [None] * len(jobs)
     order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
 
@@ -305,7 +322,7 @@ def read_board(path: Path) -> Board:
 
 
 _TABLES = ("tenants", "jobs", "left_alone", "nodes_out", "finished")
-_MAPPINGS = ("seconds", "gpus", "estimates")
+_MAPPINGS = ("seconds", "gpus", "estimates", "decided")
 _ADDED = {
     "can_be_asked": False,
     "start": None,
@@ -316,6 +333,7 @@ _ADDED = {
     "asked": None,
     "asked_for": (),
     "not_before": None,
+    "decided": None,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 NOTE = "names, tenants and reasons are left out: Slurm's PrivateData hides them"
 _CLOSED = frozenset(
-    {"job", "state", "slurm_state", "verdict", "blocked", "lease", "policy"}
+    {"job", "by", "state", "slurm_state", "verdict", "blocked", "lease", "policy"}
 )  # their values are ids or words of ours
 _REASON = "the reason may name other jobs, which Slurm's PrivateData hides"
 _SAID = {"why": _REASON, "reason": "is left to plain Slurm"}
@@ -17,6 +17,7 @@ _LEFT_OUT = ("tenants", "nodes_out")
 def nameless(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same keys; of texts only those that cannot name anybody, and nothing of tenants and nodes."""
     kept = {name: _bare(name, value) for name, value in document.items()}
+    kept["jobs"] = [{**job, "decided": None} for job in kept.get("jobs", ())]  # the number is a tenant's
     return kept | dict.fromkeys(_LEFT_OUT, ()) | {"note": NOTE}
 
 

@@ -44,7 +44,10 @@ class Outlook:
             self._ahead = forecast(record, standing, self._rules(), _BOUNDS)
             self._estimates.note(self._ahead.starts)
             self._next_play = began + _PART_OF_TIME * (time.monotonic() - began)
-        return draw(record, standing, self._ahead, estimates=self._estimates.summary(record.time))
+        rules = self._rules()
+        policy = rules.policy if rules.policy_name == record.policy else None
+        past = self._estimates.summary(record.time)
+        return draw(record, standing, self._ahead, estimates=past, policy=policy)
 
     def keep(self) -> None:
         """Write down what was said, so that a restart forgets nothing; what cannot be written costs no more."""

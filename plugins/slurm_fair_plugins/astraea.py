@@ -13,6 +13,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.model.once import once
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
+from slurm_fair.policy.decided import Decided
 from slurm_fair.policy.draft import (
     BLOCKED_REASONS,
     LOSES_WORK,
@@ -32,6 +33,7 @@ from slurm_fair.policy.two_phase import (
     Accounts,
     Balances,
     by_tenant,
+    decided_by,
     expected_winners,
     merged,
 )
@@ -82,6 +84,12 @@ class Astraea:
             return sheet.unchanged(rests=True)
         round_ = Round(self, view)
         return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score, rests=True)
+
+    def decided(self, plan: Plan, view: View) -> Decided:
+        """The tenant's rho when the job's turn came: with the leases that the plan gave it before."""
+        owed = "its quota" if self.choose_share == "quota" else "what it wanted of its quota"
+        name = f"what its tenant has had, with the leases of this round before it, of {owed}"
+        return Decided(name, True, decided_by(plan, view, self.choose_share))
 
 
 # No slots: each part is worked out when it is first asked for, and many a round has no need of some.

@@ -40,6 +40,8 @@ class Multifactor:
     milliseconds a plan.
     """
 
+    score_name: ClassVar[str] = "its priority"
+
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
     unknown_run_time: ClassVar[str] = "are taken never to end: backfill starts them where nothing is reserved"
 

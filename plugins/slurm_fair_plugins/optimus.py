@@ -35,6 +35,8 @@ class Optimus:
     type multiplies both speeds and plays no part.
     """
 
+    score_name: ClassVar[str] = "how much faster its last GPU makes it"
+
     unknown_run_time: ClassVar[str] = "come last among gangs that scale alike"
 
     placement: PlacerName = "consolidated"

@@ -30,6 +30,7 @@ class ShortestRemaining:
     reports; seconds with the whole gang on the reference GPU type. Jobs of unknown length come last.
     """
 
+    score_name: ClassVar[str] = "the seconds that it still needs"
     unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
@@ -51,6 +52,8 @@ class ShortestRemainingService:
     Reading: as `srtf` for the remaining time.
     """
 
+    score_name: ClassVar[str] = "the GPU-seconds that it still needs"
+
     unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
@@ -71,6 +74,8 @@ class ShortestJob:
 
     Reading: without pre-emption, and a gang that does not fit is passed over by longer ones that do.
     """
+
+    score_name: ClassVar[str] = "the seconds that it takes"
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 

@@ -38,6 +38,8 @@ class Slaq:
     in the sum is all that counts.
     """
 
+    score_name: ClassVar[str] = "the loss that a GPU takes away"
+
     unknown_run_time: ClassVar[str] = "go at the pace that they had so far, or at one epoch a lease"
 
     placement: PlacerName = "consolidated"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class Las:
     Reading: the attained service is compared when a lease is over; between equals the first submitted goes first.
     """
 
+    score_name: ClassVar[str] = "the GPU-seconds that it has had"
+
     placement: PlacerName = "consolidated"
 
     def __post_init__(self) -> None:
@@ -56,6 +58,8 @@ class Tiresias:
     as long as it has run; 0 = off, as in the paper's own runs. Placement by tensor skew needs a profile of the
     model and is not part of this: gangs are consolidated.
     """
+
+    score_name: ClassVar[str] = "the queue that it is in"
 
     thresholds_gpu_seconds: Annotated[tuple[float, ...], Within(0, 1e15, above=True), Rising()] = (3250.0,)
     promote_knob: Annotated[float, Within(0, 1e9, "run times; 0 = off")] = 0.0

@@ -11,9 +11,8 @@ import click
 from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
-from slurm_fair.cli.queue import said_of_estimates
 from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
-from slurm_fair.cli.show import JSON, board_of, number
+from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
@@ -122,7 +121,7 @@ _CURES = {
     "backoff": "Slurm did not start it when its gate was open ({slurm_reason}); it is tried again soon",
     "unsettled": "the outcome of the last act on it is not known yet: looking again",
     "limit": "a limit of its account or QOS is reached",
-    "shape": "its shape cannot be planned exactly",
+    "shape": "Slurm's row of it cannot be read now",
     "nodes": "it takes part as soon as enough of the nodes that it may use take work again",
     "kept": "it takes part as soon as enough of the jobs that keep its GPUs have ended",
     "requeued": "Slurm starts it no earlier than some time after its requeue",

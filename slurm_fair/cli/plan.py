@@ -52,7 +52,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
         chosen, (), Events(), {}, dry_run=True,
     )  # fmt: skip
-    board = draw(record, after, forecast(record, after, rules))
+    board = draw(record, after, forecast(record, after, rules), policy=rules.policy)
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
     fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])

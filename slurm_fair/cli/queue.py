@@ -10,11 +10,13 @@ from typing import Any
 import click
 
 from slurm_fair.board import PROMISED, Board
-from slurm_fair.cli.base import site_of
+from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
-from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number
+from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number, said_of_estimates
 from slurm_fair.cli.table import Column, instant, print_table
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.parts import commands_of
 from slurm_fair_accounting.whom import refuse_name
 
 _FINISHED = 5
@@ -41,9 +43,10 @@ def queue(
     if tenant:
         refuse_name("tenant", tenant, {row["tenant"] for row in board.tenants})
     state = health_of(site, board)
+    mine = _own_ids(site) if me and _nameless(board) else None
     name = _myself() if me else user
     reasons = Reasons(board)
-    rows = [{**job, "reason": reasons.short(job)} for job in board.jobs if _wanted(job, tenant, name)]
+    rows = [{**job, "reason": reasons.short(job)} for job in board.jobs if _wanted(job, tenant, name, mine)]
     finished = [job for job in board.finished if _wanted(job, tenant, name)]
     if as_json:
         document = {"time": board.time, "tick": board.tick, "jobs": rows, "left_alone": board.left_alone}
@@ -53,7 +56,7 @@ def queue(
     say_age(state)
     print_table(_QUEUE, [_shown(row) for row in rows], parsable=parsable2)
     if not parsable2:
-        _say_rest(board, rows, finished if name else [], alone=not (tenant or name))
+        _say_rest(board, rows, finished if name else [], alone=not (tenant or name), known=mine is not None)
 
 
 def _myself() -> str:
@@ -64,7 +67,29 @@ def _myself() -> str:
         return ""
 
 
-def _wanted(job: Mapping[str, Any], tenant: str | None, user: str | None) -> bool:
+def _nameless(board: Board) -> bool:
+    return bool(board.jobs) and not any(job["user"] for job in board.jobs)
+
+
+def _own_ids(site: Site) -> frozenset[str] | None:
+    """The jobs of who asks, as Slurm itself lists them; None where Slurm does not say."""
+    try:
+        answer = commands_of(site.config, site.places).run("squeue", "--me", "-a", "-h", "-r", "-o", "%i")
+        why = "" if answer.whole else answer.complaint
+    except SlurmFairError as problem:
+        why = str(problem)
+    if why:
+        click.echo(f"slurm-fair: Slurm does not say which jobs are yours: {why}", err=True)
+        return None
+    return frozenset(answer.out.split())
+
+
+def _wanted(
+    job: Mapping[str, Any], tenant: str | None, user: str | None, ids: frozenset[str] | None = None
+) -> bool:
+    """Whether a job is of this tenant and user; or of these ids, where they are known and names are not."""
+    if ids is not None:
+        return job["job"] in ids and (not tenant or job["tenant"] == tenant)
     return (not tenant or job["tenant"] == tenant) and (not user or job["user"] == user)
 
 
@@ -84,11 +109,16 @@ def expected(row: Mapping[str, Any]) -> str:
 
 
 def _say_rest(
-    board: Board, rows: Sequence[Mapping[str, Any]], finished: Sequence[Mapping[str, Any]], *, alone: bool
+    board: Board,
+    rows: Sequence[Mapping[str, Any]],
+    finished: Sequence[Mapping[str, Any]],
+    *,
+    alone: bool,
+    known: bool,
 ) -> None:
     if not rows:
         hidden = any(not job["user"] for job in board.jobs)
-        click.echo(_HIDDEN if hidden and not alone else "No such managed job is there.")
+        click.echo(_HIDDEN if hidden and not alone and not known else "No such managed job is there.")
     for job in finished[:_FINISHED]:
         click.echo(f"job {job['job']} ended {instant(job['end'])}: see `slurm-fair explain {job['job']}`")
     if alone:
@@ -97,17 +127,6 @@ def _say_rest(
     past = said_of_estimates(board)
     if past and any(row["expected_start"] for row in rows):
         click.echo(past)
-
-
-def said_of_estimates(board: Board) -> str:
-    """How far expected starts were off in the last day."""
-    said = board.estimates
-    if not said.get("n"):
-        return ""
-    return (
-        f"Expected starts of the last day were off by {said['median_seconds'] / 60:.1f} min (median), "
-        f"{said['p90_seconds'] / 60:.1f} min (9 of 10), n={said['n']}."
-    )
 
 
 _QUEUE: Sequence[Column] = (

@@ -16,7 +16,6 @@ from slurm_fair.model.counted import counted
 Row = Mapping[str, Any]
 
 _NAMED = 6  # jobs listed by name in one sentence
-_BY_QUOTA = "astraea"  # the policy whose tenants' turns come by what they had of their quota
 OTHER = "another account"
 KEPT = Blocked.KEPT.name.lower()  # it waits for jobs that cannot be asked to give way
 
@@ -32,7 +31,6 @@ class Reasons:
         for job in self._ranked:
             gpus.append(gpus[-1] + job["gpus"])
         self._gpus_before = gpus
-        self._tenants = {row["tenant"]: row for row in board.tenants}
         self._holders = [job for job in board.jobs if job["state"] != "waiting"]
         self._promised = [job for job in board.jobs if job["lease"] == PROMISED and job["state"] == "waiting"]
 
@@ -82,16 +80,14 @@ class Reasons:
 
     def _preferred(self, first: Row, row: Row) -> str:
         """What decided between two jobs, with its numbers."""
-        if self._board.policy != _BY_QUOTA:
-            return f"which the policy {self._board.policy} puts first"
-        ours, theirs = self._tenants.get(row["tenant"]), self._tenants.get(first["tenant"])
-        if first["tenant"] == row["tenant"]:
+        first_of_all = f"which the policy {clean(self._board.policy)} puts first"
+        name, of_tenants = clean(self._board.decided.get("by", "")), self._board.decided.get("of_tenants")
+        if of_tenants and first["tenant"] and first["tenant"] == row["tenant"]:
             return _within_tenant(first, row)
-        one, other = (theirs or {}).get("rho_quota"), (ours or {}).get("rho_quota")
-        if one is None or other is None:
-            return "which is owed more"
-        names = f"{_tenant(first)} has had {one:.2f} of its quota, {_tenant(row)} {other:.2f}"
-        return f"which is owed more ({names})" if one < other else f"because tenants take turns ({names})"
+        one, other = first["decided"], row["decided"]
+        if not name or one is None or other is None:
+            return first_of_all
+        return f"{first_of_all} by {name}: {one:.2f} against {other:.2f}"
 
     # -- who holds the GPUs ---------------------------------------------------------------------------------
 

@@ -6,21 +6,26 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from slurm_fair import estimates
+from slurm_fair import estimates, recent
 from slurm_fair.board import Board, draw, read_board
 from slurm_fair.cli.base import Site, site_of
-from slurm_fair.cli.health import health_of, say_age
+from slurm_fair.cli.health import SILENT, State, health_of, say_age
 from slurm_fair.cli.table import Column, clean, duration, instant, print_table
 from slurm_fair.errors import NotHere, SlurmFairError, StoreError
 from slurm_fair.estimates import Estimates
-from slurm_fair.forecast import Forecast, forecast
-from slurm_fair.model import Standing, TickRecord
+from slurm_fair.forecast import forecast
+from slurm_fair.model import TickRecord
 from slurm_fair.policy.registry import load
 from slurm_fair.tick import Rules
+
+if TYPE_CHECKING:
+    from slurm_fair.store import Reader
 
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 PARSABLE = click.option("-P", "--parsable2", is_flag=True, help="Columns separated by |.")
@@ -39,28 +44,41 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
         with site.reader() as journal:
             standing = journal.latest()
             record = next(iter(journal.ticks(standing.tick, standing.tick)), None) if standing else None
+            ended = _ended(journal, record) if ahead and record else ()
     except StoreError as problem:
         hint = "" if published else "; users read it when the admin sets [lease] publish_dir"
         raise type(problem)(f"{problem}{hint}") from None
     if standing is None or record is None:
         raise NotHere("nothing is recorded yet: the daemon has made no tick")
     if not ahead:
-        return draw(record, standing)
-    past = Estimates.read(site.places.directory / estimates.NAME)
-    return draw(record, standing, _ahead(site, record, standing), estimates=past.summary(record.time))
+        return draw(record, standing, estimates=_past(site, record))
+    rules, past = _rules(site, record), _past(site, record)
+    told = forecast(record, standing, rules) if rules else None
+    board = draw(record, standing, told, estimates=past, policy=rules.policy if rules else None)
+    return replace(board, finished=ended)
 
 
-def _ahead(site: Site, record: TickRecord, standing: Standing) -> Forecast | None:
-    """Expected starts by the policy of that tick; none where this version has no such policy."""
+def _ended(journal: Reader, record: TickRecord) -> tuple[dict[str, Any], ...]:
+    """The jobs that ended in the day before a tick."""
+    start = record.time - recent.DAY_SECONDS
+    return recent.Recent(journal.events(start, kinds=(recent.KIND,))).rows(record.time)
+
+
+def _past(site: Site, record: TickRecord) -> dict[str, Any]:
+    """How far expected starts were off."""
+    return Estimates.read(site.places.directory / estimates.NAME).summary(record.time)
+
+
+def _rules(site: Site, record: TickRecord) -> Rules | None:
+    """The policy of that tick; none where this version has no such policy."""
     settings = dict(record.settings)
     try:
         policy = load(record.policy, settings)
     except SlurmFairError:
         return None
-    rules = Rules(
+    return Rules(
         record.policy, policy, settings, record.terms, site.config.tenants.ledger(), seed=record.seed
     )
-    return forecast(record, standing, rules)
 
 
 @click.command()
@@ -81,12 +99,19 @@ def status(context: click.Context, exit_code: bool, as_json: bool) -> None:
         click.echo(json.dumps(document | {"health": state.document(board.note), "jobs": _counts(board)}))
     else:
         say_age(state)
-        click.echo(f"slurm_fair: {state.text}; tick {board.tick} {state.age:.0f} s ago")
+        click.echo(
+            f"slurm_fair: {state.text}; tick {board.tick} {state.age:.0f} s ago{_how_often(board, state)}"
+        )
         _say_cluster(board)
         print_table(_TENANTS, board.tenants)
         _say_rest(board)
     if exit_code:
         context.exit(state.exit_code)
+
+
+def _how_often(board: Board, state: State) -> str:
+    """How often the daemon looks; of a daemon that is late nobody knows."""
+    return "" if state.late or state.word == SILENT else f", looks every {board.interval_seconds:g} s"
 
 
 def _say_cluster(board: Board) -> None:
@@ -116,10 +141,24 @@ def _gpus_in_words(board: Board) -> str:
 
 
 def _say_rest(board: Board) -> None:
+    past = said_of_estimates(board)
+    if past:
+        click.echo(past)
     for node in board.nodes_out:
         click.echo(f"node {clean(node['node'])} takes no work: {clean(node['why'])}")
     for line in left_alone_lines(board):
         click.echo(line)
+
+
+def said_of_estimates(board: Board) -> str:
+    """How far expected starts were off in the last day."""
+    said = board.estimates
+    if not said.get("n"):
+        return ""
+    return (
+        f"Expected starts of the last day were off by {said['median_seconds'] / 60:.1f} min (median), "
+        f"{said['p90_seconds'] / 60:.1f} min (9 of 10), n={said['n']}."
+    )
 
 
 def left_alone_lines(board: Board) -> list[str]:
@@ -152,9 +191,9 @@ _TENANTS: Sequence[Column] = (
     Column("Quota", "quota_gpus", lambda v: f"{v:.1f}"),
     Column("GPUs", "gpus", str),
     Column("Wants", "demand_gpus", str),
-    Column("Running", "running", str),
-    Column("Waiting", "waiting", str),
-    Column("Had(GPUh)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
-    Column("Owed(GPUh)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
+    Column("Runs", "running", str),
+    Column("Waits", "waiting", str),
+    Column("Had(h)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
+    Column("Owed(h)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
     Column("rho", "rho", number),
 )

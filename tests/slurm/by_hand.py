@@ -90,6 +90,9 @@ def hidden(lab: Lab, env: dict[str, str]) -> None:
     assert not lab.run("squeue", "-h", user="news").stdout.strip(), "Slurm itself shows the job"
     said = run("sudo -u news slurm-fair queue --json", env) + BOARD.read_text()
     check = run("sudo -u slurm-fair slurm-fair check", env)
+    for who in ("games", "news"):
+        own = json.loads(run(f"sudo -u {who} slurm-fair queue --me --json", env))["jobs"]
+        print(f"own: {who} finds {len(own)} of its own")
     end(process)
     assert "without names of users" in check, check
     jobs = json.loads(BOARD.read_text())["jobs"]

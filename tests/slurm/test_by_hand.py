@@ -104,3 +104,8 @@ def test_init_found_this_slurm_for_the_services_and_made_the_folders(said: str) 
 
 def test_where_slurm_hides_jobs_an_ordinary_user_reads_no_name(said: str) -> None:
     assert "hidden: names of nobody" in said
+
+
+def test_where_slurm_hides_jobs_users_still_find_their_own(said: str) -> None:
+    assert "own: games finds 1 of its own" in said
+    assert "own: news finds 0 of its own" in said

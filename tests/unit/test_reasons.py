@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slurm_fair.board import Board, draw
@@ -12,6 +13,9 @@ from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import instant
 from slurm_fair.model import Event
+from slurm_fair_plugins.astraea import Astraea
+from slurm_fair_plugins.fifo import Fifo
+from slurm_fair_plugins.tiresias import Las
 from tests.board_scene import ENDS, NOW, recorded
 
 END = instant(ENDS)[11:]
@@ -19,7 +23,7 @@ END = instant(ENDS)[11:]
 
 @pytest.fixture
 def board() -> Board:
-    return draw(*recorded())
+    return draw(*recorded(), policy=Astraea())
 
 
 def full(board: Board, label: str) -> list[str]:
@@ -54,18 +58,30 @@ def test_a_holder_that_cannot_save_is_named_with_its_limit(board: Board) -> None
 
 def test_who_goes_before_is_named_with_the_numbers_that_decided(board: Board) -> None:
     assert full(board, "11")[0] == (
-        "1 job of 32 GPUs goes before it: first job 10 (speech), which is owed more "
-        "(speech has had 0.00 of its quota, vision 1.10)"
+        "1 job of 32 GPUs goes before it: first job 10 (speech), which the policy astraea puts first by what its "
+        "tenant has had, with the leases of this round before it, of its quota: 0.00 against 1.10"
     )
     assert short(board, "20_1") == "2 jobs of 34 GPUs go before it, first job 10 (speech)"
 
 
-def test_an_order_that_the_numbers_alone_do_not_give_is_called_a_turn(board: Board) -> None:
-    rows = [{**row, "rho_quota": 2.0} if row["tenant"] == "speech" else row for row in board.tenants]
-    turned = replace(board, tenants=tuple(rows))
-    assert (
-        "because tenants take turns (speech has had 2.00 of its quota, vision 1.10)" in full(turned, "11")[0]
+def test_the_number_is_told_by_the_policy_and_not_by_its_name() -> None:
+    other = draw(*recorded(policy="mine"), policy=Astraea())
+    assert "which the policy mine puts first by what its tenant has had" in full(other, "11")[0]
+    record, standing = recorded(policy="las")
+    score = np.arange(len(record.plan.score), dtype=float)
+    plan = record.plan.with_columns(score=score)
+    told = draw(record._replace(plan=plan), standing, policy=Las())
+    said = full(told, "11")[0]
+    assert said.endswith(
+        "which the policy las puts first by the GPU-seconds that it has had: 5.00 against 6.00"
     )
+
+
+def test_of_a_plan_that_is_not_the_policys_own_no_number_is_told() -> None:
+    record, standing = recorded()
+    stood = record._replace(plan=replace(record.plan, note="the policy raised"))
+    board = draw(stood, standing, policy=Astraea())
+    assert full(board, "11")[0].endswith("which the policy astraea puts first")
 
 
 def test_a_job_that_waits_for_jobs_that_cannot_be_asked_hears_who_they_are(board: Board) -> None:
@@ -80,7 +96,7 @@ def test_a_job_that_waits_for_jobs_that_cannot_be_asked_hears_who_they_are(board
 
 
 def test_of_another_policy_it_is_not_said_what_it_goes_by(board: Board) -> None:
-    said = full(replace(board, policy="fifo"), "11")[0]
+    said = full(draw(*recorded(policy="fifo"), policy=Fifo()), "11")[0]
     assert said.endswith("first job 10 (speech), which the policy fifo puts first")
 
 

@@ -1,0 +1,42 @@
+"""By what number a policy puts one waiting job before another: for people, who ask why."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from slurm_fair.model import Plan
+from slurm_fair.model.columns import Floats
+from slurm_fair.policy.protocol import Policy
+from slurm_fair.policy.view import View
+
+
+class Decided(NamedTuple):
+    """The number by which each job of a plan came to its place; nan = none."""
+
+    by: str = ""  # its name; nothing where the policy names none
+    of_tenants: bool = False  # the number is that of the job's tenant
+    numbers: Floats = np.empty(0)
+
+
+@runtime_checkable
+class Decides(Protocol):
+    """A policy that tells its numbers. Other policies name what `Plan.score` is, in `score_name`, or nothing."""
+
+    def decided(self, plan: Plan, view: View) -> Decided:
+        """The numbers of a plan of its own."""
+        ...
+
+
+def decided(policy: Policy, plan: Plan, view: View) -> Decided:
+    """What decided in a plan; nothing where it is not the policy's own, or the policy cannot say it."""
+    if plan.note:
+        return Decided()
+    if isinstance(policy, Decides):
+        try:
+            return policy.decided(plan, view)
+        except Exception:  # a policy from elsewhere: what people are told costs no look
+            return Decided()
+    name = getattr(policy, "score_name", "")
+    return Decided(name, False, plan.score) if name else Decided()

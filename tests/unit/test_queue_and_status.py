@@ -1,0 +1,84 @@
+"""`queue` and `status` out of a journal, and out of a board that names nobody."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from slurm_fair.board import draw
+from slurm_fair.cli.main import cli
+from slurm_fair.model import Event, Events
+from slurm_fair.model.ids import pack
+from slurm_fair.nameless import nameless
+from slurm_fair.store import open_journal
+from tests.board_scene import NOW, recorded
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A storage with one tick, in which a job of sue ended, and expected starts that were off."""
+    storage = tmp_path / "storage"
+    storage.mkdir(mode=0o750)
+    ended = Event(NOW - 50, "finished", pack(77), "speech", 8, {"user": "sue", "end": NOW - 50, "had": 5.0})
+    with open_journal(storage / "journal.db") as journal:
+        journal.append(*recorded(events=Events((ended,))))
+    said = {"v": 1, "open": [], "errors": [[NOW - 60, 90.0]]}
+    (storage / "estimates.json").write_text(json.dumps(said))
+    config = tmp_path / "fair.toml"
+    config.write_text(f'[storage]\ndir = "{storage}"\n[lease]\npublish_dir = ""\n')
+    return config
+
+
+def said_by(config: Path, *words: str) -> str:
+    """What a command prints."""
+    done = CliRunner().invoke(cli, ["--config", str(config), *words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_status_fits_a_terminal_of_80_columns_and_tells_how_far_off_estimates_were(site: Path) -> None:
+    said = said_by(site, "status")
+    table = [line for line in said.splitlines() if line.startswith(("Tenant", "vision", "speech", "nlp"))]
+    assert len(table) == 4
+    assert max(map(len, table)) <= 80
+    assert "Expected starts of the last day were off by 1.5 min" in said
+    assert "looks every" not in said, "a daemon that is silent does not look"
+
+
+def test_status_of_a_daemon_that_looks_says_how_often(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (site.parent / "storage" / "paused").write_text("maintenance")
+    monkeypatch.setattr(time, "time", lambda: NOW + 1)
+    assert "1 s ago, looks every 10 s" in said_by(site, "status")
+
+
+def test_who_reads_the_journal_finds_the_finished_jobs_of_a_user_too(site: Path) -> None:
+    assert "job 77 ended" in said_by(site, "queue", "--user", "sue")
+    assert "job 77" not in said_by(site, "queue", "--user", "ned")
+
+
+def test_where_the_board_names_nobody_slurm_says_which_jobs_are_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public, bin_dir = tmp_path / "public", tmp_path / "bin"
+    public.mkdir()
+    bin_dir.mkdir()
+    (public / "board.json").write_text(json.dumps(nameless(draw(*recorded()).document())))
+    squeue = bin_dir / "squeue"
+    squeue.write_text('#!/bin/sh\ncase "$*" in *--me*) echo 10; echo 20_2; echo 555;; *) exit 1;; esac\n')
+    squeue.chmod(0o755)
+    config = tmp_path / "fair.toml"
+    config.write_text(
+        f'[storage]\ndir = "{tmp_path / "closed"}"\n[lease]\npublish_dir = "{public}"\n'
+        f'[slurm]\nbin_dir = "{bin_dir}"\n'
+    )
+    rows = json.loads(said_by(config, "queue", "--me", "--json"))["jobs"]
+    assert sorted(row["job"] for row in rows) == ["10", "20_2"]
+    assert {row["decided"] for row in rows} == {None}, "it is a number of tenants"
+    squeue.write_text("#!/bin/sh\necho slurm_load_jobs error >&2; exit 1\n")
+    done = CliRunner().invoke(cli, ["--config", str(config), "queue", "--me"])
+    assert "Slurm does not say which jobs are yours" in done.stderr
+    assert "PrivateData" in done.stdout
