@@ -141,7 +141,7 @@ _CURES = {
     "backoff": "Slurm did not start it when its gate was open ({slurm_reason}); it is tried again soon",
     "unsettled": "the outcome of the last act on it is not known yet: looking again",
     "limit": "a limit of its account or QOS is reached",
-    "shape": "its shape cannot be planned exactly",
+    "shape": "Slurm's row of it cannot be read now",
     "nodes": "it takes part as soon as enough of the nodes that it may use take work again",
     "kept": "it takes part as soon as enough of the jobs that keep its GPUs have ended",
     "requeued": "Slurm starts it no earlier than some time after its requeue",
