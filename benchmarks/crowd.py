@@ -100,7 +100,7 @@ class Bench:
         asks = [at for at, turn in enumerate(self.turns) if turn.acts["ask done"]]
         firsts = [at for at in asks if not any(before in asks for before in range(at - 5, at))]
         found = []
-        for at, following in zip(firsts, [*firsts[1:], len(self.turns)], strict=True):
+        for at, following in zip(firsts, [*firsts, len(self.turns)][1:], strict=True):
             turns = self.turns[at:following]
             opens = [turn for turn in turns if turn.acts["open done"]]
             if opens:

@@ -60,6 +60,7 @@ class Board:
     gpus: Mapping[str, int] = field(default_factory=dict)  # used, others, free, out: all GPUs of the nodes
     finished: tuple[Mapping[str, Any], ...] = ()  # jobs that ended in the last day, newest first
     estimates: Mapping[str, Any] = field(default_factory=dict)  # how far expected starts were off
+    in_doubt: tuple[Mapping[str, Any], ...] = ()  # node lists that a user or an earlier daemon set
     decided: Mapping[str, Any] = field(default_factory=dict)  # by: the number's name; of_tenants
 
     def document(self) -> dict[str, Any]:
@@ -102,6 +103,7 @@ def draw(
         interval_seconds=record.terms.interval,
         gpus=_gpus(seen),
         estimates=estimates or {},
+        in_doubt=tuple({"job": each.label, "nodes": each.nodes, "user": each.user} for each in seen.in_doubt),
         decided={"by": told.by, "of_tenants": told.of_tenants} if told.by else {},
     )
 
@@ -218,6 +220,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "ends_by": _instants(np.where(jobs.start > 0, jobs.start + jobs.time_limit_seconds, 0.0)),
         "latest_start": _latest_starts(record),
         "nodes": _nodes(record),
+        "pinned": jobs.pinned.tolist(),
         **_leases(record, standing),
     }
 
@@ -321,7 +324,7 @@ def read_board(path: Path) -> Board:
         raise StoreError(f"{path}: not a board that this version can read ({problem})") from None
 
 
-_TABLES = ("tenants", "jobs", "left_alone", "nodes_out", "finished")
+_TABLES = ("tenants", "jobs", "left_alone", "nodes_out", "finished", "in_doubt")
 _MAPPINGS = ("seconds", "gpus", "estimates", "decided")
 _ADDED = {
     "can_be_asked": False,
@@ -333,6 +336,7 @@ _ADDED = {
     "asked": None,
     "asked_for": (),
     "not_before": None,
+    "pinned": False,
     "decided": None,
 }
 

@@ -119,6 +119,8 @@ class Daemon:
             rules, standing, publisher, outlook,
         )  # fmt: skip
         real.fence(daemon.may_act)
+        if not dry_run:
+            real.lists = journal
         daemon.seen = clock.now()
         if config.slurm.notice and not dry_run:
             daemon.notice = OurNotice(commands, places.directory, config.lease.term)

@@ -10,7 +10,7 @@ import click
 
 from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
-from slurm_fair.cli.health import health_of, say_age
+from slurm_fair.cli.health import SILENT, health_of, say_age
 from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
 from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates
 from slurm_fair.cli.story import story
@@ -51,7 +51,7 @@ def explain(context: click.Context, job: str, as_json: bool) -> None:
         told = {"reasons": reasons.full(row) if row else [], "tasks": [task["job"] for task in tasks]}
         click.echo(json.dumps(document | told | {"health": state.document(board.note)}))
         return
-    lines = _lines(board, reasons, name, row, ended, tasks, events)
+    lines = _lines(board, reasons, name, row, ended, tasks, events, state.word == SILENT)
     say_age(state)
     click.echo("\n".join(lines))
 
@@ -66,10 +66,10 @@ def _events(site: Site, key: int) -> Sequence[Event]:
 
 def _lines(
     board: Board, reasons: Reasons, name: str, row: Row | None, ended: Row | None, tasks: Sequence[Row],
-    events: Sequence[Event],
+    events: Sequence[Event], silent: bool,
 ) -> list[str]:  # fmt: skip
     if row is not None:
-        return [*_story(row, board, reasons), *_of_ahead(reasons, row), *_history(events)]
+        return [*_story(row, board, reasons, silent), *_of_ahead(reasons, row), *_history(events)]
     if ended is not None:
         return [*_of_ended(ended, events), *_history(events)]
     if tasks:
@@ -86,7 +86,7 @@ def _of(job: Row) -> str:
     return f" of {clean(job['user'])} ({clean(job['tenant'])})" if job["user"] or job["tenant"] else ""
 
 
-def _story(row: Row, board: Board, reasons: Reasons) -> list[str]:
+def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     """The job's state, its numbers, and what it waits for."""
     promised = row["lease"] == PROMISED and row["state"] == "waiting"
     where = f" on {clean(row['nodes'])}" if row["nodes"] and not promised else ""
@@ -104,9 +104,29 @@ def _story(row: Row, board: Board, reasons: Reasons) -> list[str]:
     if row["lease_end"]:
         lines.append(f"its lease (number {row['leases']:.0f} of this run) ends {instant(row['lease_end'])}")
     lines.append(what_would_help(row))
+    lines += of_node_list(row, board, silent)
     if row["expected_start"]:
         lines.append(said_of_estimates(board))
     return [line for line in lines if line]
+
+
+def of_node_list(row: Row, board: Board, silent: bool) -> list[str]:
+    """What is to be known of a node list that is, or may be, ours and that nobody takes away."""
+    base = row["job"].partition("_")[0]
+    cure = f"scontrol update JobId={row['job']} ReqNodeList="
+    doubt = next((each for each in board.in_doubt if each["job"] in (row["job"], base)), None)
+    if doubt is not None:
+        nodes = f" ({clean(doubt['nodes'])})" if doubt["nodes"] else ""
+        return [
+            f"it may start only on the nodes of its list{nodes}. Whether its user asked for them or an earlier "
+            f"daemon set them is not known, since the journal began later; if nobody asked for them: {cure}"
+        ]
+    if silent and row["pinned"]:
+        return [
+            "the last look found a node list of slurm_fair on it, and no daemon takes it away: "
+            f"if the job waits (it was requeued), it waits for these nodes; to let it go elsewhere: {cure}"
+        ]
+    return []
 
 
 _CURES = {
@@ -121,7 +141,7 @@ _CURES = {
     "backoff": "Slurm did not start it when its gate was open ({slurm_reason}); it is tried again soon",
     "unsettled": "the outcome of the last act on it is not known yet: looking again",
     "limit": "a limit of its account or QOS is reached",
-    "shape": "its shape cannot be planned exactly",
+    "shape": "Slurm's row of it cannot be read now",
     "nodes": "it takes part as soon as enough of the nodes that it may use take work again",
     "kept": "it takes part as soon as enough of the jobs that keep its GPUs have ended",
     "requeued": "Slurm starts it no earlier than some time after its requeue",

@@ -10,6 +10,7 @@ from slurm_fair.doctor import (
     here,
     hook,
     machines,
+    node_lists,
     published,
     rights,
     rivals,
@@ -31,6 +32,7 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("hook", hook.findings),
     ("nodes", machines.findings),
     ("storage", storage.findings),
+    ("node lists", node_lists.findings),
     ("published", published.findings),
     ("daemons", rivals.findings),
 )

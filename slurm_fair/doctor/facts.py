@@ -17,6 +17,7 @@ from slurm_fair.model import Blind, Snapshot
 from slurm_fair.places import Places
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.doubt import ListsInHand
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
@@ -195,10 +196,11 @@ def _look(start: Facts, commands: Commands) -> Snapshot | str:
     """What the daemon would see now."""
     try:
         with open_reader(start.places.journal) as journal:
-            marks = journal.marks()
+            marks, lists = journal.marks(), journal.lists_at_first()
     except SlurmFairError:
-        marks = ()
+        marks, lists = (), None
     cluster = SlurmCluster(commands, start.config, time.time, MarksInHand(marks), NoIntents())
+    cluster.lists = ListsInHand(lists)
     seen = cluster.observe({})
     return seen.reason if isinstance(seen, Blind) else seen
 

@@ -123,7 +123,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
     if os.path.exists(facts.places.paused):
         yield warning("paused by an admin: nothing is done to any job", "slurm-fair resume")
     beat = last_beat(facts.places)
-    if not _is_locked(facts.places.journal.with_name("journal.db.lock")):
+    if not is_locked(facts.places.journal.with_name("journal.db.lock")):
         if beat is not None:
             yield warning(
                 "the daemon is gone and left jobs of its own: the dead-man frees them within a lease",
@@ -149,7 +149,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
             yield warning(f"the daemon is blind, so nothing is done: {beat.blind}", "look at its log")
     else:
         yield ok("the daemon runs, as a shadow")
-    if beat is None or _is_locked(facts.places.deadman_lock) or _timer_is_on():
+    if beat is None or is_locked(facts.places.deadman_lock) or _timer_is_on():
         yield ok("the dead-man watches" if beat else "a shadow needs no dead-man")
     else:
         yield warning(
@@ -158,7 +158,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _is_locked(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether somebody holds its lock; taking it to find out would be in the way."""
     try:
         inode = path.stat().st_ino

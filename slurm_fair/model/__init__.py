@@ -10,7 +10,7 @@ from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Plan, Verdict
 from slurm_fair.model.record import CAPACITY, Event, Events, Standing, TickRecord, Untold
 from slurm_fair.model.run import RunTable
-from slurm_fair.model.snapshot import Blind, LeftAlone, Snapshot
+from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Told
 
@@ -31,6 +31,7 @@ __all__ = [
     "Leases",
     "Ledger",
     "LeftAlone",
+    "ListInDoubt",
     "NodeTable",
     "Outcome",
     "PartitionTable",

@@ -35,7 +35,7 @@ class Blocked(IntEnum):
     SLURM_HOLD = 8  # held by Slurm itself after a failed launch, or too many requeues
     UNSETTLED = 9  # an act of ours has an unknown outcome: look again first
     IMPOSSIBLE = 10  # asks for more than the managed nodes can ever give
-    SHAPE = 11  # a shape that cannot be planned exactly (see LeftAlone)
+    SHAPE = 11  # its row cannot be read, so nothing can be planned (see LeftAlone)
     BACKOFF = 12  # Slurm did not start it when its gate was open; tried again later
     REQUEUED = 13  # requeued a moment ago: Slurm does not start it again yet
     NODES = 14  # the nodes that it may use could not take it now even if they were empty

@@ -24,6 +24,15 @@ class LeftAlone:
 
 
 @dataclass(frozen=True, slots=True)
+class ListInDoubt:
+    """A job with a node list of which nobody can tell whether its user or an earlier daemon set it."""
+
+    label: str
+    nodes: str
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A whole, believable view; an incomplete one is a `Blind` instead."""
 
@@ -49,6 +58,7 @@ class Snapshot:
     resized: tuple[
         tuple[float, int], ...
     ] = ()  # M from each instant on that it changed at since the last look
+    in_doubt: tuple[ListInDoubt, ...] = ()
 
     @property
     def total_gpus(self) -> int:

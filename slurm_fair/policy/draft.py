@@ -34,7 +34,7 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
     Blocked.SLURM_HOLD: "Slurm holds it after a failed launch",
     Blocked.UNSETTLED: "the outcome of an act on it is not known yet",
     Blocked.IMPOSSIBLE: "it asks for more than the managed nodes can ever give",
-    Blocked.SHAPE: "its shape cannot be planned exactly",
+    Blocked.SHAPE: "Slurm's row of it cannot be read now",
     Blocked.BACKOFF: "Slurm did not start it the last time: tried again later",
     Blocked.REQUEUED: "it was requeued a moment ago: Slurm does not start it again yet",
     Blocked.NODES: "the nodes that it may use cannot take its gang now: they are down, drained or too few",

@@ -215,6 +215,7 @@ def _in_turn(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now:
     if not any_of((leases.phase == _REVOKING) | (leases.phase == _GRANTED)):
         return rows
     renews = jobs.gated[rows] & ~jobs.pinned[rows] & (jobs.gate_until[rows] > now + 2 * terms.interval)
+    renews &= ~_as_submitted(jobs)[rows]
     late = renews & (jobs.gate_until[rows] < now + terms.term / 2)
     return rows[~renews | (late & (np.cumsum(late) <= _FEW_RENEWALS))]
 
@@ -233,6 +234,7 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     well_gated = jobs.gate_until >= now + terms.term
     well_gated &= jobs.gated > jobs.pinned  # and not pinned
     well_gated &= jobs.blocked == _NOT_BLOCKED
+    well_gated &= ~_as_submitted(jobs)
     rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated
     if not rows.size:
         return rows
@@ -250,9 +252,7 @@ def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float)
     missing = ~jobs.gated & ~own_begin & ~moved_by_user
     running_out = jobs.gated & (left < terms.term)
     begins_soon = own_begin & (left <= 2 * terms.interval)
-    # A hold that we found at first sight gives way to a begin time; one of somebody's own is left as it is.
-    untouched = np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
-    due: Bools = missing | running_out | begins_soon | untouched
+    due: Bools = missing | running_out | begins_soon | _as_submitted(jobs)
     due &= ~np.isin(jobs.blocked, np.array(_HELD, dtype=np.int8))
     if jobs.pinned.any():
         # Pinning splits a task off its array, so a record that several share carries no list of ours.
@@ -263,6 +263,12 @@ def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float)
         due |= (jobs.blocked == Blocked.DEPENDENCY) & np.isinf(jobs.gate_until)
         due &= ~np.isin(jobs.blocked, np.array(_NEVER_GATED, dtype=np.int8))
     return due
+
+
+def _as_submitted(jobs: JobTable) -> Bools:
+    """Behind the hold of their submission: a begin time takes its place at once, so that later holds are seen."""
+    held: Bools = np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
+    return held
 
 
 def _shared_records(record: Ints, waiting: Bools) -> Bools:

@@ -25,6 +25,7 @@ from slurm_fair.model.ids import TASK_BITS
 
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
+_DOUBLINGS = 20  # a number that goes on doubling has an end
 _OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 _WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
@@ -125,7 +126,10 @@ def backoff_after(
     after = dict(backoff)
     for event in events:
         times = after.get(event.key, (0.0, 0))[1] + 1
-        after[event.key] = (now + min(_BACKOFF_SECONDS * 2 ** (times - 1), _BACKOFF_MOST), times)
+        after[event.key] = (
+            now + min(_BACKOFF_SECONDS * 2 ** min(times - 1, _DOUBLINGS), _BACKOFF_MOST),
+            times,
+        )
     return after
 
 
@@ -163,7 +167,9 @@ def _unshut_after(
         key = outcome.action.key
         if outcome.action.verb is _CLOSE and outcome.refused_for_good:
             times = after.get(key, (0.0, 0))[1] + 1
-            rest = min(_BACKOFF_SECONDS * 2 ** (times - 2), _BACKOFF_MOST) if times > 1 else 0.0
+            rest = (
+                min(_BACKOFF_SECONDS * 2 ** min(times - 2, _DOUBLINGS), _BACKOFF_MOST) if times > 1 else 0.0
+            )
             after[key] = (now + rest, times)
         elif outcome.action.verb is _CLOSE and outcome.result is _WAS_DONE:
             after.pop(key, None)
@@ -199,5 +205,5 @@ def _unmoved_after(
     if action.verb not in _STOPS or not outcome.refused_for_good:
         return {}
     times = unmoved.get(action.key, (0.0, 0))[1] + 1
-    rest = min(term_seconds * 2**times, max(_BACKOFF_MOST, 2 * term_seconds))
+    rest = min(term_seconds * 2 ** min(times, _DOUBLINGS), max(_BACKOFF_MOST, 2 * term_seconds))
     return {action.key: (now + rest, times)}

@@ -26,7 +26,7 @@ from slurm_fair.slurm.remit import Remit
 from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown, signalled
 
 _AT_ONCE = 400  # acts of one scontrol; more are shared out among several
-_TOGETHER = 4  # scontrols
+_TOGETHER = 8  # scontrols
 _ROUND = 512  # acts for which we ask once more whether we may act
 _ROUNDS_SECONDS = 1.5  # no round of gates begins later: what the look showed must not grow old
 _ALL_ROUNDS_SECONDS = 1.8  # nor one that would end later, if it took as long as the one before

@@ -19,6 +19,7 @@ from slurm_fair.slurm.actuator import Actuator
 from slurm_fair.slurm.answers import Answers
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.doubt import Lists, ListsInHand, said_of_doubts, unexplained
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
@@ -26,10 +27,10 @@ from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.readers import Readers
 from slurm_fair.slurm.remit import Remit
-from slurm_fair.slurm.scope import Territory
+from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.slurm.spans import SpanBook
-from slurm_fair.slurm.strays import strays
+from slurm_fair.slurm.strays import StrayRests, strays
 from slurm_fair.slurm.tidy import Absences, lifted
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
@@ -63,6 +64,10 @@ class SlurmCluster:
         self._cluster_name = ""
         self._said: frozenset[str] = frozenset()
         self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
+        self._stray_rests = StrayRests()
+        self.lists: Lists = ListsInHand({})
+        self._at_first: Mapping[int, str] | None = None  # node lists that this journal never explained
+        self._doubts_said = False
         self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
         self._actuator = Actuator(
             commands,
@@ -118,7 +123,8 @@ class SlurmCluster:
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """Act, with intents written first."""
         strays, self._strays = self._strays, ()
-        self._actuator.actuate(strays)
+        for line in self._stray_rests.heed(self._actuator.actuate(strays), self._now()):
+            _log.warning("%s", line)
         return self._actuator.actuate(actions)
 
     def _build(self, rows: NDArray[np.void], machines: Machines, asked: Mapping[int, float]) -> Snapshot:
@@ -137,17 +143,31 @@ class SlurmCluster:
             marks=self.marks,
             config=self._config,
             booted_at=self._booted[1],
+            lists_at_first=self._lists_at_first(rows, machines),
         )
         self.marks.set(lifted(self.marks, rows))
         snapshot = build_snapshot(sighting)
+        if snapshot.in_doubt and not self._doubts_said:
+            _log.warning("%s", said_of_doubts(snapshot.in_doubt))
+        self._doubts_said = True
         scope = self._config.scope
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
-        self._strays = strays(
-            rows, snapshot.jobs.key, self._queue, self._details, self.marks, self._booted[1]
-        )
+        found = strays(rows, snapshot.jobs.key, self._queue, self._details, self.marks, self._booted[1])
+        self._strays = self._stray_rests.without(found, self._now())
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
+
+    def _lists_at_first(self, rows: NDArray[np.void], machines: Machines) -> Mapping[int, str]:
+        """The node lists that stood, unexplained, when the journal began; noted at its first look."""
+        if self._at_first is None:
+            self._at_first = self.lists.lists_at_first()
+        if self._at_first is None:
+            scope = self._config.scope
+            inside = rows[in_scope(rows, self._queue, Territory.of(machines, scope), scope)]
+            self._at_first = unexplained(inside, self._queue, self.marks)
+            self.lists.keep_lists_at_first(self._at_first)
+        return self._at_first
 
     def _learn(self, rows: NDArray[np.void]) -> str:
         """What is asked rarely: details of new jobs, shares, reservations."""

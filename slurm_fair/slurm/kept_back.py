@@ -103,9 +103,9 @@ def _stamped_holds(raw: NDArray[np.void], held: Bools, seen: Keepers) -> Bools:
 
 def _pinned(raw: NDArray[np.void], key: Ints, mark: NDArray[np.void], seen: Keepers) -> Bools:
     """Rows that carry a node list of ours."""
-    pinned: Bools = mark["pinned"].copy()
-    doubtful = mark["known"] & (pinned | (mark["set_at"] < seen.booted_at + 1))
-    doubtful &= raw["req_nodes"] != seen.queue.node_lists.known("")
+    listed = raw["req_nodes"] != seen.queue.node_lists.known("")
+    pinned: Bools = mark["pinned"] & listed
+    doubtful = listed & mark["known"] & (pinned | (mark["set_at"] < seen.booted_at + 1))
     for row in np.flatnonzero(doubtful).tolist():
         found = seen.marks.get(int(key[row]), whole_record=False)
         text = seen.queue.node_lists.texts[raw["req_nodes"][row]]

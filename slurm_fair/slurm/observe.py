@@ -22,6 +22,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
+from slurm_fair.slurm.doubt import in_doubt
 from slurm_fair.slurm.kept_back import Gates, Keepers, gates_of
 from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
@@ -39,7 +40,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = seen.territory
     inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
-    alone, reasons = left_alone(inside, seen.queue, seen.details)
+    alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes)
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
@@ -59,6 +60,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         seen.time, seen.cluster, nodes, partitions, tenants, users, types, jobs, held, wanted, barred,
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
         _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
+        in_doubt=in_doubt(inside[~alone], seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
     )  # fmt: skip
 
 
@@ -97,9 +99,17 @@ def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.vo
 
 
 def _gpu_types(seen: Sighting) -> tuple[str, ...]:
-    for node in seen.machines.nodes.values():
-        seen.queue.gpu_types.number(node.gpu_type)
-    return tuple(seen.queue.gpu_types.texts)
+    """Those of nodes alone: what a job asks for is its user's word, and may be new with each job."""
+    return tuple(dict.fromkeys(node.gpu_type for node in seen.machines.nodes.values()))
+
+
+def _asked_types(raw: NDArray[np.void], seen: Sighting) -> Ints:
+    """The type that each row asks for, as the snapshot numbers it; any for one that no node has."""
+    at = {name: number for number, name in enumerate(_gpu_types(seen))}
+    asked, rows = np.unique(raw["gpu_type"], return_inverse=True)
+    texts = seen.queue.gpu_types.texts
+    found: Ints = np.array([at.get(texts[n], -1) if n >= 0 else -1 for n in asked.tolist()], dtype=np.int64)
+    return found[rows]
 
 
 def _packed(texts: list[str], column: NDArray[np.int64]) -> tuple[tuple[str, ...], Ints]:
@@ -155,7 +165,7 @@ def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Plac
 
 def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: Placement) -> NodeTable:
     listed = [seen.machines.nodes[name] for name in names]
-    types = seen.queue.gpu_types
+    types = {name: number for number, name in enumerate(_gpu_types(seen))}
     gpus = np.array([node.gpus for node in listed], dtype=np.int64)
     used = np.array([node.gpus_used for node in listed], dtype=np.int64)
     spread = np.bincount(held.row, minlength=len(raw)) if len(held) else np.ones(len(raw), dtype=np.int64)
@@ -167,7 +177,7 @@ def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: 
         names=names,
         gpus=gpus,
         gpus_others=np.maximum(used - held.per_node(len(names)), 0),
-        gpu_type=np.array([types.number(node.gpu_type) for node in listed], dtype=np.int64),
+        gpu_type=np.array([types[node.gpu_type] for node in listed], dtype=np.int64),
         cpus=np.array([node.cpus for node in listed], dtype=np.int64),
         cpus_others=_others([node.cpus_used for node in listed], cpus),
         memory_mb=np.array([node.memory_mb for node in listed], dtype=np.int64),
@@ -199,8 +209,12 @@ def _jobs(
 ) -> JobTable:
     blocked = blocked_codes(raw, seen.queue, seen.machines, gates.held_by_us, gates.own_begin)
     most = sum(node.gpus for node in seen.machines.nodes.values())
-    waiting = raw["state"] == JobState.WAITING
-    blocked[waiting & (raw["gpus"] > most)] = Blocked.IMPOSSIBLE
+    waiting, asked_type = raw["state"] == JobState.WAITING, _asked_types(raw, seen)
+    nowhere = (raw["gpu_type"] >= 0) & (asked_type < 0)
+    blocked[waiting & ((raw["gpus"] > most) | nowhere)] = Blocked.IMPOSSIBLE
+    # Nothing can be done to it, so nobody is asked to make room for it.
+    unread = [bad.record for bad in seen.queue.unreadable]
+    blocked[waiting & np.isin(raw["record"], unread)] = Blocked.SHAPE
     running = (raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE)
     ints = {name: raw[name].astype(np.int64) for name in ("record", "restarts", "gpus", "nodes", "cpus")}
     return JobTable(
@@ -217,7 +231,7 @@ def _jobs(
         pinned=gates.pinned,
         gpus_per_node=raw["gpus_per_node"].astype(np.int64),
         most_nodes=_most_nodes(raw, seen),
-        gpu_type=raw["gpu_type"].astype(np.int64),
+        gpu_type=asked_type,
         memory_mb=raw["memory_mb"].astype(np.int64),
         start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
         end=np.where(raw["state"] == JobState.DONE, raw["end"], 0.0),

@@ -93,8 +93,18 @@ class Unreadable:
     label: str
     user: str
     partition: str
-    over: bool
+    state: JobState | None  # None where Slurm's word for it is new
+    restarts: int  # -1 where that cannot be read
     why: str
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended."""
+        return self.state is JobState.DONE
+
+    def holds(self, restarts: int) -> bool:
+        """Whether this run of the job still has its GPUs, as far as Slurm's own columns tell."""
+        return restarts == self.restarts and self.state is not JobState.WAITING
 
 
 @dataclass(slots=True)
@@ -171,20 +181,26 @@ class Queue:
         return good, rows, refused
 
     def _as_they_were(self, refused: Iterable[Unreadable]) -> NDArray[np.void]:
-        """The last rows of jobs that live on and whose row cannot be read now."""
-        records = [bad.record for bad in refused if not bad.over]
-        if not records or not len(self._parsed):
+        """The last rows of jobs that live on and whose row cannot be read now.
+
+        A run that is over holds nothing any more: its user may have spoiled the row to keep the GPUs.
+        """
+        living = {bad.record: bad for bad in refused if not bad.over}
+        if not living or not len(self._parsed):
             return np.zeros(0, RAW)
-        before = np.isin(self._parsed["record"], records) & (self._parsed["state"] != JobState.DONE)
+        before = np.isin(self._parsed["record"], list(living)) & (self._parsed["state"] != JobState.DONE)
         kept: NDArray[np.void] = self._parsed[before]
+        holds = [living[row["record"].item()].holds(row["restarts"].item()) for row in kept]
+        kept["state"][~np.array(holds, dtype=bool)] = JobState.WAITING
         return kept
 
     def _forget_if_grown(self, rows: int) -> None:
-        """Node lists, reasons and task lists are new for ever: begin anew before they fill the memory."""
-        known = len(self.node_lists.texts) + len(self.reasons.texts) + len(self.task_lists)
+        """Node lists, reasons, task lists and types are new for ever: begin anew before they fill the memory."""
+        named = (self.node_lists, self.reasons, self.gpu_types)
+        known = sum(len(names.texts) for names in named) + len(self.task_lists)
         if known < _MANY_NAMES + 4 * rows:
             return
-        self.node_lists, self.reasons, self.task_lists = Names(), Names(), []
+        self.node_lists, self.reasons, self.gpu_types, self.task_lists = Names(), Names(), Names(), []
         self._task_texts, self.array_limits, self._lines, self._parsed = {}, {}, {}, np.zeros(0, RAW)
         self._refused = {}
 
@@ -202,6 +218,8 @@ class Queue:
         if state is None:
             raise SlurmTextError(f"its state '{f['State'][:40]}' is a word that this version does not know")
         nodes = _nodes(f, counts, state)
+        # What is over, and what Slurm refused, asks for no type any more: its text may be new for ever.
+        kind = "" if state is JobState.DONE else kind
         longest, least = words.duration_seconds(f["TimeLimit"]), words.duration_seconds(f["MinTime"])
         return (
             record, base, task, tasks, limit, not words.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
@@ -252,10 +270,11 @@ def _unreadable(line: str, why: str) -> Unreadable:
     record, base, task = f["JobID"], f.get("ArrayJobID", ""), f.get("ArrayTaskID", "")
     plain = re.fullmatch(r"[0-9]{1,10}", record)
     name = f"{base}_{task}" if task.isascii() and task.isdigit() else base or record
-    over = STATES.get(f.get("State", "")) is JobState.DONE
+    restarts = f.get("RestartCnt", "")
     return Unreadable(
-        int(record) if plain else -1, name[:40], f.get("UserName", ""), f.get("Partition", ""), over, why
-    )
+        int(record) if plain else -1, name[:40], f.get("UserName", ""), f.get("Partition", ""),
+        STATES.get(f.get("State", "")), int(restarts) if re.fullmatch(r"[0-9]{1,9}", restarts) else -1, why,
+    )  # fmt: skip
 
 
 def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:

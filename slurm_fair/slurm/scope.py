@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from slurm_fair.config import Scope
 from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.columns import Bools, Codes
-from slurm_fair.slurm import words
+from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.nodes import Machines
 from slurm_fair.slurm.queue import Names, Queue
@@ -67,10 +67,13 @@ _REASONS = (
     "runs in a reservation",
     "asks for several GPU types at once",
     "has a --constraint, which only Slurm can weigh",
+    "names a node in its --nodelist that is not managed",
 )
 
 
-def left_alone(rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> tuple[Bools, list[LeftAlone]]:
+def left_alone(
+    rows: NDArray[np.void], queue: Queue, details: DetailsBook, nodes: Collection[str]
+) -> tuple[Bools, list[LeftAlone]]:
     """Rows of the scope that we never touch, and the reason in words for those that live."""
     in_reservation = ~by_name(queue.reservations, words.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
@@ -81,7 +84,15 @@ def left_alone(rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> tu
         ],
         dtype=bool,
     )
-    tests = (rows["gpus"] == 0, rows["het"], ~rows["batch"], in_reservation, several, choosy)
+    tests = (
+        rows["gpus"] == 0,
+        rows["het"],
+        ~rows["batch"],
+        in_reservation,
+        several,
+        choosy,
+        _wants_others(rows, queue, nodes),
+    )
     which = np.select(list(tests), list(range(len(tests))), default=-1)
     lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))[:_LISTED]
     named = [
@@ -89,6 +100,15 @@ def left_alone(rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> tu
         for row in lives.tolist()
     ]
     return which >= 0, named
+
+
+def _wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
+    """Rows with a node list that reaches beyond these nodes: a list of ours never does."""
+    lists, row = np.unique(rows["req_nodes"], return_inverse=True)
+    managed = frozenset(nodes)
+    beyond = [not managed.issuperset(hostlist.expand(queue.node_lists.texts[n])) for n in lists.tolist()]
+    found: Bools = np.array(beyond, dtype=bool)[row]
+    return found
 
 
 def not_read(queue: Queue, territory: Territory) -> list[LeftAlone]:

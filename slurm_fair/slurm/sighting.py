@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ class Sighting:
     marks: MarkBook
     config: Config
     booted_at: float = 0.0  # when slurmctld started
+    lists_at_first: Mapping[int, str] = field(
+        default_factory=dict
+    )  # by record: node lists in doubt, see doubt.py
 
     @property
     def territory(self) -> Territory:

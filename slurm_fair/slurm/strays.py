@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import Action, JobState, pack_keys
+from slurm_fair.model import Action, JobState, Outcome, Result, pack_keys
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.claim import SLACK_SECONDS, is_foreign, is_our_list
 from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.fresh import Which
 from slurm_fair.slurm.liberate import free_action, kept_by_us
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue, spread_tasks
+
+REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0
+_DOUBLINGS = 20  # a number that goes on doubling has an end
 
 
 def strays(
@@ -39,6 +45,40 @@ def strays(
     return tuple(
         action for row, action in candidates if _is_ours(row, action, queue, details, marks, booted_at)
     )
+
+
+@dataclass(slots=True)
+class StrayRests:
+    """Strays that Slurm refused to free: tried again later, and later still."""
+
+    _rests: dict[Which, tuple[float, int, str]] = field(default_factory=dict)  # until, times, why
+
+    def without(self, found: Sequence[Action], now: float) -> tuple[Action, ...]:
+        """Those whose time has come; what is no longer found is forgotten."""
+        here = {(action.key, action.whole_record): action for action in found}
+        self._rests = {which: rest for which, rest in self._rests.items() if which in here}
+        return tuple(action for which, action in here.items() if self._until(which) <= now)
+
+    def _until(self, which: Which) -> float:
+        return self._rests[which][0] if which in self._rests else 0.0
+
+    def heed(self, outcomes: Iterable[Outcome], now: float) -> list[str]:
+        """What came of the tries; what to say: a line for each refusal whose reason is new."""
+        lines = []
+        for outcome in outcomes:
+            which = outcome.action.key, outcome.action.whole_record
+            if outcome.result is Result.DONE:
+                self._rests.pop(which, None)
+                continue
+            _, times, said = self._rests.get(which, (0.0, 0, ""))
+            rest = min(REST_SECONDS * 2 ** min(times, _DOUBLINGS), REST_MOST_SECONDS)
+            self._rests[which] = (now + rest, times + 1, outcome.detail)
+            if outcome.detail != said:
+                lines.append(
+                    f"job {outcome.action.record} is not managed, and what is ours on it cannot be taken away: "
+                    f"{outcome.detail}"
+                )
+        return lines
 
 
 def _is_ours(

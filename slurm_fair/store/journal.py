@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from sqlite_utils import Database
 
 from slurm_fair.errors import JournalGone, StoreError
@@ -24,7 +25,7 @@ from slurm_fair.store.ownership import Ownership, epoch_of, who
 from slurm_fair.store.parcel import Packer
 from slurm_fair.store.permissions import beside, check_files, make_file, prepare_directory
 from slurm_fair.store.prune import Pruned, bytes_used, prune
-from slurm_fair.store.reader import Reader
+from slurm_fair.store.reader import LISTS, Reader
 from slurm_fair.store.rows import (
     EVENT_COLUMNS,
     INTENT_COLUMNS,
@@ -219,6 +220,12 @@ class SqliteJournal(Reader):
         if gone:
             with self._writing():
                 self._db.conn.executemany("DELETE FROM marks WHERE key = ? AND whole_record = ?", gone)
+
+    def keep_lists_at_first(self, lists: Mapping[int, str]) -> None:
+        """Node lists that nothing explains at the first look of this journal, by record."""
+        with self._writing():
+            text = msgspec.json.encode(dict(lists)).decode()
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LISTS, text))
 
     # Upkeep
 

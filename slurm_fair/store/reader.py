@@ -36,6 +36,7 @@ from slurm_fair.store.rows import (
 
 _Made = TypeVar("_Made")
 
+LISTS = "lists_at_first"  # key of meta
 _CHUNK = 10_000
 _MOST_PARAMETERS = 500  # SQLite's oldest limit is 999
 _INTENT_WIDTH = INTENT_COLUMNS.count(",") + 1
@@ -154,6 +155,13 @@ class Reader:
         """What we have imposed on Slurm and not taken back, by key."""
         rows = self._all(f"SELECT {MARK_COLUMNS}, seal FROM marks ORDER BY key, whole_record")
         return tuple(self._made(lambda row: mark_of(proved(row, "marks")), rows))
+
+    def lists_at_first(self) -> dict[int, str] | None:
+        """Node lists that nothing explained at the first look, by record; None in a journal without a look."""
+        text = self.meta(LISTS)
+        if text is None:
+            return None if self.tick_numbers() is None else {}
+        return self._made(lambda row: msgspec.json.decode(row[0], type=dict[int, str]), [(text,)])[0]
 
     # What the reports are made of
 

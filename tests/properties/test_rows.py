@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.config import from_tree
-from slurm_fair.model import Blind, Snapshot
+from slurm_fair.model import Blind, Blocked, Snapshot
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import NoIntents
@@ -100,10 +100,12 @@ def told(seen: Snapshot | Blind) -> Told:
             "tenant": seen.tenants.names[jobs.tenant[row]], "user": seen.users[jobs.user[row]],
             "partition": seen.partitions.names[jobs.partition[row]], "reason": seen.reasons[row],
             "grace": seen.graces.get(key, 0),
+            "gpu_type": (*seen.gpu_types, "any")[jobs.gpu_type[row]],
         }  # fmt: skip
     nodes = seen.nodes
     assert len(rows) == 5
-    return Told(rows, {"names": nodes.names, "gpus": nodes.gpus.tolist(), "usable": nodes.usable.tolist()})
+    told_of_nodes = {"names": nodes.names, "gpus": nodes.gpus.tolist(), "usable": nodes.usable.tolist()}
+    return Told(rows, told_of_nodes | {"types": seen.gpu_types})
 
 
 @pytest.mark.parametrize("runs", [False, True], ids=["waits", "runs as a gang"])
@@ -148,3 +150,22 @@ def test_two_hundred_hostile_jobs_cost_a_look_no_command_more() -> None:
             told(cluster.observe({}))
         calls.append(cluster._commands.calls)
     assert calls[0] == calls[1]
+
+
+@pytest.mark.parametrize("state", ["FAILED", "PENDING"])
+def test_types_that_users_make_up_are_no_types_of_the_cluster_and_fill_no_memory(state: str) -> None:
+    world = World(VirtualClock(), NODES, seed=1)
+    honest(world)
+    cluster = cluster_of(world)
+    before = cluster.observe({})
+    assert isinstance(before, Snapshot)
+    job = world.submit(1, "c", begin=world.clock.now() + 900)
+    for number in range(50):
+        texts = {"tres-per-node": f"gpu:made{number}:1", "State": state}
+        world.records[job].raw = texts
+        seen = cluster.observe({})
+        assert isinstance(seen, Snapshot)
+        assert seen.gpu_types == before.gpu_types
+        row = [key >> TASK_BITS for key in seen.jobs.key.tolist()].index(job)
+        assert (seen.jobs.blocked[row] == Blocked.IMPOSSIBLE) == (state == "PENDING")
+    assert state == "PENDING" or len(cluster._queue.gpu_types.texts) <= 1

@@ -300,9 +300,9 @@ def test_an_acknowledgement_in_the_comment_is_read_for_the_job_that_was_asked(la
         asked, other = adapter.submit(), adapter.submit()
         for job in (asked, other):
             adapter.start(job, "n1")
-        token = f"slurm_fair:v1 slurm_fair_ack:restart=0,saved=1,time={time.time():.3f},step=4"
         for job in (asked, other):
-            lab.update(job, f"comment={token}")
+            token = f"slurm_fair_ack:job={job},restart=0,saved=1,time={time.time():.3f},step=4"
+            lab.update(job, f"comment=slurm_fair:v1 {token}")
         seen = adapter.observe({parse_label(asked): time.time() - 1})
         answers = dict(zip(seen.jobs.key.tolist(), seen.jobs.acknowledged.tolist(), strict=True))
         assert (answers[parse_label(asked)], answers[parse_label(other)]) == (1, 0)

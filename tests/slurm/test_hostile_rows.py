@@ -95,6 +95,9 @@ def test_refused_submissions_with_forged_rows_make_up_no_job_and_blind_nobody(
     assert after.jobs.key.tolist() == before.jobs.key.tolist()
     assert (after.total_gpus, after.tenants.names) == (before.total_gpus, before.tenants.names)
     assert not [alone for alone in after.left_alone if alone.user != HOSTILE]
+    for number in range(5):
+        attack(slurm, f"--gres=gpu:new{number}:1")
+    assert adapter.observe().gpu_types == before.gpu_types, "each type costs every policy"
 
 
 def test_absurd_demands_cost_only_their_own_job_which_is_named(slurm: Slurm, adapter: Adapter) -> None:
@@ -200,6 +203,28 @@ def test_the_controller_goes_on_and_touches_nothing_that_is_not_its_own(
     assert absurd
     stays(lambda: site.process is not None and site.process.poll() is None, 1, "the daemon lives")
     site.lab.run("scancel", "-u", HOSTILE, check=False)
+
+
+def test_a_row_that_its_user_spoils_takes_nobodys_turn_and_keeps_no_gpu(
+    new_site: Callable[..., Site],
+) -> None:
+    spoils = "TresPerNode=gpu:8,x\x1fy:0"  # Slurm takes it: nothing is asked for of what it does not know
+    site = new_site("begin", {"term": 12}).start()
+    honest = [site.submit(8, tenant="vision", user=HONEST) for _ in range(2)]
+    phantom = site.submit(8, tenant="speech", user=HOSTILE)
+    for job in (*honest, phantom):
+        job.runs()
+    ghosts = [site.submit(8, tenant="speech", user=HOSTILE) for _ in range(3)]
+    site.ticks_pass(1)
+    for ghost in ghosts:
+        ghost.update(spoils, user=HOSTILE)
+    phantom.scontrol("requeue", user=HOSTILE)
+    phantom.update(spoils, user=HOSTILE)
+    third = site.submit(8, tenant="vision", user=HONEST).runs(15)
+    stays(lambda: [job.now().restarts for job in (*honest, third)] == [0, 0, 0], 2.5 * site.term)
+    assert {event.key for event in site.events("asked")} <= {phantom.key}
+    for job in (*ghosts, phantom):
+        job.cancel(user=HOSTILE)
 
 
 def test_without_enforced_accounts_a_name_makes_up_no_row(tmp_path: object) -> None:

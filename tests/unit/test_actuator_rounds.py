@@ -43,6 +43,7 @@ def test_more_than_one_scontrol_has_room_for_are_shared_out_and_each_is_answered
 ) -> None:
     monkeypatch.setattr("slurm_fair.slurm.actuator._ROUND", 100)
     monkeypatch.setattr("slurm_fair.slurm.actuator._AT_ONCE", 2)
+    monkeypatch.setattr("slurm_fair.slurm.actuator._TOGETHER", 3)
     stub.answers("squeue", ALL, SHUT)
     assert set(Bench(stub).do(*(action(Verb.CLOSE, job) for job in JOBS))) == {(Result.DONE, "")}
     assert sorted(sent(stub)) == sorted(f"update jobid={job} starttime=uts1795009500" for job in JOBS)

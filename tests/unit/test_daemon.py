@@ -170,10 +170,11 @@ def test_what_was_saved_of_a_removed_journal_is_one_to_start_with(bench: Bench) 
 
 def test_held_jobs_are_freed_by_the_daemon_when_nobody_can_see_whether_it_lives(holding: Bench) -> None:
     crowd(holding)
-    assert [record.held for record in holding.world.living()].count("JobHeldUser") == 2
     for place in list(holding.places.directory.iterdir()):
         place.unlink()
     holding.places.directory.rmdir()
+    for tenant in ("a", "b"):
+        holding.world.submit(8, tenant, hold=True)
     holding.run(30)
     assert [record.held for record in holding.world.living()].count("JobHeldUser") == 2
     holding.run(60)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.model import Action, Blocked, LeasePhase, LeaseTerms, Outcome, Result, Standing, Verb
+from slurm_fair.model import Action, Blocked, Event, LeasePhase, LeaseTerms, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import actions_for
-from slurm_fair.reconcile.rests import resting_after, still_resting, without_refused
+from slurm_fair.reconcile.rests import backoff_after, resting_after, still_resting, without_refused
 from tests.builders import JobSpec, job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0)
@@ -30,6 +30,21 @@ def test_a_refused_gate_is_tried_once_more_at_once_and_then_later_and_later() ->
             standing = after(standing, REFUSED, now)
         now += 10
     assert tries == [0, 10, 40, 100, 220, 460, 940]
+
+
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.REQUEUE])
+def test_an_act_that_is_refused_for_months_never_ends_the_daemon(verb: Verb) -> None:
+    refused = REFUSED._replace(action=CLOSE._replace(verb=verb))
+    standing, now = Standing.new(0.0), 0.0
+    for _ in range(1200):
+        standing = after(still_resting(standing, now), refused, now)
+        (rest,) = {**standing.unshut, **standing.unmoved}.values()
+        assert rest[0] <= now + 3600
+        now = max(rest[0], now + 10)
+
+
+def test_a_start_that_fails_for_months_never_ends_the_daemon() -> None:
+    assert backoff_after({1: (0.0, 1100)}, [Event(5.0, "takenback", 1, "a", 1, {})], 5.0)[1][0] == 3605.0
 
 
 def test_a_gate_that_came_to_stand_is_no_longer_counted() -> None:
@@ -83,3 +98,12 @@ def test_the_begin_time_of_a_held_job_is_left_as_it_is_and_its_node_list_of_ours
     actions = actions_for(leases(), seen, TERMS, {}, NOW)
     assert [a.record for a in actions] == [2]
     assert np.all([a.verb is Verb.CLOSE for a in actions])
+
+
+@pytest.mark.parametrize("phase", [LeasePhase.RUNNING, LeasePhase.GRANTED])
+def test_the_hold_of_a_submission_gives_way_to_a_begin_time_at_the_first_look(phase: LeasePhase) -> None:
+    as_submitted = job(1, gated=True, gate_until=np.inf, gate_set=0.0)
+    seen = snapshot(time=NOW, nodes={"n1": 8}, jobs=[as_submitted, job(9)])
+    promised = leases(lease(9, {"n1": 1}, phase=phase, opened=NOW - 1))
+    actions = actions_for(promised, seen, TERMS, {}, NOW)
+    assert [a.record for a in actions if a.verb is Verb.CLOSE and a.record != 9] == [1]

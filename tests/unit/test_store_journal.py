@@ -160,6 +160,19 @@ def test_marks_are_set_replaced_and_dropped(journal: SqliteJournal) -> None:
     assert journal.marks() == (journals.mark(1),)
 
 
+def test_lists_of_the_first_look_are_kept_and_an_older_journal_has_none_in_doubt(path: Path) -> None:
+    with open_journal(path) as journal:
+        assert journal.lists_at_first() is None, "nobody has looked yet"
+        journal.keep_lists_at_first({7: "n[1-2]"})
+        run_ticks(journal, 1, 1)
+    with open_reader(path) as reader:
+        assert reader.lists_at_first() == {7: "n[1-2]"}
+    older = path.with_name("older.db")
+    with open_journal(older) as journal:
+        run_ticks(journal, 1, 1)
+        assert journal.lists_at_first() == {}, "it saw its jobs come"
+
+
 def test_events_are_found_by_time_kind_tenant_and_job(journal: SqliteJournal) -> None:
     events = (
         journals.event(10.0, "submitted", 1, user="ann"),

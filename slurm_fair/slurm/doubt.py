@@ -1,0 +1,87 @@
+"""Node lists of which nobody can tell whether they are ours: the journal that knew it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slurm_fair.model import JobState, ListInDoubt, label
+from slurm_fair.slurm.claim import is_our_list
+from slurm_fair.slurm.liberate import free_action
+from slurm_fair.slurm.marks import MarkBook
+from slurm_fair.slurm.queue import Queue
+
+
+class Lists(Protocol):
+    """Where the node lists that nothing explained at the journal's first look survive us."""
+
+    def lists_at_first(self) -> Mapping[int, str] | None:
+        """By record; None before that look."""
+        ...
+
+    def keep_lists_at_first(self, lists: Mapping[int, str]) -> None:
+        """Once for each journal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListsInHand:
+    """Those that were read, or {} of a shadow: it sets no list and keeps nothing."""
+
+    lists: Mapping[int, str] | None
+
+    def lists_at_first(self) -> Mapping[int, str] | None:
+        """Those in hand."""
+        return self.lists
+
+    def keep_lists_at_first(self, lists: Mapping[int, str]) -> None:
+        """Nothing to keep."""
+
+
+_NAMED = 20  # jobs in one line of the log
+
+
+def unexplained(rows: NDArray[np.void], queue: Queue, marks: MarkBook) -> dict[int, str]:
+    """Node lists of living GPU jobs that no mark tells of, by record."""
+    found = {}
+    for row in _listed(rows, queue):
+        action = free_action(row)
+        if marks.covering(action.key, action.whole_record, action.submit, action.restarts) is None:
+            found[int(row["record"])] = queue.node_lists.texts[int(row["req_nodes"])]
+    return found
+
+
+def in_doubt(
+    rows: NDArray[np.void], queue: Queue, marks: MarkBook, at_first: Mapping[int, str], booted_at: float
+) -> tuple[ListInDoubt, ...]:
+    """Jobs that still carry the unexplained list that they had at the first look of the journal."""
+    found = []
+    for row in _listed(rows, queue) if at_first else ():
+        text = queue.node_lists.texts[int(row["req_nodes"])]
+        action = free_action(row)
+        mark = marks.covering(action.key, action.whole_record, action.submit, action.restarts)
+        known = mark is not None and is_our_list(mark, text, booted_at)
+        if at_first.get(action.record) == text and not known:
+            user = queue.users.texts[int(row["user"])]
+            found.append(ListInDoubt(label(action.key), text, user))
+    return tuple(found)
+
+
+def _listed(rows: NDArray[np.void], queue: Queue) -> Iterator[np.void]:
+    lives = (rows["state"] != JobState.DONE) & (rows["gpus"] > 0) & rows["batch"]
+    yield from rows[lives & (rows["req_nodes"] != queue.node_lists.known(""))]
+
+
+def said_of_doubts(doubts: tuple[ListInDoubt, ...]) -> str:
+    """One line for the log."""
+    named = "; ".join(f"job {each.label} of {each.user}: {each.nodes}" for each in doubts[:_NAMED])
+    more = f"; and {len(doubts) - _NAMED} more" if len(doubts) > _NAMED else ""
+    return (
+        f"the journal began after these jobs had got node lists ({named}{more}). Whether their users asked for "
+        "these nodes or an earlier daemon set them cannot be told, so they stay. "
+        "If a user did not ask for them: scontrol update JobId=N ReqNodeList="
+    )
