@@ -67,7 +67,7 @@ def config(lab: Lab, tmp_path: Path) -> Path:
         f'[slurm]\nconf = "{lab.conf}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n'
         f'[lease]\npublish_dir = "{published}"\n'
     )
-    for place in (tmp_path, *tmp_path.parents[:2], path):
+    for place in (tmp_path, *tmp_path.parents[:3], path):
         place.chmod(place.stat().st_mode | 0o055)
     return path
 
