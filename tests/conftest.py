@@ -15,7 +15,7 @@ from tests.zones import local_time
 # A shared machine makes single examples slow; the suite has its own time limit. `make test` draws the same
 # examples each time, so that it says something about the change at hand; `make prove` draws new ones everywhere.
 settings.register_profile("same examples", deadline=None, derandomize=True)
-settings.register_profile("new examples", deadline=None)
+settings.register_profile("new examples", deadline=None, derandomize=False)
 _SEED = "--hypothesis-seed"
 
 PROOF_SECONDS = 1800  # a long proof on a busy machine
