@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from slurm_fair.config import Config, from_tree
 from slurm_fair.lab import Lab, LabSpec
-from slurm_fair.model import JobState, LeasePhase, Result, Standing, Verb
+from slurm_fair.model import JobState, Result, Standing, Verb
+from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.policy.registry import load
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
@@ -30,7 +34,8 @@ from slurm_fair.wall import WallClock
 NODES, GPUS = 8, 8
 ARRAYS = (50, 120, 200)
 SUBMITTERS = 4
-BUSY_SECONDS = 0.12
+FULL = 57  # of 64 GPUs: so many changes at once count as a whole boundary
+VERBS = frozenset({"ask", "requeue", "open", "close"})
 # Answers at once, as a job that saves quickly; its checkpoint is nothing.
 SCRIPT = r"""#!/bin/bash
 name=$SLURM_JOB_ID
@@ -42,6 +47,29 @@ sleep 5
 """
 
 
+class Cpu(NamedTuple):
+    """Seconds of CPU so far."""
+
+    controller: float
+    commands: float
+    slurmctld: float
+
+    @classmethod
+    def now(cls, slurmctld: int) -> Self:
+        """Of this process, of the commands that it ran, and of slurmctld."""
+        ours = os.times()
+        fields = Path(f"/proc/{slurmctld}/stat").read_text().rpartition(")")[2].split()
+        its = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cls(ours.user + ours.system, ours.children_user + ours.children_system, its)
+
+    def since(self, before: Cpu) -> Cpu:
+        """What was used up in between."""
+        return Cpu(*(now - then for now, then in zip(self, before, strict=True)))
+
+    def __str__(self) -> str:
+        return " / ".join(f"{seconds:.1f}" for seconds in self)
+
+
 @dataclass(slots=True)
 class Turn:
     """One tick."""
@@ -51,6 +79,15 @@ class Turn:
     seconds: dict[str, float]
     acts: Counter[str]
     unshut: int  # jobs that wait without a gate
+    cpu: Cpu
+    note: str = ""
+
+    def __str__(self) -> str:
+        parts = " ".join(f"{name} {seconds:.2f}" for name, seconds in self.seconds.items())
+        return (
+            f"{self.began % 1000:7.2f} {self.wall:5.2f} s ({parts}) CPU {self.cpu} {dict(self.acts)}"
+            f" unshut {self.unshut} {self.note}"
+        )
 
 
 @dataclass(slots=True)
@@ -59,6 +96,8 @@ class Bench:
 
     lab: Lab
     config: Config
+    slurmctld: int  # its process
+    told: bool = False  # print each tick that acts
     turns: list[Turn] = field(default_factory=list)
 
     def run(self, seconds: float) -> None:
@@ -69,14 +108,16 @@ class Bench:
         cluster = SlurmCluster(Commands(self.lab.conf, 60.0), self.config, clock.now, journal, journal)
         standing, end = Standing.new(clock.now()), clock.now() + seconds
         while clock.now() < end:
-            began = clock.now()
+            began, before = clock.now(), Cpu.now(self.slurmctld)
             done = tick(cluster, clock, journal, rules, standing, Stopwatch(time.monotonic))
             wall, standing = clock.now() - began, done.standing
-            self.turns.append(_turn(done, began, wall))
-            phases = standing.leases.phase
-            busy = ((phases == LeasePhase.REVOKING) | (phases == LeasePhase.GRANTED)).any()
-            pause = BUSY_SECONDS if busy else rules.terms.interval - wall
-            time.sleep(max(pause, 0.05))
+            self.turns.append(_turn(done, began, wall, Cpu.now(self.slurmctld).since(before)))
+            if self.told and self.turns[-1].acts:
+                print(self.turns[-1], flush=True)
+            record = done.record
+            breath = 2 * (look_seconds(record, wall) if record else wall)
+            left = record is not None and gates_left(record)
+            clock.sleep_until(next_look(standing, rules.terms, began, clock.now(), breath, left))
         journal.close()
 
     def figures(self) -> Iterator[tuple[str, object]]:
@@ -91,6 +132,43 @@ class Bench:
         yield "quiet tick p50, s", round(float(np.median(quiet)), 3) if quiet else None
         for number, boundary in enumerate(self._boundaries(), 1):
             yield f"switches {number}", boundary
+
+    def rows(self, waiting: int, records: int, loads: Sequence[float]) -> str:
+        """The rows for docs/scale.md."""
+        named = dict(self.figures())
+        spans = [str(each["seconds"]) for each in self._boundaries() if each["open"] >= FULL]
+        cells = [
+            f"{waiting:,}", f"{records:,}", named["first look, s"], named["first adoption, s"],
+            named["longest tick, s"], named["longest tick after the adoption, s"], ", ".join(spans) or "-",
+            named["quiet tick p50, s"],
+            ", ".join(f"{load:.0f}" for load in loads),
+        ]  # fmt: skip
+        parts = {
+            "adoption": self._turns_until_shut(),
+            "one tick with renewals (mean)": self._with_only("close"),
+            "requests": [turn for turn in self.turns if turn.acts["ask done"] >= FULL],
+            "requeues": [turn for turn in self.turns if turn.acts["requeue done"] >= FULL],
+            "opens": [turn for turn in self.turns if turn.acts["open done"] >= FULL],
+            "quiet tick": [turn for turn in self.turns if not turn.acts],
+        }
+        lines = [_row(*cells), ""]
+        for name, turns in parts.items():
+            share = 1 if name == "adoption" else max(len(turns), 1)
+            cpu = Cpu(*(sum(column) / share for column in zip(*(turn.cpu for turn in turns), strict=True)))
+            wall = sum(turn.wall for turn in turns) / share
+            gates = sum(turn.acts["close done"] for turn in turns) / share
+            lines += [_row(f"{waiting:,}", name, f"{gates:.0f}", cpu, f"{wall:.2f}")] if turns else []
+        return "\n".join(lines)
+
+    def _turns_until_shut(self) -> list[Turn]:
+        last = next((at for at, turn in enumerate(self.turns) if not turn.unshut), len(self.turns) - 1)
+        return self.turns[: last + 1]
+
+    def _with_only(self, verb: str) -> list[Turn]:
+        """Ticks after the adoption that did nothing but this."""
+        after = self.turns[len(self._turns_until_shut()) :]
+        others = [f"{other} done" for other in VERBS - {verb}]
+        return [t for t in after if t.acts[f"{verb} done"] and not any(t.acts[other] for other in others)]
 
     def _longest_after(self, shut: Turn) -> float:
         return max((turn.wall for turn in self.turns if turn.began > shut.began), default=0.0)
@@ -113,7 +191,11 @@ class Bench:
         return found
 
 
-def _turn(done: Done, began: float, wall: float) -> Turn:
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _turn(done: Done, began: float, wall: float, cpu: Cpu) -> Turn:
     record = done.record
     if record is None:
         raise SystemExit(f"blind: {done.blind}")
@@ -124,7 +206,7 @@ def _turn(done: Done, began: float, wall: float) -> Turn:
     }
     free = waits & ~(jobs.gated & np.isfinite(jobs.gate_until)) & ~np.isin(jobs.record, list(closed))
     acts = Counter(f"{o.action.verb.value} {o.result.value}" for o in record.outcomes)
-    return Turn(began, wall, dict(record.seconds), acts, int(free.sum()))
+    return Turn(began, wall, dict(record.seconds), acts, int(free.sum()), cpu, record.guard)
 
 
 def fill(lab: Lab, waiting: int) -> int:
@@ -168,6 +250,7 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, default=10_000)
     parser.add_argument("--term", type=float, default=60.0)
     parser.add_argument("--seconds", type=float, default=150.0)
+    parser.add_argument("--turns", action="store_true", help="print each tick that acts")
     options = parser.parse_args()
     spec = LabSpec(
         nodes=NODES, gpus_per_node=GPUS, cpus=64,
@@ -189,10 +272,12 @@ def main() -> None:
             "lease": {"term": options.term, "interval": 2, "grace": 2, "start_timeout": 20},
             "slurm": {"conf": str(lab.conf), "reports": "none"},
         }
-        bench = Bench(lab, from_tree(tree, "the benchmark"))
+        bench = Bench(lab, from_tree(tree, "the benchmark"), lab.pid("slurmctld"), options.turns)
+        before = os.getloadavg()[0]
         bench.run(options.seconds)
         for name, value in bench.figures():
             print(json.dumps({name: value}))
+        print(bench.rows(options.waiting, records, (before, os.getloadavg()[0])))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from slurm_fair.daemon_log import Pauses, TickLog, Trouble
 from slurm_fair.errors import JournalGone, NotTheOwner, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
-from slurm_fair.model import Blind, LeasePhase, LeaseTerms, Standing
+from slurm_fair.model import Blind, Standing
 from slurm_fair.outlook import Outlook
+from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
 from slurm_fair.places import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.ports import Clock, Cluster, History
@@ -37,7 +38,6 @@ from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Done, Rules, Stopwatch, tick
 
-_BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
 _FREE_TRIES = 15
@@ -47,23 +47,6 @@ log = logging.getLogger("slurm_fair")
 
 class Paused(SlurmFairError):
     """An admin has stopped us in the middle of a tick."""
-
-
-def next_look(
-    standing: Standing, terms: LeaseTerms, began: float, now: float, breath_seconds: float = 0.0
-) -> float:
-    """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places."""
-    leases = standing.leases
-    due = began + terms.interval
-    busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
-    if busy.any():
-        due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
-    ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
-    if len(ends):
-        due = min(due, float(ends.min()))
-    if not terms.grants_at(now):
-        due = min(due, terms.next_end(now))
-    return max(due, now + 0.05)
 
 
 @dataclass(slots=True)
@@ -91,7 +74,8 @@ class Daemon:
     settled_at: float = 0.0
     pruned_at: float = 0.0
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
-    last_tick_seconds: float = 0.0
+    last_look_seconds: float = 0.0  # of the last tick, without its acts
+    gates_left: bool = False  # the last tick had no time for every job that waits without a gate
     no_room: bool = False  # the last tick could not be written down
     rescued: Path | None = None  # the copy of a journal that was removed under us
     pauses: Pauses = field(default_factory=Pauses)
@@ -140,7 +124,6 @@ class Daemon:
                 self.reload_config()
             began = self.clock.now()
             self.once()
-            self.last_tick_seconds = self.clock.now() - began
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
         notify.stopping()
@@ -153,7 +136,7 @@ class Daemon:
         """One tick; what goes wrong in it is logged and the next one looks again."""
         pause = pause_of(self.places)
         paused = self.pauses.heed(pause, self.clock.now())
-        level = logging.ERROR
+        level, self.gates_left = logging.ERROR, False
         try:
             self._make_ready()
             done, level = self._tick(paused), logging.WARNING
@@ -210,7 +193,12 @@ class Daemon:
     def _tick(self, paused: bool) -> Done:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
         rules = replace(self.rules, dry_run=True) if paused else self.rules
-        return tick(cluster, self.clock, self.journal, rules, self.standing, Stopwatch(time.monotonic))
+        began = self.clock.now()
+        done = tick(cluster, self.clock, self.journal, rules, self.standing, Stopwatch(time.monotonic))
+        took = self.clock.now() - began
+        self.gates_left = done.record is not None and gates_left(done.record)
+        self.last_look_seconds = look_seconds(done.record, took) if done.record else took
+        return done
 
     def _sight(self, blind: str, level: int) -> None:
         """Say once that we are blind or see again.
@@ -285,8 +273,9 @@ class Daemon:
     def next_look(self, began: float) -> float:
         """When to look again after a tick that began then."""
         idle = self.rules.dry_run or self.places.paused.exists()
-        now, breath = self.clock.now(), 2 * self.last_tick_seconds
-        return next_look(self.standing, self.rules.terms, began, now, math.inf if idle else breath)
+        now, breath = self.clock.now(), 2 * self.last_look_seconds
+        terms, left = self.rules.terms, self.gates_left and not idle
+        return next_look(self.standing, terms, began, now, math.inf if idle else breath, left)
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 

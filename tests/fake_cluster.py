@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from slurm_fair.config import Config, Slurm, from_tree
-from slurm_fair.daemon import next_look
 from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord, label
 from slurm_fair.model.mark import Mark
+from slurm_fair.pace import next_look
 from slurm_fair.policy import Policy
 from slurm_fair.slurm.acks import job_directory
 from slurm_fair.slurm.cluster import SlurmCluster

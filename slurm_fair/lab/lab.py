@@ -139,6 +139,13 @@ class Lab:
             raise LabError(f"{shown} failed with code {done.returncode}: {words}")
         return done
 
+    def pid(self, daemon: str) -> int:
+        """The process of a daemon that runs."""
+        (found,) = self._named(daemon, None)
+        if found.pid is None:
+            raise LabError(f"{daemon} does not run")
+        return found.pid
+
     def kill(self, daemon: str, node: str | None = None) -> None:
         """SIGKILL slurmctld, slurmdbd, slurmd (one node or all), munged or mariadbd; on return it is gone."""
         for each in self._named(daemon, node):

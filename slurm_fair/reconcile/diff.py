@@ -54,7 +54,8 @@ def actions_for(
     arrays = [a for a in closing if a.whole_record]
     opening = _openings(leases, snapshot, {a.record for a in arrays})
     opened = {action.key for action in opening}
-    single = [a for a in closing if not a.whole_record and a.key not in opened]
+    has_time = _has_time(snapshot.jobs, terms, now) if revoking or opening else set()
+    single = [a for a in closing if not a.whole_record and a.key not in opened and a.key not in has_time]
     return _settled([*revoking, *arrays, *opening, *single], unsettled)
 
 
@@ -218,6 +219,13 @@ def _in_turn(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now:
     renews &= ~_as_submitted(jobs)[rows]
     late = renews & (jobs.gate_until[rows] < now + terms.term / 2)
     return rows[~renews | (late & (np.cumsum(late) <= _FEW_RENEWALS))]
+
+
+def _has_time(jobs: JobTable, terms: LeaseTerms, now: float) -> set[int]:
+    """Jobs behind a good gate that only carry a node list of ours still: no start or stop waits for its end."""
+    rows = jobs.gated & jobs.pinned & (jobs.gate_until >= now + terms.term / 2) & np.isfinite(jobs.gate_until)
+    keys: list[int] = jobs.key[rows].tolist()
+    return set(keys)
 
 
 def _base(keys: Ints, row: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,13 +22,10 @@ from slurm_fair.slurm.fresh import Row, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.remit import Remit
+from slurm_fair.slurm.rounds import ROUND, TOO_LATE, Rounds
+from slurm_fair.slurm.telling import tell
 from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown, signalled
 
-_AT_ONCE = 400  # acts of one scontrol; more are shared out among several
-_TOGETHER = 8  # scontrols
-_ROUND = 512  # acts for which we ask once more whether we may act
-_ROUNDS_SECONDS = 1.5  # no round of gates begins later: what the look showed must not grow old
-_ALL_ROUNDS_SECONDS = 1.8  # nor one that would end later, if it took as long as the one before
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
 _LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
@@ -49,6 +45,7 @@ class Actuator:
     requeue_delay: float = 121.0
     fence: Callable[[], None] = lambda: None
     remit: Remit | None = None  # without one, jobs are only freed
+    rounds: Rounds = field(default_factory=Rounds)
     claims: Claims = field(init=False)
 
     def __post_init__(self) -> None:
@@ -182,7 +179,7 @@ class Actuator:
             done |= self._pin(pins, lines)
         going = [action for action in lines if action not in done]
         if going:
-            answers = self._tell({action: lines[action].then for action in going})
+            answers = tell(self.commands, {action: lines[action].then for action in going})
             after = self._look(going)
             done |= {a: self._judge(a, answers[a], before[_which(a)], after) for a in going}
         return done
@@ -215,7 +212,7 @@ class Actuator:
         self, actions: list[Action], lines: Mapping[Action, gates.Lines]
     ) -> dict[Action, tuple[Result, str]]:
         """Pin, look, and give up those whose pin is not seen: a gate is never opened after a failed pin."""
-        answers = self._tell({action: lines[action].pin for action in actions})
+        answers = tell(self.commands, {action: lines[action].pin for action in actions})
         after = self._look(actions)
         if isinstance(after, str):
             return dict.fromkeys(actions, (Result.UNKNOWN, after))
@@ -233,40 +230,20 @@ class Actuator:
     ) -> dict[Action, tuple[Result, str]]:
         """Many gates after one look, and one look after all of them."""
         everybody, answers = list(lines), dict[Action, Answer]()
-        began = before_this = self.now()
-        for at in range(0, len(everybody), _ROUND):
-            part = everybody[at : at + _ROUND]
+        self.rounds.begin(self.now())
+        for at in range(0, len(everybody), ROUND):
+            part = everybody[at : at + ROUND]
             if at:
                 self.fence()
-                this = self.now()
-                ends = this + (this - before_this)
-                if part[0].verb is Verb.CLOSE and _too_late(this - began, ends - began):
-                    break
-                before_this = this
+            began = self.now()
+            if at and part[0].verb is Verb.CLOSE and not self.rounds.fits_another(began):
+                break
             self.marks.set(self._marks_ahead(part, before))
-            answers |= self._tell({action: lines[action].then for action in part})
+            answers |= tell(self.commands, {action: lines[action].then for action in part})
+            self.rounds.took(self.now() - began)
         after = self._look(answers) if answers else {}
         done = {a: self._judge(a, answers[a], before[_which(a)], after) for a in answers}
-        late = Result.REFUSED, f"{NOT_TRIED}: the look is too old by now"
-        return dict.fromkeys(everybody, late) | done
-
-    def _tell(self, lines: Mapping[Action, Sequence[str]]) -> dict[Action, Answer]:
-        """All lines, to one scontrol or shared out among several."""
-        everybody = list(lines)
-        size = _AT_ONCE if len(everybody) <= _AT_ONCE else math.ceil(len(everybody) / _TOGETHER)
-        parts = [everybody[at : at + size] for at in range(0, len(everybody), size)]
-        texts = [[line for action in part for line in lines[action]] for part in parts]
-        if len(parts) == 1:
-            return dict.fromkeys(everybody, self._scontrol(texts[0]))
-        with ThreadPoolExecutor(_TOGETHER, thread_name_prefix="scontrol") as threads:
-            said = list(threads.map(self._scontrol, texts))
-        return {action: answer for part, answer in zip(parts, said, strict=True) for action in part}
-
-    def _scontrol(self, lines: list[str]) -> Answer:
-        """One scontrol for all; an act that needs nothing to be sent needs no scontrol."""
-        if not lines:
-            return Answer(("scontrol",), 0, "", "", 0.0)
-        return self.commands.run("scontrol", stdin="\n".join([*lines, "exit", ""]))
+        return dict.fromkeys(everybody, (Result.REFUSED, TOO_LATE)) | done
 
     def _judge(self, action: Action, answer: Answer, before: Row, after: Rows | str) -> tuple[Result, str]:
         if isinstance(after, str):
@@ -367,11 +344,6 @@ class Actuator:
                 drop.append(mark)
         self.marks.set(keep)
         self.marks.drop(drop)
-
-
-def _too_late(begins: float, ends: float) -> bool:
-    """Whether a round of gates that begins and ends so long after the first has to wait for the next look."""
-    return begins > _ROUNDS_SECONDS or ends > _ALL_ROUNDS_SECONDS
 
 
 def _closed(mark: Mark, now: float) -> Mark:

@@ -91,6 +91,7 @@ class SlurmCluster:
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
+        self._actuator.rounds.tick_began = self._now()
         try:
             return self._observe(asked)
         except (SlurmTextError, SlurmError) as wrong:

@@ -28,7 +28,7 @@ def stub(tmp_path: Path) -> Stub:
 
 @pytest.fixture(autouse=True)
 def _small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.actuator._ROUND", 2)
+    monkeypatch.setattr("slurm_fair.slurm.actuator.ROUND", 2)
 
 
 def test_many_gates_are_set_with_one_look_before_and_one_after(stub: Stub) -> None:
@@ -41,9 +41,9 @@ def test_many_gates_are_set_with_one_look_before_and_one_after(stub: Stub) -> No
 def test_more_than_one_scontrol_has_room_for_are_shared_out_and_each_is_answered(
     stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.actuator._ROUND", 100)
-    monkeypatch.setattr("slurm_fair.slurm.actuator._AT_ONCE", 2)
-    monkeypatch.setattr("slurm_fair.slurm.actuator._TOGETHER", 3)
+    monkeypatch.setattr("slurm_fair.slurm.actuator.ROUND", 100)
+    monkeypatch.setattr("slurm_fair.slurm.telling._AT_LEAST", 2)
+    monkeypatch.setattr("slurm_fair.slurm.telling._TOGETHER", 3)
     stub.answers("squeue", ALL, SHUT)
     assert set(Bench(stub).do(*(action(Verb.CLOSE, job) for job in JOBS))) == {(Result.DONE, "")}
     assert sorted(sent(stub)) == sorted(f"update jobid={job} starttime=uts1795009500" for job in JOBS)
@@ -63,7 +63,7 @@ def test_gates_for_which_the_look_has_grown_old_wait_for_the_next(stub: Stub) ->
     assert len(stub.ran("squeue")) == 2
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 3), (0.8, 2), (1.0, 1), (9.0, 1)])
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 3), (0.8, 2), (1.1, 2), (1.2, 1), (9.0, 1)])
 def test_a_round_that_would_make_the_look_too_long_is_not_begun(
     stub: Stub, seconds: float, rounds: int
 ) -> None:
@@ -74,6 +74,24 @@ def test_a_round_that_would_make_the_look_too_long_is_not_begun(
     assert len(stub.ran("scontrol")) == rounds
     assert [o.result for o in outcomes].count(Result.DONE) == min(2 * rounds, len(JOBS))
     assert {o.later for o in outcomes if o.result is not Result.DONE} <= {True}
+
+
+@pytest.mark.parametrize(("looked", "rounds"), [(0.0, 3), (0.5, 3), (1.0, 2), (2.0, 1), (9.0, 1)])
+def test_the_look_that_a_tick_began_with_counts_into_its_time(stub: Stub, looked: float, rounds: int) -> None:
+    stub.answers("squeue", ALL, SHUT)
+    bench = Bench(stub)
+    bench.actuator.rounds.tick_began = NOW - looked
+    bench.actuator.now = lambda: NOW + 0.6 * len(stub.ran("scontrol"))
+    bench.actuator.actuate([action(Verb.CLOSE, job) for job in JOBS])
+    assert len(stub.ran("scontrol")) == rounds
+
+
+def test_a_round_in_which_slurmctld_answered_nobody_for_a_while_tells_nothing_of_the_next(stub: Stub) -> None:
+    stub.answers("squeue", ALL, SHUT)
+    bench, instants = Bench(stub), [0.0, 0.2, 1.4, 1.6]
+    bench.actuator.now = lambda: NOW + instants[len(stub.ran("scontrol"))]
+    bench.actuator.actuate([action(Verb.CLOSE, job) for job in JOBS])
+    assert len(stub.ran("scontrol")) == 3
 
 
 def test_jobs_are_freed_however_long_it_takes(stub: Stub) -> None:

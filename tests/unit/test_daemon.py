@@ -60,17 +60,17 @@ def test_it_looks_when_the_next_lease_ends(bench: Bench) -> None:
     assert bench.daemon.next_look(bench.now) == end
 
 
-@pytest.mark.parametrize(("last_tick", "wait"), [(0.0, 0.12), (0.01, 0.12), (1.0, 2.0), (30.0, 10.0)])
+@pytest.mark.parametrize(("last_look", "wait"), [(0.0, 0.12), (0.01, 0.12), (1.0, 2.0), (30.0, 10.0)])
 def test_while_jobs_change_places_it_looks_often_but_never_without_a_breath(
-    bench: Bench, last_tick: float, wait: float
+    bench: Bench, last_look: float, wait: float
 ) -> None:
     crowd(bench)
     bench.run(60 - bench.now % 60 + 0.5)
     assert LeasePhase.REVOKING in phases(bench)
-    bench.daemon.last_tick_seconds = last_tick
-    bench.daemon.standing = bench.daemon.standing._replace(
-        leases=bench.daemon.standing.leases.with_columns(end=bench.daemon.standing.leases.end + 1e6)
-    )
+    bench.daemon.last_look_seconds = last_look
+    leases = bench.daemon.standing.leases
+    later = leases.with_columns(end=leases.end + 1e6, asked=leases.asked + 1e6)
+    bench.daemon.standing = bench.daemon.standing._replace(leases=later)
     assert bench.daemon.next_look(bench.now) == pytest.approx(bench.now + wait)
     leave_pause(bench.places, Pause())
     assert bench.daemon.next_look(bench.now) == bench.now + 10.0, "a paused daemon has nothing to wait for"

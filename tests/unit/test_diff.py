@@ -229,6 +229,19 @@ def test_a_promised_job_whose_gate_runs_out_is_closed_until_its_gpus_are_free() 
     ]
 
 
+def test_while_jobs_start_or_stop_a_node_list_behind_a_good_gate_waits_for_the_next_look() -> None:
+    left = gated(2, pinned=True)
+    assert told(acts([job(1), left], lease(1, {"n1": 1}, phase=GRANTED))) == ["open 1"]
+    runs = job(3, gpus=8, state=RUNNING, start=4000.0, on={"n1": 8})
+    assert told(acts([left, runs], lease(3, {"n1": 8}, phase=REVOKING))) == ["ask 3"]
+    assert told(acts([left])) == ["close 2"]
+
+
+@pytest.mark.parametrize("left", [gated(2, pinned=True, gate_until=NOW + 440), job(2, pinned=True)])
+def test_but_no_gate_that_is_missing_or_soon_over_waits_for_others(left: JobSpec) -> None:
+    assert told(acts([job(1), left], lease(1, {"n1": 1}, phase=GRANTED))) == ["open 1", "close 2"]
+
+
 # -- arrays -----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,66 @@
+"""When to look again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Result, Standing, TickRecord, Verb
+from slurm_fair.slurm.rounds import TOO_LATE
+
+_BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
+_LEAST_SECONDS = 0.05
+
+
+def next_look(
+    standing: Standing,
+    terms: LeaseTerms,
+    began: float,
+    now: float,
+    breath_seconds: float = 0.0,
+    gates_left: bool = False,
+) -> float:
+    """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places.
+
+    `gates_left` = jobs wait without a gate for which the last tick had no time left: the next one follows at once.
+    """
+    if gates_left:
+        return now + _LEAST_SECONDS
+    leases = standing.leases
+    due = began + terms.interval
+    busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
+    if busy.any():
+        due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
+        due = min(due, _next_grace(standing, terms, now)) if math.isfinite(breath_seconds) else due
+    ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
+    if len(ends):
+        due = min(due, float(ends.min()))
+    if not terms.grants_at(now):
+        due = min(due, terms.next_end(now))
+    return max(due, now + _LEAST_SECONDS)
+
+
+def _next_grace(standing: Standing, terms: LeaseTerms, now: float) -> float:
+    """When the next job that was asked has had the site's grace."""
+    leases = standing.leases
+    asked = leases.asked[(leases.phase == LeasePhase.REVOKING) & (leases.asked > 0)]
+    ends = asked[asked + terms.grace > now] + terms.grace
+    return float(ends.min(initial=math.inf))
+
+
+def gates_left(record: TickRecord) -> bool:
+    """Whether gates were set, and jobs without one were left for the next tick for want of time or of room."""
+    closes = [o for o in record.outcomes if o.action.verb is Verb.CLOSE]
+    late = any(o.detail == TOO_LATE for o in closes)
+    if not (late or record.guard) or not any(o.result is Result.DONE for o in closes):
+        return False
+    jobs = record.snapshot.jobs
+    bare = jobs.record[(jobs.state == JobState.WAITING) & ~jobs.gated]
+    tried = {o.action.record for o in closes if o.detail != TOO_LATE}
+    return not np.isin(bare, list(tried)).all()
+
+
+def look_seconds(record: TickRecord, tick_seconds: float) -> float:
+    """What looking and planning took of a tick: how long its acts took says nothing of the next look."""
+    return max(tick_seconds - record.seconds.get("act", 0.0), 0.0)

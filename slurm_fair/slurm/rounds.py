@@ -1,0 +1,42 @@
+"""How many rounds of gates fit into one tick: the whole tick is bounded, its first look included."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from slurm_fair.slurm.verdict import NOT_TRIED
+
+TOO_LATE = f"{NOT_TRIED}: the look is too old by now"
+ROUND = 512  # acts for which we ask once more whether we may act
+_OLDEST_SECONDS = 1.5  # no round begins later after the fresh read: what it showed must not grow old
+_LAST_END_SECONDS = 2.4  # of a tick of 3 s; then comes the look after the acts, and the journal
+_REMEMBERED = 4
+
+
+@dataclass(slots=True)
+class Rounds:
+    """How long rounds take: as long as the fastest of the last few.
+
+    In a slower one slurmctld answered nobody for a while, because its scheduler was at work: that tells nothing of
+    the next.
+    """
+
+    tick_began: float = math.inf  # when the tick began to look; unknown before the first look
+    _read: float = 0.0
+    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+    def begin(self, now: float) -> None:
+        """The fresh read has just been made."""
+        self._read = now
+
+    def took(self, seconds: float) -> None:
+        """A round is over."""
+        self._recent.append(seconds)
+
+    def fits_another(self, now: float) -> bool:
+        """Whether another round would end in time."""
+        ends = now + min(self._recent)
+        began = min(self.tick_began, self._read)
+        return now - self._read <= _OLDEST_SECONDS and ends - began <= _LAST_END_SECONDS
