@@ -22,6 +22,7 @@ import numpy as np
 
 from slurm_fair.config import Config, from_tree
 from slurm_fair.lab import Lab, LabSpec
+from slurm_fair.lab.spec import SCHEDULER
 from slurm_fair.model import JobState, Result, Standing, Verb
 from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.policy.registry import load
@@ -251,10 +252,14 @@ def main() -> None:
     parser.add_argument("--term", type=float, default=60.0)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--turns", action="store_true", help="print each tick that acts")
+    parser.add_argument("--scheduler", default="", help="more words of SchedulerParameters")
     options = parser.parse_args()
+    words = ",".join(filter(None, (SCHEDULER, options.scheduler)))
     spec = LabSpec(
         nodes=NODES, gpus_per_node=GPUS, cpus=64,
-        settings={"MaxJobCount": "30000", "MaxArraySize": "1001", "MinJobAge": "60"},
+        settings={
+            "MaxJobCount": "30000", "MaxArraySize": "1001", "MinJobAge": "60", "SchedulerParameters": words,
+        },
     )  # fmt: skip
     with Lab(spec=spec) as lab:
         began = time.monotonic()
