@@ -65,7 +65,7 @@ class Cpu(NamedTuple):
 
     def since(self, before: Cpu) -> Cpu:
         """What was used up in between."""
-        return Cpu(*(now - then for now, then in zip(self, before, strict=True)))
+        return Cpu(*(late - early for late, early in zip(self, before, strict=True)))
 
     def __str__(self) -> str:
         return " / ".join(f"{seconds:.1f}" for seconds in self)
