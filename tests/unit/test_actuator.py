@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ from tests.actuator_bench import (
     mark,
     sent,
 )
-from tests.slurm_stub import Stub, row
+from tests.slurm_stub import QUIET, Stub, row
 
 
 @pytest.fixture
@@ -92,6 +93,22 @@ def test_a_hold_is_ours_until_it_is_seen_lifted(stub: Stub) -> None:
     again.answers("scontrol", "")
     assert Bench(again, marks=(ours,)).do(action(Verb.CLOSE)) == [(Result.DONE, "")]
     assert sent(again) == ["update jobid=7 starttime=uts1795009500", "release 7"]
+
+
+@pytest.mark.parametrize("eligible", ["N/A", QUIET["EligibleTime"]], ids=["never freed", "freed once"])
+@pytest.mark.parametrize("reason", ["JobHeldAdmin", "job requeued in held state"])
+@pytest.mark.parametrize(
+    "ours", [(), (replace(mark(math.inf), gate_before=GATE),)], ids=["as submitted", "not seen lifted"]
+)
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.OPEN, Verb.FREE])
+def test_an_admins_hold_on_a_job_that_we_hold_too_is_the_admins(
+    stub: Stub, verb: Verb, ours: tuple[Mark, ...], reason: str, eligible: str
+) -> None:
+    stub.answers("squeue", row(PriorityLong=0, Reason=reason, EligibleTime=eligible))
+    bench = Bench(stub, marks=ours)
+    bench.actuator.details._known[7, 0] = _stamped()
+    bench.do(action(verb))
+    assert "release" not in "".join(sent(stub))
 
 
 @pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.OPEN, Verb.FREE])
