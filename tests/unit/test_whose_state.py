@@ -132,13 +132,42 @@ def test_a_job_outside_of_the_scope_is_freed_of_what_is_ours_alone(case: Case) -
 @cases
 def test_a_look_takes_for_ours_what_is_ours(case: Case) -> None:
     scene = Scene(case)
-    config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
-    marks, now = MarksInHand(scene.marks), scene.world.clock.now
-    seen = SlurmCluster(scene.commands, config, now, marks, NoIntents()).observe({})
-    assert isinstance(seen, Snapshot), seen
-    jobs = seen.jobs
+    jobs = look_at(scene).jobs
     blocked, gated, pinned = Blocked(jobs.blocked.item(0)), jobs.gated.item(0), jobs.pinned.item(0)
     if scene.record.wanted:
         assert pinned is case.ours
     else:
         assert (gated, blocked is Blocked.NOT_BLOCKED) == (case.ours, case.ours)
+
+
+def look_at(scene: Scene) -> Snapshot:
+    """What a daemon sees."""
+    config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
+    marks, now = MarksInHand(scene.marks), scene.world.clock.now
+    seen = SlurmCluster(scene.commands, config, now, marks, NoIntents()).observe({})
+    assert isinstance(seen, Snapshot), seen
+    return seen
+
+
+def test_a_job_whose_list_its_user_took_away_carries_none_of_ours() -> None:
+    seen = look_at(Scene(Case(False, mark=PINNED)))
+    assert seen.jobs.pinned.tolist() == [False]
+
+
+def test_a_task_that_was_split_off_its_array_has_the_hold_and_the_gate_of_its_arrays_mark() -> None:
+    for submitted, noted in ((HOLD, OURS), ({"begin": GATE, "stamped": False}, {"gate_until": GATE})):
+        scene = Scene(Case(True, {**submitted, "tasks": [1, 2, 3]}))
+        split = scene.world.split(scene.record, 2)
+        scene.marks = (
+            Mark(
+                pack(scene.job), scene.job, True, scene.record.submit, 0, pinned=False, set_at=START, **noted
+            ),
+        )
+        jobs = look_at(scene).jobs
+        assert jobs.gated.tolist() == [True] * 3
+        assert jobs.blocked.tolist() == [Blocked.NOT_BLOCKED] * 3
+        queue, details = Queue(scene.commands), DetailsBook(scene.commands)
+        rows = queue.read()
+        assert not isinstance(rows, str), rows
+        found = strays(rows, np.zeros(0, dtype=np.int64), queue, details, MarkBook(MarksInHand(scene.marks)))
+        assert sorted(action.record for action in found) == sorted([scene.job, split.number])
