@@ -21,7 +21,7 @@ from slurm_fair.slurm.marks import MarkBook, MarksInHand
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.strays import strays
 from tests.fake_commands import FakeCommands
-from tests.fake_jobs import ADMIN, REQUEUED_HELD, START, USER
+from tests.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, START, USER
 from tests.fake_slurm import VirtualClock, World
 
 GATE = START + 600
@@ -51,6 +51,9 @@ CASES = {
     "held by Slurm after a requeue": Case(False, HOLD, {"restarts": 1, "held": REQUEUED_HELD}),
     "behind the gate of its stamp": Case(True, {"gate_seconds": 600}),
     "behind a later time than its stamp's": Case(False, {"gate_seconds": 600}, {"eligible": GATE + 300}),
+    "behind a later time after a requeue": Case(
+        False, {"gate_seconds": 600}, {"eligible": GATE + 300, "restarts": 1}
+    ),
     "behind its user's time, without a stamp": Case(False, BEHIND),
     "behind the gate that we noted": Case(True, BEHIND, mark={"gate_until": GATE}),
     "behind a later time than we noted": Case(False, BEHIND, mark={"gate_until": GATE - 100}),
@@ -66,6 +69,9 @@ CASES = {
     "held by an earlier release of ours": Case(True, HOLD, {"held": ADMIN}, {"gate_until": math.inf}),
     "released by us, held by its user": Case(False, HOLD, {"eligible": START + 1}, {"gate_until": 0.0}),
     "with the list that we noted": Case(True, now=LISTED, mark=PINNED),
+    "with the list and behind the gate that we noted": Case(
+        True, {"gate_seconds": 600}, LISTED, {**PINNED, "gate_until": GATE}
+    ),
     "with its user's list": Case(False, now=LISTED),
     "with another list than we noted": Case(False, now={"wanted": ("n2",)}, mark=PINNED),
     "with more nodes than we noted": Case(False, now={"wanted": ("n1", "n2")}, mark=PINNED),
@@ -138,6 +144,22 @@ def test_a_look_takes_for_ours_what_is_ours(case: Case) -> None:
         assert pinned is case.ours
     else:
         assert (gated, blocked is Blocked.NOT_BLOCKED) == (case.ours, case.ours)
+
+
+def test_without_a_journal_a_stamped_job_that_was_requeued_is_freed() -> None:
+    """Its gate was noted in the journal alone."""
+    scene = Scene(Case(True, {"gate_seconds": 600}, {"eligible": GATE + 300, "restarts": 1}))
+    freed = liberate(scene.commands, (), scene.world.clock.now, lost=True)
+    assert (freed.freed, freed.left) == (1, ())
+    assert scene.record.eligible <= scene.world.clock.now() + 2
+
+
+def test_a_job_of_ours_that_is_completing_is_waited_for() -> None:
+    """Slurm will keep it back on our account."""
+    scene = Scene(Case(True, BEHIND, {"state": COMPLETING, "on": {"n1": 1}}, {"gate_until": GATE}))
+    freed = liberate(scene.commands, scene.marks, scene.world.clock.now)
+    assert freed.left == (f"job {scene.job}: it is still completing",)
+    assert not liberate(scene.commands, (), scene.world.clock.now).left
 
 
 def look_at(scene: Scene) -> Snapshot:
