@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -57,21 +57,15 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def open_path() -> Iterator[Path]:
-    """A folder that every user can enter; pytest closes its own to others whenever it begins anywhere."""
-    with TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-
-
-@pytest.fixture
-def config(lab: Lab, open_path: Path) -> Path:
-    """A site at this lab."""
-    storage = open_path / "storage"
+def config(lab: Lab) -> Path:
+    """A site at this lab, in a folder that users can reach, as pytest's own is not."""
+    folder = Path(mkdtemp(dir=lab.folder))
+    folder.chmod(0o755)
+    storage = folder / "storage"
     storage.mkdir(mode=0o750)
-    published = open_path / "published"
+    published = folder / "published"
     published.mkdir(mode=0o755)
-    path = open_path / "slurm-fair.toml"
+    path = folder / "slurm-fair.toml"
     path.write_text(
         f'[slurm]\nconf = "{lab.conf}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n'
         f'[lease]\npublish_dir = "{published}"\n'
@@ -140,8 +134,8 @@ def test_jobs_left_alone_are_counted_with_their_reason(lab: Lab, config: Path) -
 
 
 @needs_root
-def test_the_way_to_a_jobs_answer_is_tried_and_not_guessed(lab: Lab, config: Path, open_path: Path) -> None:
-    work = open_path / "work"
+def test_the_way_to_a_jobs_answer_is_tried_and_not_guessed(lab: Lab, config: Path) -> None:
+    work = config.parent / "work"
     work.mkdir()
     shutil.chown(work, "games")
     stamp = "--comment=slurm_fair:v1,signal=USR2"
