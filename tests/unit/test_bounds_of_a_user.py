@@ -120,9 +120,8 @@ def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out
             del site.world.records[job]
     assert tenants <= {"a"} | {f"new{number:02}" for number in range(OF_A_USER)}
     assert "neither Slurm nor the configuration lists" in next(iter(alone.values()))
-    listed, other, shared = (site.submit(*of) for of in (("news",), ("games",), ("games",)))
-    site.world.records[other].raw["Account"] = "mine"
-    site.world.records[shared].raw["Account"] = "new40"
+    listed, other = site.submit("news"), site.submit("games", Account="mine")
+    shared = site.submit("games", Account="new40")
     seen = site.look()
     assert not {str(listed), str(other), str(shared)} & {alone.label for alone in seen.left_alone}
     assert {"mine", "new40"} <= set(seen.tenants.names)
