@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def kept_out(stays: JobSpec, *leased: Any, term: float = 900.0) -> bool:
     """Whether job 2 is blocked because job 1 has its GPUs."""
     seen = view(snapshot(time=1000.0, jobs=[stays, job(2, gpus=8)]), leases(*leased), {}, {}, term)
     blocked = without_the_kept_out(seen, Astraea()).snapshot.jobs.blocked.tolist()
-    return blocked == [Blocked.NOT_BLOCKED, Blocked.KEPT]
+    return bool(blocked == [Blocked.NOT_BLOCKED, Blocked.KEPT])
 
 
 def test_who_waits_for_a_job_that_cannot_be_asked_is_blocked_only_where_leases_end() -> None:
@@ -53,9 +54,18 @@ def test_what_was_promised_is_followed_and_not_blocked() -> None:
     assert after.jobs.blocked.tolist() == [Blocked.NOT_BLOCKED, Blocked.NODES]
 
 
-def stay(asked_for: dict[int, tuple[int, ...]], unsettled: tuple[int, ...] = (), **needs: int) -> list[str]:
+def stay(
+    asked_for: Mapping[int, tuple[int, ...]],
+    needs: Mapping[str, int] | None = None,
+    unsettled: tuple[int, ...] = (),
+    first: JobState = JobState.RUNNING,
+) -> list[str]:
     """Which of two jobs that were asked go on, where job 3 was promised two GPUs beside them."""
-    pair = [job(base, gpus=2, on={"n1": 2}, cpus=30, memory_mb=200_000, **RUNS) for base in (1, 2)]
+    needs = needs or {}
+    pair = [
+        job(base, gpus=2, on={"n1": 2}, cpus=30, memory_mb=200_000, submit=100.0, state=state)
+        for base, state in ((1, first), (2, JobState.RUNNING))
+    ]
     third = [job(3, **{"gpus": 2, **needs})] if needs else []
     revoked = [lease(base, {"n1": 2}, phase=LeasePhase.REVOKING, asked=990.0) for base in (1, 2)]
     granted = [lease(3, {"n1": needs.get("gpus", 2)}, phase=LeasePhase.GRANTED)] if needs else []
@@ -87,10 +97,14 @@ FOR_ANOTHER = {pack(1): (pack(3),), pack(2): (pack(3),)}
 def test_only_who_is_not_needed_goes_on_by_gpus_cpus_and_memory(
     needs: dict[str, int], goes_on: list[str]
 ) -> None:
-    assert stay(FOR_ANOTHER, **needs) == goes_on
+    assert stay(FOR_ANOTHER, needs) == goes_on
 
 
 def test_who_was_asked_to_run_elsewhere_itself_or_is_not_settled_does_not_go_on() -> None:
     assert stay({pack(1): (pack(1),), pack(2): (pack(3),)}) == ["2"]
     assert stay({pack(2): (pack(3),)}) == ["2"]
     assert stay(FOR_ANOTHER, unsettled=(pack(1),)) == ["2"]
+
+
+def test_who_leaves_already_does_not_go_on() -> None:
+    assert stay(FOR_ANOTHER, first=JobState.ENDING) == ["2"]
