@@ -337,7 +337,8 @@ class Daemon:
         if isinstance(runs, Blind):
             log.info("accounting does not answer; charges settle later: %s", runs.reason)
             return
-        ledger, moved = settle(self.standing.ledger, runs, self.standing.ledger.time)
+        known = self.standing.ledger  # an account that no look has shown may be made up
+        ledger, moved = settle(known, runs.of_tenants(known.tenants.names), known.time)
         if moved > 0:
             self.standing = self.standing._replace(ledger=ledger, amended=True)
         if moved > 0.5:
