@@ -76,6 +76,7 @@ class Daemon:
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
     last_look_seconds: float = 0.0  # of the last tick, without its acts
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
+    again_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
     no_room: bool = False  # the last tick could not be written down
     rescued: Path | None = None  # the copy of a journal that was removed under us
     pauses: Pauses = field(default_factory=Pauses)
@@ -157,7 +158,7 @@ class Daemon:
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = Done(self.standing, blind="internal error")
-        self.standing = done.standing
+        self.standing, self.again_in = done.standing, 1.0 if done.odd else math.inf
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
         if turned and not self.rules.dry_run:  # the dead-man and `status` hear of it at once
@@ -273,9 +274,9 @@ class Daemon:
     def next_look(self, began: float) -> float:
         """When to look again after a tick that began then."""
         idle = self.rules.dry_run or self.places.paused.exists()
-        now, breath = self.clock.now(), 2 * self.last_look_seconds
+        now, breath = self.clock.now(), math.inf if idle else 2 * self.last_look_seconds
         terms, left = self.rules.terms, self.gates_left and not idle
-        return next_look(self.standing, terms, began, now, math.inf if idle else breath, left)
+        return min(now + self.again_in, next_look(self.standing, terms, began, now, breath, left))
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 
@@ -326,7 +327,8 @@ class Daemon:
         if isinstance(runs, Blind):
             log.info("accounting does not answer; charges settle later: %s", runs.reason)
             return
-        ledger, moved = settle(self.standing.ledger, runs, self.standing.ledger.time)
+        known = self.standing.ledger  # an account that no look has shown may be made up
+        ledger, moved = settle(known, runs.of_tenants(known.tenants.names), known.time)
         if moved > 0:
             self.standing = self.standing._replace(ledger=ledger, amended=True)
         if moved > 0.5:
