@@ -81,13 +81,10 @@ class Reasons:
     def _preferred(self, first: Row, row: Row) -> str:
         """What decided between two jobs, with its numbers."""
         first_of_all = f"which the policy {clean(self._board.policy)} puts first"
-        name, of_tenants = clean(self._board.decided.get("by", "")), self._board.decided.get("of_tenants")
-        if of_tenants and first["tenant"] and first["tenant"] == row["tenant"]:
+        told = self._board.decided
+        if told.get("of_tenants") and first["tenant"] and first["tenant"] == row["tenant"]:
             return _within_tenant(first, row)
-        one, other = first["decided"], row["decided"]
-        if not name or one is None or other is None:
-            return first_of_all
-        return f"{first_of_all} by {name}: {one:.2f} against {other:.2f}"
+        return first_of_all + _by(told, first["decided"], row["decided"]) if told.get("by") else first_of_all
 
     # -- who holds the GPUs ---------------------------------------------------------------------------------
 
@@ -220,6 +217,26 @@ def _within_tenant(first: Row, row: Row) -> str:
     if one is None or other is None or one >= other:
         return "which is of its own tenant and comes first there"
     return f"which is of its own tenant and is owed more (rho {one:.2f} against {other:.2f})"
+
+
+def _by(told: Row, one: float | None, other: float | None) -> str:
+    """By which numbers one job goes before another, or by what else where the numbers do not say so."""
+    name, then = clean(told["by"]), clean(told.get("then") or "")
+    otherwise = f" by {then}" if then else ""
+    if one is None or (other is None and not then):
+        return otherwise
+    if other is None:
+        return f" by {name}: {_plain(one)} against none"
+    if _plain(one) == _plain(other):
+        return f"{otherwise}, since {name} is {_plain(one)} for both"
+    if (one > other) is bool(told.get("highest_first")):
+        return f" by {name}: {_plain(one)} against {_plain(other)}"
+    return f"{otherwise}, though {name} is {_plain(one)} against {_plain(other)}"
+
+
+def _plain(value: float) -> str:
+    """Two places, or as many as a small number needs."""
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.3g}"
 
 
 def _tenant(job: Row) -> str:

@@ -12,7 +12,8 @@ from slurm_fair.board import Board, draw
 from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import instant
-from slurm_fair.model import Event
+from slurm_fair.model import Event, Plan
+from slurm_fair.policy import View
 from slurm_fair_plugins.astraea import Astraea
 from slurm_fair_plugins.fifo import Fifo
 from slurm_fair_plugins.tiresias import Las
@@ -95,9 +96,35 @@ def test_a_job_that_waits_for_jobs_that_cannot_be_asked_hears_who_they_are(board
         assert short(replace(board, jobs=jobs), "10") == word
 
 
-def test_of_another_policy_it_is_not_said_what_it_goes_by(board: Board) -> None:
-    said = full(draw(*recorded(policy="fifo"), policy=Fifo()), "11")[0]
-    assert said.endswith("first job 10 (speech), which the policy fifo puts first")
+def test_of_a_policy_that_does_not_say_what_it_goes_by_nothing_is_said() -> None:
+    class Mine:
+        def plan(self, view: View) -> Plan:
+            raise NotImplementedError
+
+    said = full(draw(*recorded(policy="mine"), policy=Mine()), "11")[0]
+    assert said.endswith("first job 10 (speech), which the policy mine puts first")
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ((60.0, 50.0), "by the seconds since it was submitted: 60.00 against 50.00"),
+        ((0.004, 0.003), "by the seconds since it was submitted: 0.004 against 0.003"),
+        ((60.0, 60.0), "by its number, since the seconds since it was submitted is 60.00 for both"),
+        ((50.0, 60.0), "by its number, though the seconds since it was submitted is 50.00 against 60.00"),
+        ((60.0, np.nan), "by the seconds since it was submitted: 60.00 against none"),
+        ((np.nan, 60.0), "by its number"),
+        ((np.nan, np.nan), "by its number"),
+    ],
+)
+def test_where_the_number_does_not_decide_it_is_said_what_does(
+    scores: tuple[float, float], said: str
+) -> None:
+    record, standing = recorded(policy="fifo")
+    score = np.full(len(record.plan.score), np.nan)
+    score[5], score[6] = scores  # jobs 10 and 11
+    board = draw(record._replace(plan=record.plan.with_columns(score=score)), standing, policy=Fifo())
+    assert full(board, "11")[0].endswith(f"which the policy fifo puts first {said}")
 
 
 def test_of_ones_own_tenant_the_jobs_own_numbers_are_told(board: Board) -> None:
