@@ -12,9 +12,12 @@ from slurm_fair.board import PROMISED, REVOKING, Board
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.model import Blocked
 from slurm_fair.model.counted import counted
+from slurm_fair.policy.draft import BLOCKED_REASONS
 
 Row = Mapping[str, Any]
 
+_ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
+_MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
 OTHER = "another account"
 KEPT = Blocked.KEPT.name.lower()  # it waits for jobs that cannot be asked to give way
@@ -41,10 +44,10 @@ class Reasons:
         if row["lease"] == PROMISED:
             return self._starting(row)
         if row["rank"] < 0 or not _waits(row):
-            return clean(row["why"])
+            return self._word(row)
         before = self.before(row)
         if not before:
-            return f"next in line: {self._held_in_short()}"
+            return f"next in line: {self._held_in_short(row)}"
         first = before[0]
         return f"{self._those_before(row)}, first {_named(first)}"
 
@@ -55,8 +58,8 @@ class Reasons:
         if row["lease"] == PROMISED:
             return [self._starting(row)]
         late = self._too_late(row)
-        if not _waits(row):
-            return [clean(row["why"]), *late]
+        if not _waits(row) or row["why"] == _ARRAY_LIMIT:
+            return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
         return [*own, *late, *self.held()]
 
@@ -129,9 +132,12 @@ class Reasons:
             return f"whose {'leases end' if several else 'lease ends'} {self._at(jobs[0]['lease_end'])}"
         return f"which {'run' if several else 'runs'} without a lease"
 
-    def _held_in_short(self) -> str:
+    def _held_in_short(self, row: Row) -> str:
+        if 0 < self._free < row["gpus"]:
+            return f"it wants {counted(row['gpus'], 'GPU')}, {_are(self._free)} free"
         if self._free:
-            return f"{_are(self._free)} free"
+            misfit = ", but its gang does not fit them as they lie" if _MISFIT in row["why"] else ""
+            return f"{_are(self._free)} free{misfit}"
         used = sum(job["gpus"] for job in self._holders)
         ends = [job["lease_end"] for job in self._holders if _kind(job) == "leased"]
         stays = sum(job["gpus"] for job in self._holders if _kind(job) == "stays")
@@ -170,8 +176,18 @@ class Reasons:
 
     def _own_word(self, row: Row) -> list[str]:
         """What the policy said of this job beyond that others go first."""
-        word = clean(row["why"])
+        word = self._word(row)
         return [] if word == "others are owed more" else [word]
+
+    def _word(self, row: Row) -> str:
+        """The policy's word, with whom it means."""
+        word = clean(row["why"])
+        if word == _ARRAY_LIMIT:
+            tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
+            return f"{word} by {_listed(tasks)}" if tasks else word
+        if _MISFIT in word and not self.before(row):
+            return word.replace(_MISFIT, "what the jobs that run leave")
+        return word
 
     def _at(self, when: float) -> str:
         ahead = when - self._now
@@ -184,6 +200,10 @@ def _waits(job: Row) -> bool:
     """Whether it waits for GPUs alone; a job that nothing could start now waits too, outside of the line."""
     free = job["blocked"] in ("", KEPT)
     return bool(job["state"] == "waiting" and free and job["verdict"] in ("wait", "leave"))
+
+
+def _array(job: Row) -> str:
+    return str(job["job"]).partition("_")[0]
 
 
 def _in_line(job: Row) -> bool:

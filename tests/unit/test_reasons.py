@@ -193,3 +193,50 @@ def test_a_job_that_is_too_late_for_its_deadline_hears_so_whatever_else_it_waits
     jobs = tuple({**row, **change} if row["job"] == "10" else row for row in board.jobs)
     said = " ".join(full(replace(board, jobs=jobs), "10"))
     assert ("it can no longer make its deadline" in said) is missed
+
+
+def test_of_free_gpus_it_is_not_said_that_they_wait_for_a_gang_that_they_do_not_fit(board: Board) -> None:
+    word = "its gang does not fit what those ahead of it leave"
+    jobs = tuple(
+        {**row, "why": word} if row["job"] == "10" else row for row in board.jobs if row["job"] != "2"
+    )
+    seven = replace(board, jobs=jobs, gpus={"used": 24, "others": 0, "free": 15, "out": 0})
+    assert short(seven, "10") == "next in line: it wants 32 GPUs, 7 GPUs are free"
+    assert "its gang does not fit what the jobs that run leave" in full(seven, "10"), "nobody is ahead of it"
+    forty = replace(board, jobs=jobs, gpus={"used": 24, "others": 0, "free": 48, "out": 0})
+    assert short(forty, "10") == "next in line: 40 GPUs are free, but its gang does not fit them as they lie"
+
+
+def test_a_task_at_its_arrays_limit_hears_which_tasks_use_it_up_and_not_who_holds_other_gpus(
+    board: Board,
+) -> None:
+    word = "its array's own limit is reached"
+    changes: dict[str, dict[str, Any]] = {
+        "20_1": {"state": "running", "lease": "running"},
+        "20_2": {"why": word, "verdict": "leave", "rank": -1},
+    }
+    jobs = tuple({**row, **changes.get(row["job"], {})} for row in board.jobs)
+    told = replace(board, jobs=jobs)
+    assert full(told, "20_2") == [f"{word} by job 20_1 (nlp)"]
+    assert short(told, "20_2") == f"{word} by job 20_1 (nlp)"
+
+
+def test_what_happened_within_one_second_is_told_as_it_came() -> None:
+    """Slurm's own instants have no parts of a second."""
+    at = float(int(NOW))
+    events = [
+        Event(at, "started", 1, "a", 1, {}),
+        Event(at, "finished", 1, "a", 1, {}),
+        Event(at + 0.1, "granted", 1, "a", 1, {}),
+        Event(at + 0.2, "opened", 1, "a", 1, {}),
+        Event(at + 0.5, "asked", 1, "a", 1, {"for": ["13", "14"]}),
+    ]
+    said = [line.partition(" ")[2] for line in story(events, {"13": "speech"})]
+    assert [line.split()[0:4] for line in said] == [
+        ["GPUs", "were", "promised", "to"],
+        ["its", "gate", "was", "opened:"],
+        ["started"],
+        ["it", "was", "asked", "to"],
+        ["ended"],
+    ]
+    assert said[3].endswith("; for jobs 13 (speech), 14")
