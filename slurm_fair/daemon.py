@@ -123,7 +123,7 @@ class Daemon:
             real.lists = journal
         daemon.seen = clock.now()
         if config.slurm.notice and not dry_run:
-            daemon.notice = OurNotice(commands, places.directory, config.lease.term)
+            daemon.notice = OurNotice(commands, places.directory, config.lease.term, real.notices)
         return daemon
 
     # -- the loop -----------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.tick import decide, owed_answers, prepare, reconcile
 from slurm_fair.wall import WallClock
 
+_WITHOUT_PAST = (
+    "no journal is read ({why}), so this is what a daemon without a past would do, not what yours will"
+)
+
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Also the jobs for which nothing changes.")
@@ -36,8 +40,9 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     try:
         with site.reader() as journal:
             standing, marks = journal.latest(), journal.marks()
-    except StoreError:
+    except StoreError as problem:
         standing, marks = None, ()
+        click.echo(f"note: {_WITHOUT_PAST.format(why=clean(str(problem)))}", err=True)
     standing = standing or Standing.new(clock.now())
     commands = commands_of(site.config, site.places)
     cluster = SlurmCluster(commands, site.config, clock.now, MarksInHand(marks), NoIntents())

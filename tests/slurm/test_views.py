@@ -91,3 +91,18 @@ def test_the_id_of_an_array_is_answered_and_a_dead_daemon_looks_dead_at_once(new
     site.start()
     wait_until(lambda: site.cli("status", "--exit-code", check=False).returncode == 0, 15, "it acts again")
     assert site.cli("queue").stderr == ""
+
+
+def test_the_daemons_own_notice_is_told_as_what_it_is(new_site: SITE) -> None:
+    site = new_site()
+    site.config.write_text(site.config.read_text().replace("notice = false", "notice = true"))
+    site.start()
+    site.ticks_pass()
+    (alone,) = document(site, "queue")["left_alone"]
+    assert alone["reason"] == "says that a slurm_fair daemon acts here, and never runs"
+    assert f"job {alone['job']} of root is left alone: it says" in site.cli("explain", alone["job"]).stdout
+    assert (
+        "left to plain Slurm: each says that a slurm_fair"
+        in site.cli("check", "--verbose", check=False).stdout
+    )
+    assert site.stop() == 0
