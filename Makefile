@@ -5,9 +5,10 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Most tests on a real Slurm wait for it, so three run at a time; each file has a Slurm of its own.
+# Tests on a real Slurm mostly wait for it: `auto` is one process more than cores (tests/conftest.py), and
+# tests/schedule.py says which file goes where and when.
 PROVE_ARGS ?= -n 2 --dist load
-PYTEST_ARGS ?= -n 3 --dist loadfile
+PYTEST_ARGS ?= -n auto --dist loadfile
 # The public traces, converted; benchmarks/reproduce.py says which files it wants.
 TRACES ?= ../shared/traces
 

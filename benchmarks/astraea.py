@@ -201,6 +201,7 @@ def _ledger(snapshot: Snapshot, gpus: int, rng: np.random.Generator) -> Ledger:
     accounts = JobAccounts(
         jobs.key, jobs.submit, jobs.submit, ints, jobs.tenant, jobs.gpus, jobs.weight, job_had, job_owed,
         nothing, job_had / jobs.gpus, nothing, nothing, np.ones(len(jobs), dtype=bool),
+        np.ones(len(jobs), dtype=bool),
     )  # fmt: skip
     last = np.full(len(owed), NOW)
     return Ledger(

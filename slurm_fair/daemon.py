@@ -305,7 +305,8 @@ class Daemon:
     def beat(self) -> None:
         """Tell the dead-man that we live."""
         limit, gate = heartbeat_limit(self.config), self.config.slurm.gate
-        beat = Heartbeat(os.getpid(), self.clock.now(), limit, gate, self.seen, self.blind)
+        epoch = self.journal.epoch
+        beat = Heartbeat(os.getpid(), self.clock.now(), limit, gate, self.seen, self.blind, epoch)
         files.beat(self.places, beat)
 
     def catch_up(self) -> None:

@@ -150,7 +150,7 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     old = last_beat(places)
     silent = clock.now() - old.time if old else 0.0
     log.warning("the daemon (pid %s) is silent since %.0f s: freeing its jobs", old and old.pid, silent)
-    _fence(places)
+    _fence(places, old)
     freed, trouble = 0, Trouble("cannot free jobs yet, trying again")
     while True:
         try:
@@ -179,10 +179,13 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     return freed
 
 
-def _fence(places: Places) -> None:
-    """Where no epoch can be written, no act can be either: such a daemon does nothing when it wakes."""
+def _fence(places: Places, silent: Heartbeat | None) -> None:
+    """Where no epoch can be written, no act can be either: such a daemon does nothing when it wakes.
+
+    Whoever opened the journal since, a shadow perhaps, is not silent.
+    """
     try:
-        fence(places.journal, by="the dead-man")
+        fence(places.journal, by="the dead-man", owner=silent.epoch if silent else 0)
     except StoreError as problem:
         log.error("the silent daemon cannot be fenced: %s", problem)
 

@@ -26,6 +26,7 @@ class Heartbeat:
     gate: str
     seen: float = 0.0  # the instant of the last look that was good; the daemon's start before the first one
     blind: str = ""  # why no look was good since then; empty while the daemon sees
+    epoch: int = 0  # of its right to write the journal; 0 = not said
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def ledger(
         run_start=nothing,
         run_had=nothing,
         active=np.ones(len(rows), dtype=bool),
+        waits=np.ones(len(rows), dtype=bool),
     )
     weight = snapshot.tenants.weight
     tenant_accounts = TenantAccounts(names, weight, had, owed, owed, np.zeros(len(names)))

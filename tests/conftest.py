@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests import recorded
+from tests.schedule import LongestFirst
 from tests.zones import local_time
 
 # A shared machine makes single examples slow; the suite has its own time limit. `make test` draws the same
@@ -48,6 +50,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return said + (
         [f"{recorded.VARIABLE}: golden files are written, not compared"] if recorded.recording() else []
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than cores, since tests on a real Slurm mostly wait for it."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LongestFirst | None:
+    """File by file is in an order of ours; other ways of handing out tests are xdist's own."""
+    return LongestFirst(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -98,6 +98,7 @@ def standing(tick: int = 1, count: int = 4, time: float = 1000.0) -> Standing:
     accounts = JobAccounts(
         keys(count), floats, floats, ints, np.arange(count) % 2, ints + 4, floats, floats, floats, floats,
         floats, np.where(np.arange(count) % 2, time, 0.0), floats, np.ones(count, dtype=bool),
+        np.ones(count, dtype=bool),
     )  # fmt: skip
     two = np.array([1.0, 3.0])
     tenants = TenantAccounts(("chem", "phys"), two, two * tick, two * 2, two * 3, two)

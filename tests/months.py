@@ -99,6 +99,7 @@ def standing(time: float = NOW) -> Standing:
         run_start=np.array([start, 0.0, 0.0]),
         run_had=floats,
         active=np.array([True, True, False]),
+        waits=np.array([True, True, False]),
     )
     rows = moments([time])
     columns = ("weight", "had", "owed_quota", "owed_demand")

@@ -66,7 +66,7 @@ def charge(
         charged = charged._replace(charged_seconds=charged.charged_seconds * already)
     ran = totals(runs.life, runs.end - runs.start - charged.charged_seconds, count)
     # A life's seconds are negative when it had ended before the last look was taken.
-    waited = lives.active_to - lives.active_from
+    waited = lives.active_to - lives.waits_from
     waited[:met] += before.waited
     waited -= ran
     had[:met] += before.had
@@ -210,7 +210,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     columns: tuple[NDArray[Any], ...] = (
         lives.key, lives.submit, lives.incarnation, lives.restarts, lives.then_tenant, lives.then_gpus,
         lives.then_weight, result.had, result.owed, result.waited, result.ran, run_start, run_had,
-        lives.then_active,
+        lives.then_active, lives.then_waits,
     )  # fmt: skip
     if window.ended.size:
         kept = (~lives.ended).nonzero()[0]

@@ -94,10 +94,11 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
     submit = np.where(account >= 0, at(jobs.submit, account, 0.0), first.submit)
     later = chains.runs.submit > at(jobs.incarnation, account, np.inf)[chains.life]
     known_restarts = at(jobs.restarts, account, 0) + np.bincount(chains.life[later], minlength=len(first))
-    active = at(jobs.active, account, False)
+    active, waits = at(jobs.active, account, False), at(jobs.waits, account, False)
     woke = np.where(last.start > 0, np.clip(last.start, ledger.time, active_to), active_to)
-    known_from = np.where(active, ledger.time, woke)
-    active_from = np.where(account >= 0, known_from, np.minimum(submit, active_to))
+    submitted = np.minimum(submit, active_to)
+    active_from = np.where(account >= 0, np.where(active, ledger.time, woke), submitted)
+    waits_from = np.where(account >= 0, np.where(waits, ledger.time, woke), submitted)
     tenant = tenant_row[last.tenant] if len(last) else last.tenant
     weight = at(jobs.weight, account, 1.0)
     return JobLives(
@@ -109,6 +110,7 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
         active=active,
         active_from=active_from,
         active_to=active_to,
+        waits_from=waits_from,
         ended=ended,
         incarnation=last.submit,
         restarts=np.where(account >= 0, known_restarts, chains.last - chains.first),
@@ -116,6 +118,7 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
         then_gpus=last.gpus,
         then_weight=weight,
         then_active=(account < 0) | (active_to > active_from),
+        then_waits=(account < 0) | (active_to > waits_from),
     )
 
 
@@ -151,6 +154,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
     ended = np.isfinite(reused)
     active_to = np.where(ended, np.clip(reused, ledger.time, until), until)
     active_from = np.where(some.active, ledger.time, active_to)
+    waits_from = np.where(some.waits, ledger.time, active_to)
     return JobLives(
         key=some.key,
         submit=some.submit,
@@ -160,6 +164,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
         active=some.active,
         active_from=active_from,
         active_to=active_to,
+        waits_from=waits_from,
         ended=ended,
         incarnation=some.incarnation,
         restarts=some.restarts,
@@ -167,6 +172,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
         then_gpus=some.gpus,
         then_weight=some.weight,
         then_active=active_to > active_from,
+        then_waits=active_to > waits_from,
     )
 
 

@@ -28,6 +28,7 @@ class JobLives(NamedTuple):
     active: Bools
     active_from: Floats  # may lie before the window for a job that was not known yet
     active_to: Floats  # may lie before the window for a job whose end was not known yet
+    waits_from: Floats  # what is not run from here to `active_to` is waited
     ended: Bools
     incarnation: Floats  # SubmitTime and restarts as known at the window's end
     restarts: Ints
@@ -35,6 +36,7 @@ class JobLives(NamedTuple):
     then_gpus: Ints
     then_weight: Floats
     then_active: Bools
+    then_waits: Bools
 
 
 class JobRuns(NamedTuple):

@@ -184,8 +184,9 @@ class _Series:
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
         """That somebody was held back or let go is odd, and that somebody changed who was held back."""
         if np.count_nonzero(self._jobs.blocked):
-            claims = self._jobs.active
-            other = (claims[new] != claims[old]) & (self._jobs.state[new] != _DONE)
+            claims, waits = self._jobs.active, self._jobs.waits
+            other = (claims[new] != claims[old]) | (waits[new] != waits[old])
+            other &= self._jobs.state[new] != _DONE
             other[changed] |= ~claims[old[changed]]
             self._odd[look[other]] = True
 

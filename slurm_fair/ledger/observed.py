@@ -157,7 +157,7 @@ def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sigh
     accounts = ledger.jobs
     tenant = tenant_row[match.shown(jobs.tenant, 0)] if jobs.tenant.size else accounts.tenant
     gpus, weight = match.shown(jobs.gpus, 0), match.shown(jobs.weight, 0.0)
-    then_active = match.shown(jobs.active, False)
+    then_active, then_waits = match.shown(jobs.active, False), match.shown(jobs.waits, False)
     active_to, ended = _active_to(match, sight)
     incarnation, restarts = sight.submit, sight.restarts
     if match.some_gone:
@@ -175,8 +175,9 @@ def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sigh
         gpus=match.grown(accounts.gpus, gpus),
         weight=match.grown(accounts.weight, weight),
         active=match.padded(accounts.active),
-        active_from=_active_from(ledger, then_active, ended, active_to, sight),
+        active_from=_since(ledger, accounts.active, then_active, ended, active_to, sight),
         active_to=active_to,
+        waits_from=_since(ledger, accounts.waits, then_waits, ended, active_to, sight),
         ended=ended,
         incarnation=incarnation,
         restarts=restarts,
@@ -184,6 +185,7 @@ def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sigh
         then_gpus=gpus,
         then_weight=weight,
         then_active=then_active,
+        then_waits=then_waits,
     )
 
 
@@ -201,22 +203,21 @@ def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
     return active_to, ended
 
 
-def _active_from(
-    ledger: Ledger, then_active: Bools, ended: Bools, active_to: Floats, sight: _Sight
+def _since(
+    ledger: Ledger, before: Bools, then: Bools, ended: Bools, active_to: Floats, sight: _Sight
 ) -> Floats:
-    """Since when in the window each life claims a share, or its end for one that does not."""
-    active_from, active = constant(active_to.size, ledger.time), ledger.jobs.active
-    met = active.size
-    if not all_of(active):
-        asleep = (~active).nonzero()[0]
+    """Since when in the window each life is what it was `before` and `then` is, or its end for one that is not."""
+    since, met = constant(active_to.size, ledger.time), before.size
+    if not all_of(before):
+        asleep = (~before).nonzero()[0]
         start, end, until = sight.start[asleep], sight.end[asleep], active_to[asleep]
         ran = sight.holds[asleep] | ((sight.state[asleep] == _DONE) & (end > start) & (start > 0))
-        active_from[asleep] = np.where(ran, np.clip(start, ledger.time, until), until)
+        since[asleep] = np.where(ran, np.clip(start, ledger.time, until), until)
     if met < active_to.size:
-        until, claims = active_to[met:], then_active[met:] | ended[met:]
+        until, claims = active_to[met:], then[met:] | ended[met:]
         submit = np.minimum(sight.submit[met:], until)
-        active_from[met:] = submit if all_of(claims) else np.where(claims, submit, until)
-    return active_from
+        since[met:] = submit if all_of(claims) else np.where(claims, submit, until)
+    return since
 
 
 def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobRuns:

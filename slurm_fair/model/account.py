@@ -45,11 +45,12 @@ class JobAccounts(Columns):
     weight: Floats
     had: Floats  # integral of A_i, all runs
     owed: Floats  # integral of min(D_i, S_i)
-    waited: Floats  # seconds active and not running
+    waited: Floats  # seconds in which it waited for GPUs
     ran: Floats  # seconds running
     run_start: Floats  # start of the open run, 0 = not running
     run_had: Floats  # part of `had` that belongs to the open run
-    active: Bools  # as last seen
+    active: Bools  # whether it claims a share, as last seen
+    waits: Bools  # whether it waits for GPUs while it does not run, as last seen
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -60,7 +61,7 @@ class JobAccounts(Columns):
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(
             ints, floats, floats, ints, ints, ints, floats, floats, floats, floats, floats, floats, floats,
-            np.zeros(0, dtype=bool),
+            np.zeros(0, dtype=bool), np.zeros(0, dtype=bool),
         )  # fmt: skip
 
 

@@ -42,25 +42,24 @@ class Blocked(IntEnum):
     KEPT = 15  # it would need GPUs of jobs that cannot be asked to give way
 
 
-# Who is kept back by its owner or an admin, asks for nothing yet or could not be started claims no share.
-INACTIVE = (
+# A job that its owner or an admin keeps back, or that asks for nothing yet, does not wait for GPUs.
+KEPT_BACK = (
     Blocked.USER_HOLD,
     Blocked.ADMIN_HOLD,
     Blocked.DEPENDENCY,
     Blocked.OWN_BEGIN,
     Blocked.ARRAY_LIMIT,
-    Blocked.LIMIT,
-    Blocked.PARTITION,
     Blocked.SLURM_HOLD,
     Blocked.IMPOSSIBLE,
     Blocked.SHAPE,
-    Blocked.BACKOFF,
-    Blocked.NODES,
 )
+# A job that could not run now even on an empty cluster waits, and claims no share: others run meanwhile.
+CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
 _WAITING, _RUNNING, _SUSPENDED, _DONE = (
     int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.SUSPENDED, JobState.DONE)
 )
-_IS_INACTIVE = np.isin(np.arange(max(Blocked) + 1), INACTIVE)
+_IS_KEPT_BACK = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK)
+_CLAIMS_NOTHING = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK + CANNOT_START)
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,19 @@ class JobTable(Columns):
     @property
     def active(self) -> Bools:
         """Jobs that claim a share now."""
-        claims: Bools = self.state != _DONE
+        return self._living_but(_CLAIMS_NOTHING)
+
+    @property
+    def waits(self) -> Bools:
+        """Jobs that wait for GPUs while they do not run: those that claim a share, and those that cannot start."""
+        return self._living_but(_IS_KEPT_BACK)
+
+    def _living_but(self, is_out: Bools) -> Bools:
+        """Jobs that are not over, less those that wait and are blocked in one of these ways."""
+        living: Bools = self.state != _DONE
         if np.count_nonzero(self.blocked):
-            claims &= ~((self.state == _WAITING) & _IS_INACTIVE[self.blocked])
-        return claims
+            living &= ~((self.state == _WAITING) & is_out[self.blocked])
+        return living
 
     @property
     def holds_gpus(self) -> Bools:

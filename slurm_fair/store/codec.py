@@ -27,8 +27,11 @@ VERSION = 1
 INLINE_BYTES = 64
 _KINDS = "biuf"  # bool, int, unsigned, float: never objects
 _Value = TypeVar("_Value")
-# Columns that journals of older versions lack; 0 says there what was true then: nothing was asked for.
-_ADDED = {"JobTable": ("most_nodes",)}
+# Columns that journals of older versions lack, and what was true of each row then.
+_ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "JobTable": {"most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64)},  # nothing was asked for
+    "JobAccounts": {"waits": lambda of: of["active"].copy()},  # who claimed no share waited for nothing
+}
 
 
 def _nouns() -> dict[str, type]:
@@ -165,9 +168,9 @@ def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
     if strange:
         raise StoreError(f"{cls.__name__} in the journal has unknown fields: {', '.join(sorted(strange))}")
     values = {name: _decode(item, fetch) for name, item in content.items()}
-    for name in _ADDED.get(cls.__name__, ()):
+    for name, made in _ADDED.get(cls.__name__, {}).items():
         if name not in values:
-            values[name] = np.zeros(len(next(iter(values.values()))), dtype=np.int64)
+            values[name] = made(values)
     for name, needed in known.items():
         if name not in values and needed:
             raise StoreError(f"{cls.__name__} in the journal lacks its {name}")

@@ -97,9 +97,10 @@ class Ownership:
         self._lock = self._epoch_file = -1
 
 
-def fence(path: Path, by: str = "", wait_seconds: float = 5.0) -> int:
-    """Raise the epoch, so that no owner until now writes again; the new epoch.
+def fence(path: Path, by: str = "", wait_seconds: float = 5.0, owner: float = 0) -> int:
+    """Raise the epoch, so that no owner until now writes again; the epoch now.
 
+    With the epoch of an `owner` only that one is fenced: one who opened the journal since has done so already.
     An owner that stands still inside a write would block us for ever, so after `wait_seconds` the epoch is
     raised all the same: that owner looks once more after its commit, before it acts.
     """
@@ -109,8 +110,10 @@ def fence(path: Path, by: str = "", wait_seconds: float = 5.0) -> int:
     try:
         with in_words(path):
             patient = _wait_for(descriptor, wait_seconds)
-            epoch = _read_epoch(descriptor, path)[0] + 1
-            _write_epoch(descriptor, epoch, by or who())
+            epoch = _read_epoch(descriptor, path)[0]
+            if not owner or epoch <= owner:
+                epoch += 1
+                _write_epoch(descriptor, epoch, by or who())
             if patient:
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
         return epoch

@@ -202,6 +202,17 @@ def test_an_owner_that_was_stopped_and_comes_back_finds_itself_fenced(
     assert owner.ask().startswith("NotTheOwner")
 
 
+def test_who_opened_the_journal_after_the_silent_owner_is_not_fenced(path: Path) -> None:
+    with open_journal(path) as silent:
+        epoch = silent.epoch
+    with open_journal(path) as shadow:
+        assert fence(path, owner=epoch) == shadow.epoch == epoch + 1
+        shadow.intend([journals.action()], 1.0)
+        assert fence(path, owner=shadow.epoch) == epoch + 2
+        with pytest.raises(NotTheOwner):
+            shadow.intend([journals.action()], 1.0)
+
+
 def test_an_owner_that_stands_still_inside_a_write_does_not_hold_up_the_fence(path: Path) -> None:
     with open_journal(path) as journal:
         fenced: list[int] = []

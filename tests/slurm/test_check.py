@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -56,19 +57,20 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def config(lab: Lab, tmp_path: Path) -> Path:
-    """A site at this lab."""
-    storage = tmp_path / "storage"
+def config(lab: Lab) -> Path:
+    """A site at this lab, in a folder that users can reach, as pytest's own is not."""
+    folder = Path(mkdtemp(dir=lab.folder))
+    folder.chmod(0o755)
+    storage = folder / "storage"
     storage.mkdir(mode=0o750)
-    published = tmp_path / "published"
+    published = folder / "published"
     published.mkdir(mode=0o755)
-    path = tmp_path / "slurm-fair.toml"
+    path = folder / "slurm-fair.toml"
     path.write_text(
         f'[slurm]\nconf = "{lab.conf}"\n[storage]\ndir = "{storage}"\nmax_mb = 1\n'
         f'[lease]\npublish_dir = "{published}"\n'
     )
-    for place in (tmp_path, *tmp_path.parents[:3], path):
-        place.chmod(place.stat().st_mode | 0o055)
+    path.chmod(0o644)
     return path
 
 
@@ -132,8 +134,8 @@ def test_jobs_left_alone_are_counted_with_their_reason(lab: Lab, config: Path) -
 
 
 @needs_root
-def test_the_way_to_a_jobs_answer_is_tried_and_not_guessed(lab: Lab, config: Path, tmp_path: Path) -> None:
-    work = tmp_path / "work"
+def test_the_way_to_a_jobs_answer_is_tried_and_not_guessed(lab: Lab, config: Path) -> None:
+    work = config.parent / "work"
     work.mkdir()
     shutil.chown(work, "games")
     stamp = "--comment=slurm_fair:v1,signal=USR2"

@@ -158,6 +158,22 @@ def test_a_silent_daemon_is_fenced_and_its_jobs_are_freed_within_a_lease(
 
 
 @BOTH_GATES
+def test_a_shadow_that_follows_a_silent_daemon_goes_on_while_its_jobs_are_freed(
+    site: Callable[[str], Hours], gate: str
+) -> None:
+    """An admin stops the daemon and watches a shadow; the daemon left jobs behind gates, and a heartbeat."""
+    hours = site(gate)
+    bench = hours.bench
+    bench.restart(dry_run=True)
+    assert hours.watched(1000) == 2
+    assert kept_back(bench) == 0
+    ticks = bench.daemon.standing.tick
+    bench.run(60)
+    assert bench.daemon.standing.tick > ticks
+    assert kept_back(bench) == 0
+
+
+@BOTH_GATES
 def test_a_lost_journal_leaves_the_stamps(site: Callable[[str], Hours], gate: str) -> None:
     hours = site(gate)
     hours.lives = False

@@ -79,6 +79,54 @@ def test_a_held_job_is_owed_nothing_while_it_is_held() -> None:
     assert watch.of_job(1, "waited") == 20
 
 
+CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
+KEPT_BACK = (
+    Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.DEPENDENCY, Blocked.OWN_BEGIN, Blocked.ARRAY_LIMIT,
+    Blocked.SLURM_HOLD, Blocked.IMPOSSIBLE, Blocked.SHAPE,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("blocked", Blocked)
+def test_who_cannot_start_waits_and_claims_nothing_and_who_is_kept_back_does_neither(
+    blocked: Blocked,
+) -> None:
+    watch = Watch()
+    shown, free = job(1, gpus=8, submit=1000, blocked=blocked), job(1, gpus=8, submit=1000)
+    for time, seen in ((1010, shown), (1020, shown), (1030, free), (1040, shown), (1050, shown)):
+        watch.look(time, seen)
+    claims = 10 if blocked in KEPT_BACK + CANNOT_START else 50
+    waits = 10 if blocked in KEPT_BACK else 50
+    assert (watch.of_job(1, "owed"), watch.of_job(1, "waited")) == (8 * claims, waits)
+
+
+def test_a_job_that_its_user_holds_while_it_cannot_start_waits_until_then() -> None:
+    """Neither look shows a claim: what changes is that it waits no longer."""
+    watch = Watch()
+    nodes, held = (job(1, gpus=8, submit=1000, blocked=why) for why in (Blocked.NODES, Blocked.USER_HOLD))
+    for time, seen in (
+        (1010, nodes),
+        (1020, nodes),
+        (1030, held),
+        (1040, held),
+        (1050, nodes),
+        (1060, nodes),
+    ):
+        watch.look(time, seen)
+    assert (watch.of_job(1, "owed"), watch.of_job(1, "waited")) == (0, 30 + 10)
+
+
+@pytest.mark.parametrize(("blocked", "waited"), [(Blocked.NODES, 40), (Blocked.USER_HOLD, 0)])
+def test_in_a_gap_a_job_goes_on_waiting_if_it_did(blocked: Blocked, waited: float) -> None:
+    watch = Watch()
+    for time in (1010, 1020):
+        watch.look(time, job(1, gpus=8, submit=1000, blocked=blocked))
+    filled = fill_gap(watch.ledger, runs(), 1040)
+    started = fill_gap(watch.ledger, runs(run(1, 1030, 0, gpus=8, submit=1000)), 1040)
+    assert (filled.jobs.waited.tolist(), filled.jobs.owed.tolist()) == ([waited], [0])
+    assert filled.jobs.waits.tolist() == [waited > 0]
+    assert started.jobs.waited.tolist() == [max(waited - 10, 0)]
+
+
 def test_a_held_job_that_starts_between_two_looks_was_active_from_its_start() -> None:
     watch = Watch()
     watch.look(1010, job(1, gpus=8, submit=1000, blocked=Blocked.DEPENDENCY))

@@ -65,6 +65,17 @@ def test_a_standing_comes_back_whole_and_in_one_piece(count: int) -> None:
         assert journals.same(standing, unpack(packer.pack(standing), type(standing)))
 
 
+def test_journals_of_older_versions_are_read_with_what_was_true_of_their_rows() -> None:
+    tick, standing = journals.tick(count=5), journals.standing(count=5)
+    jobs, accounts = tick.snapshot.jobs, standing.ledger.jobs.with_columns(active=np.arange(5) % 2 == 0)
+    encoder = Encoder()
+    trees = [encoder.tree(jobs), encoder.tree(accounts)]
+    del trees[0]["of"]["most_nodes"], trees[1]["of"]["waits"]
+    old_jobs, old_accounts = (decode(tree, lambda column: encoder.blobs[column]) for tree in trees)
+    assert journals.same(old_jobs, jobs.with_columns(most_nodes=np.zeros(5, dtype=np.int64)))
+    assert journals.same(old_accounts, accounts.with_columns(waits=accounts.active))
+
+
 def test_surrogates_and_control_characters_in_names_survive() -> None:
     names = ("\udc80job", "\x00", "\x1b[31m", "é" * 40, '"', "\\")
     assert there_and_back(names) == names
