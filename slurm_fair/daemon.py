@@ -200,10 +200,10 @@ class Daemon:
         """Everything that must hold before a look; what does not is raised."""
         self.journal.check_there()
         self.journal.check_owner()
-        if self.notice is not None:
-            self.notice.hold(self.clock.now())
         if not self.rules.dry_run:
             self.beat()
+        if self.notice is not None:  # after the heartbeat: who cannot reach Slurm is blind, and not silent
+            self.notice.hold(self.clock.now())
         if self.no_room:
             self.journal.need_room()
 
