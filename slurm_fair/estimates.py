@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,37 +16,72 @@ from slurm_fair.model import Event
 NAME = "estimates.json"
 DAY_SECONDS = 86_400.0
 _VERSION = 1
-_MOST_JOBS = 20_000
-_MOST_ERRORS = 5_000
+_MOST_JOBS, _MOST_ERRORS = 20_000, 5_000
+_OF_A_USER = 10  # one user has at most this part of either, so that nobody's entries push another's out
 _MOST_BYTES = 4 * 1024**2
+
+
+class _Error(NamedTuple):
+    """When a job started, how many seconds late, and whose it is."""
+
+    time: float
+    late: float
+    user: str
 
 
 class Estimates:
     """The first estimate of every start that is still to come, and the errors of those of the last day."""
 
     def __init__(self) -> None:
-        self._open: dict[int, float] = {}
-        self._errors: deque[tuple[float, float]] = deque(maxlen=_MOST_ERRORS)  # when it started, seconds late
+        self._open: dict[int, tuple[float, str]] = {}  # and whose job it is
+        self._open_of: Counter[str] = Counter()
+        self._errors: deque[_Error] = deque()
+        self._errors_of: Counter[str] = Counter()
 
-    def note(self, starts: Mapping[int, float]) -> None:
+    def note(self, starts: Mapping[int, float], whose: Mapping[int, str] | None = None) -> None:
         """What is expected now; what was said first of a start stays."""
         for key, start in starts.items():
-            if key not in self._open and len(self._open) < _MOST_JOBS:
-                self._open[key] = start
+            self._say(key, start, (whose or {}).get(key, ""))
+
+    def _say(self, key: int, start: float, user: str) -> None:
+        full = len(self._open) >= _MOST_JOBS or self._open_of[user] >= _MOST_JOBS // _OF_A_USER
+        if key not in self._open and not full:
+            self._open[key] = start, user
+            self._open_of[user] += 1
+
+    def _settled(self, key: int) -> tuple[float, str] | None:
+        """What was said of a job, which starts no more."""
+        said = self._open.pop(key, None)
+        if said is not None:
+            self._open_of[said[1]] -= 1
+        return said
+
+    def _off(self, error: _Error) -> None:
+        """One error more; its user's oldest gives way where the user has too many, else the oldest of all."""
+        self._errors.append(error)
+        self._errors_of[error.user] += 1
+        if self._errors_of[error.user] > _MOST_ERRORS // _OF_A_USER:
+            oldest = next(one for one in self._errors if one.user == error.user)
+        elif len(self._errors) > _MOST_ERRORS:
+            oldest = self._errors[0]
+        else:
+            return
+        self._errors.remove(oldest)
+        self._errors_of[oldest.user] -= 1
 
     def hear(self, events: Iterable[Event]) -> None:
         """Of starts, and of jobs that will not start any more."""
         for event in events:
             if event.kind == "started":
-                expected = self._open.pop(event.key, None)
-                if expected is not None:
-                    self._errors.append((event.time, event.time - expected))
+                said = self._settled(event.key)
+                if said is not None:
+                    self._off(_Error(event.time, event.time - said[0], said[1]))
             elif event.kind == "finished":
-                self._open.pop(event.key, None)
+                self._settled(event.key)
 
     def summary(self, now: float) -> dict[str, Any]:
         """Of the last day; empty where no job with an estimate has started."""
-        errors = np.array([error for time, error in self._errors if time >= now - DAY_SECONDS])
+        errors = np.array([one.late for one in self._errors if one.time >= now - DAY_SECONDS])
         if not errors.size:
             return {}
         off = np.abs(errors)
@@ -59,8 +94,8 @@ class Estimates:
 
     def text(self) -> str:
         """All of it as one JSON document."""
-        open_ = [[key, start] for key, start in self._open.items()]
-        return json.dumps({"v": _VERSION, "open": open_, "errors": [list(pair) for pair in self._errors]})
+        open_ = [[key, *said] for key, said in self._open.items()]
+        return json.dumps({"v": _VERSION, "open": open_, "errors": [list(one) for one in self._errors]})
 
     @classmethod
     def read(cls, path: Path) -> Estimates:
@@ -71,13 +106,22 @@ class Estimates:
                 said = json.loads(file.read(_MOST_BYTES))
             if said["v"] != _VERSION:
                 return made
-            pairs = [(int(key), _number(start)) for key, start in said["open"]]
-            errors = [(_number(time), _number(error)) for time, error in said["errors"]]
+            open_ = [(int(key), _number(start), _user(rest)) for key, start, *rest in said["open"]]
+            errors = [
+                _Error(_number(time), _number(late), _user(rest)) for time, late, *rest in said["errors"]
+            ]
         except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
             return made
-        made._open.update(pairs[:_MOST_JOBS])
-        made._errors.extend(errors)
+        for one in open_:
+            made._say(*one)
+        for error in errors:
+            made._off(error)
         return made
+
+
+def _user(rest: list[Any]) -> str:
+    """Whose it is; an earlier release did not say."""
+    return str(rest[0]) if rest else ""
 
 
 def _number(value: Any) -> float:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+
+import numpy as np
 
 from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.estimates import NAME, Estimates
 from slurm_fair.forecast import Bounds, Forecast, forecast
-from slurm_fair.model import Standing, TickRecord
+from slurm_fair.model import Snapshot, Standing, TickRecord
+from slurm_fair.model.columns import find
 from slurm_fair.output import write_whole
 from slurm_fair.tick import Rules
 
@@ -42,7 +45,7 @@ class Outlook:
         began = time.monotonic()
         if began >= self._next_play:
             self._ahead = forecast(record, standing, self._rules(), _BOUNDS)
-            self._estimates.note(self._ahead.starts)
+            self._estimates.note(self._ahead.starts, _owners(record.snapshot, self._ahead.starts))
             self._next_play = began + _PART_OF_TIME * (time.monotonic() - began)
         rules = self._rules()
         policy = rules.policy if rules.policy_name == record.policy else None
@@ -56,3 +59,13 @@ class Outlook:
             write_whole(self._file, lambda file: file.write(self._estimates.text().encode()), 0o600)
         except (OSError, SlurmFairError) as problem:
             log.info("past estimates are not kept: %s", problem)
+
+
+def _owners(seen: Snapshot, keys: Collection[int]) -> dict[int, str]:
+    """Whose the jobs are."""
+    rows = find(seen.jobs.key, np.fromiter(keys, dtype=np.int64, count=len(keys)))
+    return {
+        key: seen.users[seen.jobs.user.item(row)]
+        for key, row in zip(keys, rows.tolist(), strict=True)
+        if row >= 0
+    }

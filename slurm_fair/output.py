@@ -16,16 +16,20 @@ from slurm_fair.errors import InputError
 BESIDE = ".slurm-fair-"  # how the names of files begin that are not whole yet
 _MOST_LINKS = 40  # as many as Linux follows
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_LEVEL = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 Fill = Callable[[IO[bytes]], object]
 
 
 class Folder:
-    """One folder, held open: what was looked at is what is written to, whatever becomes of its name."""
+    """One folder, held open: what was looked at is what is written to, whatever becomes of its name.
+
+    The path is one of `leads_to`, so that no link is on it. Whoever puts one there meanwhile gets an error.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._handle = os.open(path, _FOLDER)
+        self._handle = _entered(path)
 
     def __enter__(self) -> Self:
         return self
@@ -80,6 +84,24 @@ class Folder:
         """An error of the system where no file can have this name."""
         with contextlib.suppress(FileNotFoundError):
             os.lstat(name, dir_fd=self._handle)
+
+
+def _entered(path: Path) -> int:
+    """A folder, entered level by level from the root, none of them through a link."""
+    at = os.open("/", _LEVEL)
+    for name in path.absolute().parts[1:]:
+        at = _below(at, name, _LEVEL, path)
+    return _below(at, ".", _FOLDER, path)
+
+
+def _below(above: int, name: str, flags: int, path: Path) -> int:
+    """The next level; the one above is let go."""
+    try:
+        return os.open(name, flags, dir_fd=above)
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
+    finally:
+        os.close(above)
 
 
 def write_whole(path: Path, fill: Fill, mode: int | None = None) -> None:

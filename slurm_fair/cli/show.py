@@ -21,6 +21,7 @@ from slurm_fair.errors import NotHere, SlurmFairError, StoreError
 from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import forecast
 from slurm_fair.model import TickRecord
+from slurm_fair.model.apiece import apiece
 from slurm_fair.policy.registry import load
 from slurm_fair.tick import Rules
 
@@ -164,7 +165,7 @@ def said_of_estimates(board: Board) -> str:
 def left_alone_lines(board: Board) -> list[str]:
     """The jobs that are never touched, and why."""
     lines = []
-    for alone in board.left_alone[:_MOST_ALONE]:
+    for alone in apiece(board.left_alone, lambda alone: str(alone.get("user")), _MOST_ALONE):
         whose = f" of {clean(alone['user'])}" if alone.get("user") else ""
         lines.append(f"job {clean(alone['job'])}{whose} is left alone: it {clean(alone['reason'])}")
     if len(board.left_alone) > _MOST_ALONE:

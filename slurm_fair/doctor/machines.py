@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
+from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted
 from slurm_fair.slurm.nodes import Machines, RawNode
 from slurm_fair.slurm.scope import Territory
@@ -83,7 +84,7 @@ def jobs(snapshot: Snapshot) -> Iterator[Finding]:
         listed = ", ".join(f"{count} {word}" for word, count in stuck.most_common())
         yield ok(f"of these kept back by something else: {listed}")
     unreadable = [alone for alone in snapshot.left_alone if alone.unreadable]
-    for alone in unreadable[:5]:
+    for alone in apiece(unreadable, lambda alone: alone.user, 5):
         yield warning(
             f"job {alone.label} of {alone.user or 'nobody known'} is left alone: {alone.reason}",
             f"ask its owner, or look at it: scontrol show job {alone.label}",

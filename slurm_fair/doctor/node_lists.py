@@ -9,6 +9,7 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.doctor.storage import is_locked
 from slurm_fair.model import JobState, Snapshot, labels
+from slurm_fair.model.apiece import apiece
 
 _NAMED = 20
 _UPDATE = "scontrol update JobId=N ReqNodeList="
@@ -28,7 +29,9 @@ def findings(facts: Facts) -> Iterator[Finding]:
             f"a node list of ours keeps waiting jobs on its nodes, and no daemon takes it away: {_some(left)}",
             f"start the daemon, or `slurm-fair fail-open`, or for each job: {_UPDATE}",
         )
-    doubts = [f"job {each.label} of {each.user or 'nobody known'} ({each.nodes})" for each in seen.in_doubt]
+    doubtful = apiece(seen.in_doubt, lambda each: each.user, _NAMED)
+    doubts = [f"job {each.label} of {each.user or 'nobody known'} ({each.nodes})" for each in doubtful]
+    doubts += [""] * (len(seen.in_doubt) - len(doubts))  # only counted
     if doubts and os.path.exists(facts.places.journal):
         yield warning(
             f"the journal began after these jobs had got node lists: {_some(doubts)}. Whether their users asked "

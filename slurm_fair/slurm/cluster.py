@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from slurm_fair.config import Config
 from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot
+from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Cluster, IntentLog
 from slurm_fair.slurm.accounts import WeightBook
@@ -21,6 +22,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.doubt import Lists, ListsInHand, said_of_doubts, unexplained
 from slurm_fair.slurm.layout import LayoutBook
+from slurm_fair.slurm.made_up import MadeUp
 from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.notice import named
@@ -60,7 +62,7 @@ class SlurmCluster:
         self._spans = SpanBook(commands)
         self._absences = Absences()
         self._answers = Answers(commands, self._details, readers or Readers())
-        self._weights = WeightBook(commands)
+        self._weights, self._made_up = WeightBook(commands), MadeUp()
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._said: frozenset[str] = frozenset()
@@ -102,6 +104,7 @@ class SlurmCluster:
         machines = read_machines(self._commands)
         if isinstance(machines, str):
             return Blind(self._now(), machines)
+        self._queue.forget_if_grown()
         rows = self._queue.read()
         if isinstance(rows, str):
             return Blind(self._now(), rows)
@@ -114,11 +117,11 @@ class SlurmCluster:
     def _say_what_cannot_be_read(self, machines: Machines) -> None:
         """Each row once, for as long as it stays so."""
         wrong = {
-            f"job {bad.label} of {bad.user or 'nobody known'} is left alone: {bad.why}"
+            f"job {bad.label} of {bad.user or 'nobody known'} is left alone: {bad.why}": bad.user
             for bad in self._queue.unreadable
         }
-        wrong |= {f"sinfo: a node is left out: {why}" for why in machines.unreadable}
-        for line in sorted(wrong - self._said)[:_SAID_AT_ONCE]:
+        wrong |= {f"sinfo: a node is left out: {why}": "" for why in machines.unreadable}
+        for line in apiece(sorted(wrong.keys() - self._said), wrong.__getitem__, _SAID_AT_ONCE):
             _log.warning("%s", line)
         self._said = frozenset(wrong)
 
@@ -137,6 +140,7 @@ class SlurmCluster:
             machines=machines,
             reservations=self._reservations[1],
             weights=self._weights.weights,
+            made_up=self._made_up,
             acknowledged={},
             queue=self._queue,
             details=self._details,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, ListInDoubt, label
+from slurm_fair.model.apiece import apiece
 from slurm_fair.slurm.claim import is_our_list
 from slurm_fair.slurm.liberate import free_action
 from slurm_fair.slurm.marks import MarkBook
@@ -78,7 +79,8 @@ def _listed(rows: NDArray[np.void], queue: Queue) -> Iterator[np.void]:
 
 def said_of_doubts(doubts: tuple[ListInDoubt, ...]) -> str:
     """One line for the log."""
-    named = "; ".join(f"job {each.label} of {each.user}: {each.nodes}" for each in doubts[:_NAMED])
+    some = apiece(doubts, lambda each: each.user, _NAMED)
+    named = "; ".join(f"job {each.label} of {each.user}: {each.nodes}" for each in some)
     more = f"; and {len(doubts) - _NAMED} more" if len(doubts) > _NAMED else ""
     return (
         f"the journal began after these jobs had got node lists ({named}{more}). Whether their users asked for "

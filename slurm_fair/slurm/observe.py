@@ -40,7 +40,8 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = seen.territory
     inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
-    alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes)
+    beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
+    alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes, beyond)
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes

@@ -65,6 +65,12 @@ RAW = np.dtype(
 )  # fmt: skip
 
 
+_NAMED = {  # columns that are numbers of names, and whose names they are
+    "qos": "qos", "user": "users", "account": "accounts", "partition": "partitions", "reason": "reasons",
+    "node_list": "node_lists", "req_nodes": "node_lists", "reservation": "reservations", "gpu_type": "gpu_types",
+}  # fmt: skip
+
+
 class Names:
     """Numbers for strings, given out in order of first sight and never taken back."""
 
@@ -152,8 +158,6 @@ class Queue:
             return "squeue: the last row is cut off"
         if self.commands.unfold == BY_TASK:
             lines = self._task_rows.by_record(lines, ask_limits=remember)
-        if remember:
-            self._forget_if_grown(len(lines))
         good, rows, refused = self._read_lines(lines)
         if not remember:
             return rows
@@ -194,15 +198,29 @@ class Queue:
         kept["state"][~np.array(holds, dtype=bool)] = JobState.WAITING
         return kept
 
-    def _forget_if_grown(self, rows: int) -> None:
-        """Node lists, reasons, task lists and types are new for ever: begin anew before they fill the memory."""
-        named = (self.node_lists, self.reasons, self.gpu_types)
-        known = sum(len(names.texts) for names in named) + len(self.task_lists)
-        if known < _MANY_NAMES + 4 * rows:
+    def forget_if_grown(self) -> None:
+        """Users may write new names for ever: keep those of the last look before they fill the memory.
+
+        Rows that were read before have other numbers then.
+        """
+        known = sum(len(getattr(self, name).texts) for name in set(_NAMED.values())) + len(self.task_lists)
+        if known < _MANY_NAMES + 10 * len(self._parsed):
             return
-        self.node_lists, self.reasons, self.gpu_types, self.task_lists = Names(), Names(), Names(), []
-        self._task_texts, self.array_limits, self._lines, self._parsed = {}, {}, {}, np.zeros(0, RAW)
-        self._refused = {}
+        rows, before = self._parsed.copy(), {name: getattr(self, name) for name in set(_NAMED.values())}
+        for name in before:
+            setattr(self, name, Names())
+        for column, name in _NAMED.items():
+            rows[column] = _renumbered(rows[column], before[name], getattr(self, name))
+        listed = rows["tasks"] >= 0
+        lists, rows["tasks"][listed] = np.unique(rows["tasks"][listed], return_inverse=True)
+        at = {old: new for new, old in enumerate(lists.tolist())}
+        self.task_lists = [self.task_lists[old] for old in at]
+        self._task_texts = {
+            text: (at[old], limit) for text, (old, limit) in self._task_texts.items() if old in at
+        }
+        here = set(rows["base"].tolist())
+        self.array_limits = {base: limit for base, limit in self.array_limits.items() if base in here}
+        self._parsed = rows
 
     def _parse(self, line: str) -> tuple[Any, ...]:
         columns = line.split(BETWEEN)
@@ -248,6 +266,13 @@ class Queue:
         listed, limit = self._task_texts[task]
         self.array_limits[words.count(base)] = limit
         return words.count(base), UNSPLIT, listed, limit
+
+
+def _renumbered(column: NDArray[np.int64], before: Names, after: Names) -> NDArray[np.int64]:
+    """The same names by other numbers; -1 stays."""
+    old, row = np.unique(column, return_inverse=True)
+    new = [after.number(before.texts[number]) if number >= 0 else number for number in old.tolist()]
+    return np.array(new, dtype=np.int64)[row]
 
 
 def _check_names(f: Mapping[str, str]) -> None:

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import Scope
 from slurm_fair.model import Blocked, JobState, LeftAlone
+from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.columns import Bools, Codes
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.details import DetailsBook
+from slurm_fair.slurm.made_up import OF_A_USER
 from slurm_fair.slurm.nodes import Machines
 from slurm_fair.slurm.queue import Names, Queue
 
@@ -68,13 +70,21 @@ _REASONS = (
     "asks for several GPU types at once",
     "has a --constraint, which only Slurm can weigh",
     "names a node in its --nodelist that is not managed",
+    f"has an account that neither Slurm nor the configuration lists, and its user has {OF_A_USER} such already",
 )
 
 
 def left_alone(
-    rows: NDArray[np.void], queue: Queue, details: DetailsBook, nodes: Collection[str]
+    rows: NDArray[np.void],
+    queue: Queue,
+    details: DetailsBook,
+    nodes: Collection[str],
+    beyond: Bools | None = None,
 ) -> tuple[Bools, list[LeftAlone]]:
-    """Rows of the scope that we never touch, and the reason in words for those that live."""
+    """Rows of the scope that we never touch, and the reason in words for those that live.
+
+    `beyond` are those with an account too many of their user.
+    """
     in_reservation = ~by_name(queue.reservations, words.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
     choosy = np.array(
@@ -92,9 +102,11 @@ def left_alone(
         several,
         choosy,
         _wants_others(rows, queue, nodes),
+        np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
     )
     which = np.select(list(tests), list(range(len(tests))), default=-1)
-    lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))[:_LISTED]
+    lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))
+    lives = lives[rows_apiece(rows["user"][lives], _LISTED)]
     named = [
         LeftAlone(_name(rows[row]), _REASONS[which[row]], queue.users.texts[rows["user"][row]])
         for row in lives.tolist()
@@ -113,11 +125,11 @@ def _wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) 
 
 def not_read(queue: Queue, territory: Territory) -> list[LeftAlone]:
     """Living jobs of the scope's partitions whose row could not be read at the last look."""
+    here = [bad for bad in queue.unreadable if not bad.over and territory.covers(bad.partition)]
     return [
         LeftAlone(bad.label, bad.why, bad.user, unreadable=True)
-        for bad in queue.unreadable
-        if not bad.over and territory.covers(bad.partition)
-    ][:_LISTED]
+        for bad in apiece(here, lambda bad: bad.user, _LISTED)
+    ]
 
 
 def _name(row: np.void) -> str:

@@ -12,6 +12,7 @@ from slurm_fair.config import Config
 from slurm_fair.slurm.accounts import Weights
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
+from slurm_fair.slurm.made_up import MadeUp
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.nodes import Machines, Reservation
 from slurm_fair.slurm.queue import Queue
@@ -29,6 +30,7 @@ class Sighting:
     machines: Machines
     reservations: tuple[Reservation, ...]
     weights: Weights
+    made_up: MadeUp
     acknowledged: Mapping[int, int]  # by job key
     queue: Queue
     details: DetailsBook

@@ -37,6 +37,15 @@ def test_segments_that_do_not_account_for_the_job_are_not_believed(nodes: tuple[
     assert read_layout(sample("22.05", "job.txt"), nodes, gpus, ROOM) is None
 
 
+def test_a_line_that_names_a_node_twice_is_not_believed_though_its_sum_is_right() -> None:
+    line = "JobId=43 JobName=x Nodes=n[2-3] CPU_IDs=0 Mem=0 GRES=gpu:1 Nodes=n2 CPU_IDs=0 Mem=0 GRES=gpu:1"
+    assert read_layout(line, ("n2", "n3"), 3, ROOM) is None
+    assert read_layout(line.replace("Nodes=n[2-3]", "Nodes=n3"), ("n2", "n3"), 2, ROOM) == (
+        ("n3", 1),
+        ("n2", 1),
+    )
+
+
 def test_a_forged_segment_in_a_name_costs_its_owner_the_exact_layout_and_nobody_else_anything() -> None:
     forged = sample("22.05", "job.txt").replace(
         "JobName=wrap", "JobName=x Nodes=n9 CPU_IDs=0 Mem=1 GRES=gpu:8"

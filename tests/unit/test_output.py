@@ -93,6 +93,29 @@ def test_a_folder_on_the_way_that_another_user_made_a_link_is_refused(
 
 @needs_root
 @every_writer
+def test_a_folder_that_its_owner_makes_a_link_once_it_was_looked_at_is_refused(
+    write: Callable[[Path], object], shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = shared / "way"
+    as_mallory("mkdir", "-p", str(way / "folder"))
+    look = output.leads_to
+
+    def exchanged(path: Path) -> Path:
+        found = look(path)
+        as_mallory("mv", str(way), str(shared / "away"))
+        as_mallory("ln", "-s", str(tmp_path), str(way))
+        return found
+
+    monkeypatch.setattr(output, "leads_to", exchanged)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises((OSError, SlurmFairError)):
+        write(way / "folder" / "out")
+    assert left(tmp_path / "folder") == []
+    assert not any(file.stat().st_size for file in (shared / "away" / "folder").iterdir())
+
+
+@needs_root
+@every_writer
 def test_root_refuses_a_folder_in_which_others_can_exchange_its_files(
     write: Callable[[Path], object], shared: Path
 ) -> None:

@@ -349,19 +349,6 @@ def test_a_line_that_did_not_change_is_not_parsed_again(stub: Stub, monkeypatch:
     assert [line.split(BETWEEN)[0] for line in parsed] == ["9"]
 
 
-def test_names_that_are_new_for_ever_do_not_fill_the_memory(
-    stub: Stub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_NAMES", 10)
-    asked = Queue(stub.commands())
-    for number in range(60):
-        answer = Answer(("squeue",), 0, row(NodeList=f"n{number}", State="RUNNING"), "", 0.0)
-        rows = asked._rows(answer, "", remember=True)
-        assert not isinstance(rows, str)
-        assert asked.node_lists.texts[int(rows["node_list"][0])] == f"n{number}"
-    assert len(asked.node_lists.texts) < 20
-
-
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -119,6 +119,18 @@ def test_a_user_is_read_again_when_the_folder_answers_again(odd: Readers) -> Non
     assert odd.hangs() == []
 
 
+def test_a_user_whose_folder_goes_on_hanging_rests_longer_each_time_up_to_ten_minutes(odd: Readers) -> None:
+    odd.patience = 0.05
+    rests = []
+    for _ in range(6):
+        odd.read({1: asked("bob", "/hangs")})
+        rests.append(odd._rests["bob"].until - time.monotonic())
+        odd._rests["bob"].until = 0.0  # as if the time had passed
+        while any(reader.process.poll() is None for _, reader in odd._dying):
+            time.sleep(0.01)
+    assert rests == pytest.approx([30, 60, 120, 240, 480, 600], abs=2)
+
+
 def test_a_process_that_ends_or_is_stopped_is_replaced(odd: Readers) -> None:
     wanted = {1: asked("alice", "/fine"), 2: asked("bob", "/kills")}
     assert odd.read(wanted) == {1: 1}

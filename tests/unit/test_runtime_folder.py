@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -56,6 +57,26 @@ def test_answers_are_for_all_to_read_and_for_nobody_else_to_write(start: Callabl
     assert modes == {"ack.json": 0o644, "request.json": 0o600}
     assert run.messages.stat().st_mode & 0o7777 == 0o711
     assert run.messages.parent.stat().st_mode & 0o7777 == 0o711
+
+
+def test_a_message_is_closed_to_others_from_its_first_byte_on(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    """Who has opened a file for writing goes on writing when its mode is changed."""
+    real, noted = shutil.which("chmod"), tmp_path / "modes"
+    (tmp_path / "bin").mkdir()
+    shim = tmp_path / "bin" / "chmod"
+    shim.write_text(f'#!/bin/sh\n[ ! -f "$2" ] || stat -c %a "$2" >>"{noted}"\nexec {real} "$@"\n')
+    shim.chmod(0o755)
+    before = os.umask(0)
+    try:
+        run = start(SLEEPER, options=SAVES, PATH=f"{shim.parent}:{os.environ['PATH']}")
+        run.says("ready")
+        run.ask()
+        run.until(lambda: run.read("ack.json").get("request") == 1)
+    finally:
+        os.umask(before)
+    assert set(noted.read_text().split()) == {"600"}
 
 
 def test_a_folder_of_ours_that_others_could_write_is_closed_first(

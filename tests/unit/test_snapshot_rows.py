@@ -18,6 +18,7 @@ from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import Queue
 from tests.fake_commands import FakeCommands
+from tests.fake_jobs import Machine
 from tests.fake_slurm import VirtualClock, World
 
 TERM = 300.0
@@ -108,3 +109,22 @@ def test_a_node_that_is_reserved_within_a_lease_takes_no_new_work(
     nodes = seen(world, reservations=line).nodes
     assert nodes.usable.tolist() == [True, usable]
     assert nodes.why[1] == ("" if usable else "reservation maint")
+
+
+class Behind(FakeCommands):
+    """sinfo does not know yet of a job that squeue shows."""
+
+    def _used(self, machine: Machine) -> int:
+        return 0
+
+
+def test_others_never_hold_less_than_nothing(world: World) -> None:
+    world.submit(3)
+    world.clock.advance(5)
+    config = from_tree({"lease": {"term": TERM, "interval": 10}}, "t")
+    cluster = SlurmCluster(Behind(world), config, world.clock.now, MarksInHand(), NoIntents())
+    found = cluster.observe({})
+    assert isinstance(found, Snapshot), found
+    assert found.held.gpus.tolist() == [3]
+    for others in (found.nodes.gpus_others, found.nodes.cpus_others, found.nodes.memory_others_mb):
+        assert others.tolist() == [0, 0]

@@ -1,0 +1,33 @@
+"""Bounded lists that one user cannot fill: everybody's first entry comes before anybody's second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from slurm_fair.model.columns import Ints
+
+T = TypeVar("T")
+
+
+def rows_apiece(owner: Ints, most: int) -> Ints:
+    """At most so many rows, in their order; `owner` is whose each row is."""
+    if len(owner) <= most:
+        return np.arange(len(owner))
+    order = np.argsort(owner, kind="stable")
+    first = np.flatnonzero(np.diff(owner[order], prepend=owner[order[0]] - 1))
+    turn = np.empty(len(owner), dtype=np.int64)
+    turn[order] = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
+    kept: Ints = np.sort(np.argsort(turn, kind="stable")[:most])
+    return kept
+
+
+def apiece(items: Sequence[T], whose: Callable[[T], str], most: int) -> list[T]:
+    """The same for any things."""
+    if len(items) <= most:
+        return list(items)
+    numbers: dict[str, int] = {}
+    owner = np.array([numbers.setdefault(whose(item), len(numbers)) for item in items], dtype=np.int64)
+    return [items[row] for row in rows_apiece(owner, most).tolist()]

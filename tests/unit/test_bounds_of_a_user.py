@@ -1,0 +1,127 @@
+"""What one user may fill of what is kept for all: lists, estimates, tenants."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from slurm_fair import estimates
+from slurm_fair.config import from_tree
+from slurm_fair.estimates import Estimates
+from slurm_fair.model import Event, ListInDoubt, Snapshot
+from slurm_fair.model.apiece import apiece, rows_apiece
+from slurm_fair.slurm import scope
+from slurm_fair.slurm.cluster import SlurmCluster
+from slurm_fair.slurm.doubt import said_of_doubts
+from slurm_fair.slurm.liberate import NoIntents
+from slurm_fair.slurm.made_up import OF_A_USER
+from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.slurm.queue import BETWEEN
+from tests.fake_commands import FakeCommands
+from tests.fake_slurm import VirtualClock, World
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 30))
+def test_nobodys_entry_is_left_out_for_a_later_one_of_another(owner: list[int], most: int) -> None:
+    rows = rows_apiece(np.array(owner, dtype=np.int64), most).tolist()
+    assert rows == sorted(set(rows))
+    assert len(rows) == min(most, len(owner))
+    all_of, kept_of = Counter(owner), Counter(owner[row] for row in rows)
+    for one, many in all_of.items():
+        assert [row for row in rows if owner[row] == one] == [
+            row for row in range(len(owner)) if owner[row] == one
+        ][: kept_of[one]]
+        if kept_of[one] < many:
+            assert max(kept_of.values()) <= kept_of[one] + 1
+    assert apiece(owner, str, most) == [owner[row] for row in rows]
+
+
+class Site:
+    """A fake cluster on which several users have jobs."""
+
+    def __init__(self) -> None:
+        self.world = World(VirtualClock(), {"n1": 8}, seed=1)
+        config = from_tree({"scope": {"partitions": ["gpu"]}}, "t")
+        commands = FakeCommands(self.world)
+        self.cluster = SlurmCluster(commands, config, self.world.clock.now, MarksInHand(), NoIntents())
+
+    def submit(self, user: str, **raw: str) -> int:
+        job = self.world.submit(1, "a", begin=self.world.clock.now() + 900)
+        self.world.records[job].raw = {"UserName": user, **raw}
+        return job
+
+    def look(self) -> Snapshot:
+        found = self.cluster.observe({})
+        assert isinstance(found, Snapshot), found
+        return found
+
+
+@pytest.mark.parametrize(
+    "raw", [{"Reservation": "r"}, {"tres-per-node": f"x{BETWEEN}"}], ids=["told", "unreadable"]
+)
+def test_a_user_whose_many_jobs_are_left_alone_hides_nobody_elses(
+    raw: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(scope, "_LISTED", 30)
+    site = Site()
+    for _ in range(60):
+        site.submit("news", **raw)
+    last = site.submit("games", **raw)
+    with caplog.at_level(logging.WARNING):
+        seen = site.look()
+    assert len(seen.left_alone) == 30
+    assert str(last) in {alone.label for alone in seen.left_alone if alone.user == "games"}
+    if "tres-per-node" in raw:
+        assert f"job {last} of games is left alone" in caplog.text
+
+
+def test_of_many_lists_in_doubt_everybodys_is_named() -> None:
+    doubts = [ListInDoubt(str(job), "n1", "news") for job in range(100)] + [ListInDoubt("500", "n1", "games")]
+    assert "job 500 of games: n1; and 81 more" in said_of_doubts(tuple(doubts))
+
+
+def test_no_user_fills_the_estimates_or_their_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(estimates, "_MOST_JOBS", 100)
+    monkeypatch.setattr(estimates, "_MOST_ERRORS", 50)
+    kept = Estimates()
+    kept.note(dict.fromkeys(range(1000), 10.0), dict.fromkeys(range(1000), "news"))
+    kept.note({5000: 10.0, 5001: 10.0}, {5000: "games", 5001: "games"})
+    kept.hear([Event(1000.0, "started", 5000, "a", 1)])
+    kept.hear(Event(10.0, "started", key, "a", 1) for key in range(1000))
+    assert kept.summary(1000.0)["n"] == 6
+    for again in range(30):
+        kept.note({again: 10.0}, {again: "news"})
+        kept.hear([Event(10.0, "started", again, "a", 1)])
+    assert kept.summary(1000.0)["n"] == 6
+    (tmp_path / "e.json").write_text(kept.text())
+    read = Estimates.read(tmp_path / "e.json")
+    assert read.text() == kept.text()
+    read.note(dict.fromkeys(range(1000), 10.0), dict.fromkeys(range(1000), "news"))
+    read.hear([Event(20.0, "started", 5001, "a", 1)])
+    assert read.summary(1000.0)["n"] == 7
+
+
+def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out() -> None:
+    site, tenants = Site(), set[str]()
+    site.world.weights["a"] = 1
+    for number in range(3 * OF_A_USER):
+        job = site.submit("news", Account=f"new{number:02}")
+        seen = site.look()
+        tenants |= set(seen.tenants.names)
+        alone = {alone.label: alone.reason for alone in seen.left_alone}
+        assert (str(job) in alone) == (number >= OF_A_USER)
+        if number % 2:
+            del site.world.records[job]
+    assert tenants <= {"a"} | {f"new{number:02}" for number in range(OF_A_USER)}
+    assert "neither Slurm nor the configuration lists" in next(iter(alone.values()))
+    listed, other = site.submit("news"), site.submit("games", Account="mine")
+    shared = site.submit("games", Account="new40")
+    seen = site.look()
+    assert not {str(listed), str(other), str(shared)} & {alone.label for alone in seen.left_alone}
+    assert {"mine", "new40"} <= set(seen.tenants.names)
