@@ -105,7 +105,8 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
         f"LR {number(row['latency_ratio'])}, restarts {row['restarts']}",
     ]
     if row["lease_end"]:
-        lines.append(f"its lease (number {row['leases']:.0f} of this run) ends {instant(row['lease_end'])}")
+        ends = "ends" if row["lease_end"] > board.time else "was to end"
+        lines.append(f"its lease (number {row['leases']:.0f} of this run) {ends} {instant(row['lease_end'])}")
     lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
     if row["expected_start"]:

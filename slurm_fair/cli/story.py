@@ -15,7 +15,7 @@ Said = Mapping[str, Any]
 
 def story(events: Sequence[Event], tenants: Mapping[str, str] = MappingProxyType({})) -> list[str]:
     """The last events, one line each; `tenants` of the jobs that are known."""
-    events = _as_it_came(events)
+    events = _folded(_as_it_came(events))
     left = f"({len(events) - _MOST} earlier events: see --json)"
     return [*([left] if len(events) > _MOST else []), *(_line(event, tenants) for event in events[-_MOST:])]
 
@@ -33,6 +33,17 @@ def _as_it_came(events: Sequence[Event]) -> list[Event]:
         return last.get(int(event.time), event.time) if event.kind == "started" else event.time
 
     return sorted(events, key=lambda event: (when(event), event.kind == "started"))
+
+
+def _folded(events: Sequence[Event]) -> list[Event]:
+    """Renewals in a row as one event, the last of them, with how many they were."""
+    folded: list[Event] = []
+    for event in events:
+        times = 1
+        if event.kind == "renewed" and folded and folded[-1].kind == "renewed":
+            times += folded.pop().detail.get("times", 1)
+        folded.append(event._replace(detail={**event.detail, "times": times}) if times > 1 else event)
+    return folded
 
 
 def _line(event: Event, tenants: Mapping[str, str]) -> str:
@@ -69,7 +80,9 @@ def _adopted(said: Said) -> str:
 
 
 def _renewed(said: Said) -> str:
-    return f"its lease was renewed: lease {said.get('number', '?')} of this run{_until(said)}"
+    times = said.get("times", 1)
+    often = f" {times} times, at last to" if times > 1 else ":"
+    return f"its lease was renewed{often} lease {said.get('number', '?')} of this run{_until(said)}"
 
 
 def _revoked(said: Said) -> str:

@@ -240,3 +240,20 @@ def test_what_happened_within_one_second_is_told_as_it_came() -> None:
         ["ended"],
     ]
     assert said[3].endswith("; for jobs 13 (speech), 14")
+
+
+def test_renewals_in_a_row_are_one_line() -> None:
+    def lease(number: int, at: float) -> Event:
+        return Event(at, "renewed", 1, "a", 1, {"number": number, "until": at + 60})
+
+    events = [
+        Event(NOW, "submitted", 1, "a", 1, {}),
+        *(lease(number, NOW + 60 * number) for number in range(2, 40)),
+        Event(NOW + 9000, "stopped", 1, "a", 1, {}),
+        lease(1, NOW + 9100),
+    ]
+    submitted, many, stopped, one = story(events)
+    until = instant(NOW + 2400)
+    assert many.endswith(f"its lease was renewed 38 times, at last to lease 39 of this run until {until}")
+    assert one.endswith(f"its lease was renewed: lease 1 of this run until {instant(NOW + 9160)}")
+    assert (submitted[20:], stopped[20:]) == ("submitted", "this run was over")
