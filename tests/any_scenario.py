@@ -177,7 +177,7 @@ class Case:
     jobs: tuple[Arrival, ...] = ()  # of the trace, as they were drawn
     cancels: tuple[tuple[float, int], ...] = ()  # (second, row of the trace)
     hitches: Hitches = field(default_factory=Hitches)
-    patience: float = math.inf
+    patience: float = 60.0  # as long as the grace
 
     @property
     def lease(self) -> float:
@@ -242,7 +242,7 @@ def cases(draw: Any) -> Case:
         draw(st.sampled_from((Verb.ASK, Verb.REQUEUE))),
     )
     # A job whose answer nobody takes up goes on, before it is asked again: else it would stand still.
-    patience = draw(st.sampled_from((20.0, 60.0))) if hitches else math.inf
+    patience = draw(st.sampled_from((20.0, 60.0))) if hitches else 60.0
     return Case(scenario, how, tuple(jobs), cancelled, hitches, patience)
 
 

@@ -37,7 +37,7 @@ class Simulation:
     rules: Rules
     journal: Journal
     watch: Callable[[Simulation], None] = lambda simulation: None
-    manners: Manners = field(default_factory=Manners)
+    manners: Manners | None = None
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -51,7 +51,10 @@ class Simulation:
         self.epoch = epoch_for(self.rules.terms.term)
         self.clock = VirtualClock(self.epoch)
         people = population(self.scenario, self.epoch)
-        self.cluster = VirtualCluster(self.scenario, people, self.clock, self.rules.terms.term, self.manners)
+        terms = self.rules.terms
+        # As a real job does that has saved: it goes on when the grace is over and nobody took its GPUs.
+        manners = self.manners or Manners(patience_seconds=terms.grace)
+        self.cluster = VirtualCluster(self.scenario, people, self.clock, terms.term, manners)
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal)
 
