@@ -113,8 +113,13 @@ class Reasons:
         promised = sum(job["gpus"] for job in self._promised)
         return int(max(self._board.gpus.get("free", 0) - promised, 0))
 
+    @property
+    def _in_all(self) -> int:
+        """GPUs of all nodes, as jobs also run on nodes that take no new work."""
+        return int(sum(self._board.gpus.values())) or self._board.total_gpus
+
     def _group(self, jobs: list[Row]) -> str:
-        gpus, has = sum(job["gpus"] for job in jobs), self._board.total_gpus
+        gpus, has = sum(job["gpus"] for job in jobs), self._in_all
         are = "is" if gpus == 1 else "are"
         return f"{gpus} of {has} GPUs {are} held by {_listed(jobs)}, {self.until(jobs)}"
 
@@ -141,7 +146,7 @@ class Reasons:
         used = sum(job["gpus"] for job in self._holders)
         ends = [job["lease_end"] for job in self._holders if _kind(job) == "leased"]
         stays = sum(job["gpus"] for job in self._holders if _kind(job) == "stays")
-        parts = [f"{used} of {self._board.total_gpus} GPUs are held"]
+        parts = [f"{used} of {self._in_all} GPUs are held"]
         parts += [f"the next lease ends {self._at(min(ends))}"] if ends else []
         parts += [f"{stays} by jobs that cannot save"] if stays else []
         return ", ".join(parts)

@@ -257,3 +257,11 @@ def test_renewals_in_a_row_are_one_line() -> None:
     assert many.endswith(f"its lease was renewed 38 times, at last to lease 39 of this run until {until}")
     assert one.endswith(f"its lease was renewed: lease 1 of this run until {instant(NOW + 9160)}")
     assert (submitted[20:], stopped[20:]) == ("submitted", "this run was over")
+
+
+def test_gpus_are_told_of_all_nodes_because_jobs_also_run_on_nodes_that_are_drained(board: Board) -> None:
+    drained = replace(board, total_gpus=24)  # n4 takes no new work, and job 4 runs on it
+    assert sum(board.gpus.values()) == 32
+    held = [line for line in full(drained, "10") if "are held by" in line]
+    assert len(held) == 3
+    assert all(" of 32 GPUs" in line for line in held)
