@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -16,6 +17,8 @@ from slurm_fair.policy.draft import BLOCKED_REASONS
 
 Row = Mapping[str, Any]
 
+# Slurm's reasons of a job that is about to start.
+_WAITS_AS_USUAL = re.compile(r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|Nodes_required.*|Req.*)?$")
 _ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
 _MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
@@ -171,6 +174,8 @@ class Reasons:
 
     def _starting(self, row: Row) -> str:
         nodes = f" on {clean(row['promised_nodes'])}" if row["promised_nodes"] else ""
+        if row["slurm_reason"] and not _WAITS_AS_USUAL.match(row["slurm_reason"]):
+            return f"its GPUs{nodes} are promised, but Slurm does not start it ({clean(row['slurm_reason'])})"
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
 
     def _too_late(self, row: Row) -> list[str]:
@@ -188,7 +193,8 @@ class Reasons:
         """The policy's word, with whom it means."""
         word = clean(row["why"])
         if word == _ARRAY_LIMIT:
-            tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
+            ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT]
+            tasks = [job for job in (*self._holders, *self._promised, *ahead) if _array(job) == _array(row)]
             return f"{word} by {_listed(tasks)}" if tasks else word
         if _MISFIT in word and not self.before(row):
             return word.replace(_MISFIT, "what the jobs that run leave")

@@ -217,8 +217,8 @@ def test_a_task_at_its_arrays_limit_hears_which_tasks_use_it_up_and_not_who_hold
     }
     jobs = tuple({**row, **changes.get(row["job"], {})} for row in board.jobs)
     told = replace(board, jobs=jobs)
-    assert full(told, "20_2") == [f"{word} by job 20_1 (nlp)"]
-    assert short(told, "20_2") == f"{word} by job 20_1 (nlp)"
+    assert full(told, "20_2") == [f"{word} by jobs 20_1, 20_3 (nlp)"]
+    assert short(told, "20_2") == f"{word} by jobs 20_1, 20_3 (nlp)"
 
 
 def test_what_happened_within_one_second_is_told_as_it_came() -> None:
@@ -265,3 +265,19 @@ def test_gpus_are_told_of_all_nodes_because_jobs_also_run_on_nodes_that_are_drai
     held = [line for line in full(drained, "10") if "are held by" in line]
     assert len(held) == 3
     assert all(" of 32 GPUs" in line for line in held)
+
+
+def test_what_slurm_has_against_a_promised_job_is_told(board: Board) -> None:
+    for reason, said in (
+        ("AssocGrpGRES", "its GPUs on n4 are promised, but Slurm does not start it (AssocGrpGRES)"),
+        ("Resources", "starting on n4: its GPUs are promised, it starts when they are free"),
+        ("BeginTime", "starting on n4: its GPUs are promised, it starts when they are free"),
+    ):
+        jobs = tuple({**row, "slurm_reason": reason} if row["job"] == "9" else row for row in board.jobs)
+        assert short(replace(board, jobs=jobs), "9") == said
+
+
+def test_a_task_that_goes_first_uses_its_arrays_limit_too(board: Board) -> None:
+    word = "its array's own limit is reached"
+    jobs = tuple({**row, "why": word, "rank": -1} if row["job"] == "20_2" else row for row in board.jobs)
+    assert short(replace(board, jobs=jobs), "20_2") == f"{word} by jobs 20_1, 20_3 (nlp)"
