@@ -91,6 +91,7 @@ class Daemon:
     settled_at: float = 0.0
     pruned_at: float = 0.0
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
+    again_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
     last_tick_seconds: float = 0.0
     no_room: bool = False  # the last tick could not be written down
     rescued: Path | None = None  # the copy of a journal that was removed under us
@@ -174,7 +175,7 @@ class Daemon:
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = Done(self.standing, blind="internal error")
-        self.standing = done.standing
+        self.standing, self.again_in = done.standing, 1.0 if done.odd else math.inf
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
         if turned and not self.rules.dry_run:  # the dead-man and `status` hear of it at once
@@ -285,8 +286,8 @@ class Daemon:
     def next_look(self, began: float) -> float:
         """When to look again after a tick that began then."""
         idle = self.rules.dry_run or self.places.paused.exists()
-        now, breath = self.clock.now(), 2 * self.last_tick_seconds
-        return next_look(self.standing, self.rules.terms, began, now, math.inf if idle else breath)
+        now, breath = self.clock.now(), math.inf if idle else 2 * self.last_tick_seconds
+        return min(now + self.again_in, next_look(self.standing, self.rules.terms, began, now, breath))
 
     # -- beside the ticks ---------------------------------------------------------------------------------
 
@@ -337,7 +338,8 @@ class Daemon:
         if isinstance(runs, Blind):
             log.info("accounting does not answer; charges settle later: %s", runs.reason)
             return
-        ledger, moved = settle(self.standing.ledger, runs, self.standing.ledger.time)
+        known = self.standing.ledger  # an account that no look has shown may be made up
+        ledger, moved = settle(known, runs.of_tenants(known.tenants.names), known.time)
         if moved > 0:
             self.standing = self.standing._replace(ledger=ledger, amended=True)
         if moved > 0.5:

@@ -88,6 +88,7 @@ class Done(NamedTuple):
     standing: Standing
     record: TickRecord | None = None
     blind: str = ""
+    odd: bool = False  # only because the look must be confirmed by another, which is taken soon
 
 
 @dataclass(slots=True)
@@ -121,7 +122,7 @@ def tick(
     alive = living(snapshot)
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
-        return Done(standing._replace(last_jobs=alive), blind=odd)
+        return Done(standing._replace(last_jobs=alive), blind=odd, odd=True)
     ready = prepare(standing, snapshot, rules, alive)
     if journal.keeps_all:
         ready.standing.ledger.read()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
 
 from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
 
@@ -25,3 +29,14 @@ class RunTable(Columns):
 
     def __post_init__(self) -> None:
         check_lengths(self)
+
+    def of_tenants(self, known: Collection[str]) -> Self:
+        """The runs of these tenants, and no other tenant's name."""
+        known = frozenset(known)
+        names = tuple(name for name in self.tenants if name in known)
+        if names == self.tenants:
+            return self
+        at = {name: number for number, name in enumerate(names)}
+        number = np.array([at.get(name, -1) for name in self.tenants], dtype=np.int64)[self.tenant]
+        kept = self.take(number >= 0)
+        return replace(kept, tenant=number[number >= 0], tenants=names)

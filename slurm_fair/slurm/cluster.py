@@ -20,7 +20,7 @@ from slurm_fair.slurm.actuator import Actuator
 from slurm_fair.slurm.answers import Answers
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.doubt import Lists, ListsInHand, said_of_doubts, unexplained
+from slurm_fair.slurm.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.made_up import MadeUp
 from slurm_fair.slurm.marks import MarkBook, MarkSink
@@ -171,8 +171,10 @@ class SlurmCluster:
             self._at_first = self.lists.lists_at_first()
         if self._at_first is None:
             scope = self._config.scope
-            inside = rows[in_scope(rows, self._queue, Territory.of(machines, scope), scope)]
-            self._at_first = unexplained(inside, self._queue, self.marks)
+            territory = Territory.of(machines, scope)
+            inside = in_scope(rows, self._queue, territory, scope)
+            ours = may_be_ours(rows, inside, self._queue, self._details, territory.nodes)
+            self._at_first = unexplained(ours, self._queue, self.marks)
             self.lists.keep_lists_at_first(self._at_first)
         return self._at_first
 

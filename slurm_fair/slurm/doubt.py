@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, ListInDoubt, label
 from slurm_fair.model.apiece import apiece
+from slurm_fair.model.columns import Bools
 from slurm_fair.slurm.claim import is_our_list
+from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.liberate import free_action
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.scope import wants_others
 
 
 class Lists(Protocol):
@@ -46,10 +49,22 @@ class ListsInHand:
 _NAMED = 20  # jobs in one line of the log
 
 
+def may_be_ours(
+    rows: NDArray[np.void], inside: Bools, queue: Queue, details: DetailsBook, nodes: Collection[str]
+) -> NDArray[np.void]:
+    """Rows whose node list we may have set: in the scope, or left it with our stamp; ours names managed nodes."""
+    listed = _listed(rows, queue)
+    some, inside = rows[listed], inside[listed]
+    runs = zip(some["record"].tolist(), some["restarts"].tolist(), strict=True)
+    stamped = np.array([details.of(*run).stamp is not None for run in runs], dtype=bool)
+    ours: NDArray[np.void] = some[(inside | stamped) & ~wants_others(some, queue, nodes)]
+    return ours
+
+
 def unexplained(rows: NDArray[np.void], queue: Queue, marks: MarkBook) -> dict[int, str]:
     """Node lists of living GPU jobs that no mark tells of, by record."""
     found = {}
-    for row in _listed(rows, queue):
+    for row in rows[_listed(rows, queue)]:
         action = free_action(row)
         if marks.covering(action.key, action.whole_record, action.submit, action.restarts) is None:
             found[int(row["record"])] = queue.node_lists.texts[int(row["req_nodes"])]
@@ -61,7 +76,7 @@ def in_doubt(
 ) -> tuple[ListInDoubt, ...]:
     """Jobs that still carry the unexplained list that they had at the first look of the journal."""
     found = []
-    for row in _listed(rows, queue) if at_first else ():
+    for row in rows[_listed(rows, queue)] if at_first else ():
         text = queue.node_lists.texts[int(row["req_nodes"])]
         action = free_action(row)
         mark = marks.covering(action.key, action.whole_record, action.submit, action.restarts)
@@ -72,9 +87,10 @@ def in_doubt(
     return tuple(found)
 
 
-def _listed(rows: NDArray[np.void], queue: Queue) -> Iterator[np.void]:
+def _listed(rows: NDArray[np.void], queue: Queue) -> Bools:
     lives = (rows["state"] != JobState.DONE) & (rows["gpus"] > 0) & rows["batch"]
-    yield from rows[lives & (rows["req_nodes"] != queue.node_lists.known(""))]
+    found: Bools = lives & (rows["req_nodes"] != queue.node_lists.known(""))
+    return found
 
 
 def said_of_doubts(doubts: tuple[ListInDoubt, ...]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import JobState
 from slurm_fair.model.columns import Bools
 from slurm_fair.slurm.queue import Queue
 
@@ -23,15 +22,15 @@ class MadeUp:
 
     def beyond(self, rows: NDArray[np.void], queue: Queue, listed: Collection[str]) -> Bools:
         """Rows with an account too many of their user."""
-        lives = (rows["state"] != JobState.DONE) & (rows["gpus"] > 0)
+        asks = rows["gpus"] > 0
         pairs, pair = np.unique(rows[["user", "account"]], return_inverse=True)
         beyond = np.zeros(len(pairs), dtype=bool)
         # The accounts of the oldest jobs first: a new job never takes the place of another.
-        for at in _in_order(pair[lives], rows["record"][lives]):
+        for at in _in_order(pair[asks], rows["record"][asks]):
             user, account = (int(number) for number in pairs[at].tolist())
             beyond[at] = not self._may(queue.users.texts[user], queue.accounts.texts[account], listed)
         found: Bools = beyond[pair]
-        found &= lives
+        found &= asks
         return found
 
     def _may(self, user: str, account: str, listed: Collection[str]) -> bool:

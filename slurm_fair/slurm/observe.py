@@ -22,7 +22,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.placement import RELAXED
 from slurm_fair.slurm import hostlist
-from slurm_fair.slurm.doubt import in_doubt
+from slurm_fair.slurm.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.kept_back import Gates, Keepers, gates_of
 from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
@@ -39,7 +39,8 @@ _RESERVED_SOON_SECONDS = 60.0
 def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = seen.territory
-    inside = seen.rows[in_scope(seen.rows, seen.queue, territory, seen.config.scope)]
+    scoped = in_scope(seen.rows, seen.queue, territory, seen.config.scope)
+    inside = seen.rows[scoped]
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
     alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes, beyond)
     reasons = not_read(seen.queue, territory) + reasons
@@ -57,11 +58,12 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
     types = _gpu_types(seen)
+    doubtful = may_be_ours(seen.rows, scoped, seen.queue, seen.details, names)  # also of jobs left alone
     return Snapshot(
         seen.time, seen.cluster, nodes, partitions, tenants, users, types, jobs, held, wanted, barred,
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
         _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
-        in_doubt=in_doubt(inside[~alone], seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
+        in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
     )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def left_alone(
         in_reservation,
         several,
         choosy,
-        _wants_others(rows, queue, nodes),
+        wants_others(rows, queue, nodes),
         np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
     )
     which = np.select(list(tests), list(range(len(tests))), default=-1)
@@ -114,7 +114,7 @@ def left_alone(
     return which >= 0, named
 
 
-def _wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
+def wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
     """Rows with a node list that reaches beyond these nodes: a list of ours never does."""
     lists, row = np.unique(rows["req_nodes"], return_inverse=True)
     managed = frozenset(nodes)

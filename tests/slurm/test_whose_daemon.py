@@ -88,6 +88,26 @@ def test_after_a_lost_journal_every_list_in_doubt_is_named_with_its_cure_until_i
     assert _cure(own) in site.cli("explain", own.label).stdout
 
 
+def test_a_list_in_doubt_is_named_also_on_a_job_that_left_the_scope_meanwhile(
+    new_site: Callable[..., Site], scenario_lab: Lab
+) -> None:
+    site = new_site("begin", LEASE).start()
+    ours = site.submit(8, tenant="vision").runs()
+    pin = _list_of(scenario_lab, ours)
+    foreign = site.submit(1, "-p", "other", "--nodelist=n3", gated=False, stamped=False).label
+    site.kill()
+    for file in site.storage.glob("journal.db*"):
+        file.unlink()
+    site.write_config("[tenants]\nweights = {}\n")
+    config = site.config.read_text().replace("[scope]\n", '[scope]\naccounts = ["nlp"]\n')
+    site.config.write_text(config)
+    site.start()
+    named = site.said().split("a new ledger begins")[-1]
+    assert f"job {ours.label} of root: {pin}" in named
+    assert f"job {foreign} of" not in named, "it never was ours"
+    assert f"job {ours.label} of root" in _check(site)
+
+
 def test_a_list_of_ours_that_nobody_alive_takes_away_is_named(
     new_site: Callable[..., Site], scenario_lab: Lab
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from slurm_fair.model import JobState, LeaseTerms, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile.for_whom import requests
@@ -122,6 +124,30 @@ def test_only_as_many_stay_as_find_room() -> None:
     assert sorted(turn.standing.asked_for) == [pack(1), pack(2)], "both are needed"
     see(turn, *pair)
     assert turn.standing.asked_for == {}
+
+
+@pytest.mark.parametrize("scarce", [{"cpus": 30}, {"memory_mb": 250_000}], ids=str)
+def test_a_gate_opens_only_when_the_cpus_and_memory_of_those_who_leave_are_free_too(
+    scarce: dict[str, int],
+) -> None:
+    """Else the job would have its time to start while they save, and never its turn."""
+    turn = Turn(terms=SHORT)
+    pair = [running(base, BEGAN + 2, gpus=2, **scarce) for base in (1, 2)]
+    again = [gated(base, gpus=2, restarts=1, **scarce) for base in (1, 2)]
+    see(turn, gated(1, **scarce), gated(2, **scarce), after=2)
+    see(turn, *pair, after=2)
+    wide = gated(3, gpus=2, tenant="b", **{name: 2 * value for name, value in scarce.items()})
+    see(turn, *pair, wide, after=until_over(turn))
+    assert turn.acts() == ["ask 1", "ask 2"]
+    for _ in range(59):
+        see(turn, *pair, wide)
+        assert turn.acts() == []
+    see(turn, *pair, wide)
+    assert turn.acts() == ["requeue 1", "requeue 2"]
+    see(turn, pair[0], again[1], wide)
+    assert "open 3" not in turn.acts()
+    see(turn, *again, wide)
+    assert turn.acts() == ["open 3"]
 
 
 def test_a_request_is_kept_while_what_became_of_the_requeue_is_not_known() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.made_up import OF_A_USER
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import BETWEEN
+from tests.daemon_bench import Bench, bench_in, crowd
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import VirtualClock, World
 
@@ -116,8 +119,10 @@ def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out
         tenants |= set(seen.tenants.names)
         alone = {alone.label: alone.reason for alone in seen.left_alone}
         assert (str(job) in alone) == (number >= OF_A_USER)
-        if number % 2:
+        if number % 3 == 1:
             del site.world.records[job]
+        if number % 3 == 2:
+            site.world.records[job].raw = {**site.world.records[job].raw, "State": "COMPLETED"}
     assert tenants <= {"a"} | {f"new{number:02}" for number in range(OF_A_USER)}
     assert "neither Slurm nor the configuration lists" in next(iter(alone.values()))
     listed, other = site.submit("news"), site.submit("games", Account="mine")
@@ -125,3 +130,25 @@ def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out
     seen = site.look()
     assert not {str(listed), str(other), str(shared)} & {alone.label for alone in seen.left_alone}
     assert {"mine", "new40"} <= set(seen.tenants.names)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A daemon that looks every ten seconds."""
+    with bench_in(tmp_path / "s") as made:
+        yield made
+
+
+def test_a_user_who_cancels_many_jobs_again_and_again_costs_the_others_a_second(bench: Bench) -> None:
+    crowd(bench)
+    assert bench.daemon.rules.terms.interval == 10
+    for _ in range(3):
+        jobs = [bench.world.submit(1, "b", gate_seconds=600.0) for _ in range(40)]
+        assert bench.daemon.once().blind == ""
+        for job in jobs:
+            bench.world.records[job].state = "CANCELLED"
+        done, now = bench.daemon.once(), bench.now
+        assert "looking again first" in done.blind
+        assert bench.daemon.next_look(now) <= now + 1.0
+        assert bench.daemon.once().blind == ""
+        assert bench.daemon.again_in == math.inf

@@ -20,7 +20,7 @@ from slurm_fair.errors import (
 )
 from slurm_fair.model import LeasePhase
 from slurm_fair.places import Pause, last_beat, leave_pause
-from slurm_fair.slurm.notice import OurNotice
+from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.store import fence, open_journal, open_reader
 from tests.daemon_bench import Bench, bench_in, crowd, lines
 
@@ -207,6 +207,19 @@ def test_held_jobs_are_freed_by_the_daemon_when_nobody_can_see_whether_it_lives(
     assert not any(record.held for record in holding.world.living())
 
 
+def test_a_shadow_frees_nobody_however_long_it_is_blind(tmp_path: Path) -> None:
+    """It leaves no heartbeat either, and what waits is held by the daemon that acts."""
+    with bench_in(tmp_path / "s", gate="hold", dry_run=True) as shadow:
+        for tenant in ("a", "b"):
+            shadow.world.submit(8, tenant, hold=True)
+        shadow.run(20)
+        for place in list(shadow.places.directory.iterdir()):
+            place.unlink()
+        shadow.run(1000)
+        assert shadow.daemon.blind
+        assert [record.held for record in shadow.world.living()] == ["JobHeldUser"] * 2
+
+
 # -- beside the ticks -----------------------------------------------------------------------------------------
 
 
@@ -243,3 +256,30 @@ def test_a_fenced_daemon_ends(bench: Bench) -> None:
     fence(bench.places.journal, by="the dead-man")
     with pytest.raises(NotTheOwner):
         bench.run(20)
+
+
+def test_a_daemon_that_gives_way_to_another_leaves_its_dead_man_nothing_to_free(bench: Bench) -> None:
+    class Rival:
+        """Another daemon acts."""
+
+        def hold(self, now: float) -> None:
+            """No."""
+            raise AnotherDaemon("stop that one first")
+
+    crowd(bench)
+    bench.run(20)
+    assert bench.places.heartbeat.exists()
+    bench.daemon.notice = Rival()  # type: ignore[assignment]
+    with pytest.raises(AnotherDaemon):
+        bench.daemon.once()
+    assert not bench.places.heartbeat.exists()
+
+
+def test_a_daemon_that_is_fenced_in_the_middle_of_a_tick_neither_acts_nor_seems_to_live(bench: Bench) -> None:
+    crowd(bench)
+    left = bench.places.heartbeat.read_bytes()
+    fence(bench.places.journal, by="the dead-man")
+    bench.pass_time(5)
+    with pytest.raises(NotTheOwner):
+        bench.daemon.may_act()
+    assert bench.places.heartbeat.read_bytes() == left

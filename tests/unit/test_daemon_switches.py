@@ -101,6 +101,20 @@ def test_what_accounting_says_of_a_run_is_charged(bench: Bench) -> None:
     assert bench.daemon.standing.amended
 
 
+def test_accounts_that_users_made_up_become_no_tenants_by_what_accounting_says(bench: Bench) -> None:
+    crowd(bench)
+    names, now = bench.daemon.standing.ledger.tenants.names, bench.now
+    theirs = [(900 + number, f"made{number}", 8, now - 9.0, now - 5.0) for number in range(50)]
+    for honest in ((), ((1, "a", 8, now - 9.0, now - 5.0),)):
+        bench.books.says = lambda since, until, honest=honest: run_table(*honest, *theirs)  # type: ignore[misc]
+        bench.daemon.settle_accounts(now)
+        assert bench.daemon.standing.ledger.tenants.names == names
+    both = run_table((1, "b", 2, 1.0, 2.0), (2, "a", 3, 1.0, 2.0), (3, "c", 4, 1.0, 2.0)).of_tenants(
+        ["a", "c"]
+    )
+    assert (both.tenants, both.gpus.tolist(), both.tenant.tolist()) == (("a", "c"), [3, 4], [0, 1])
+
+
 # -- switches -------------------------------------------------------------------------------------------------
 
 

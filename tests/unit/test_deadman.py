@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -284,6 +286,25 @@ def test_what_a_paused_daemon_kept_back_is_freed_and_it_is_watched_on(
     hours.lives = False
     assert hours.watched(100) is not None, "and is watched again"
     assert kept_back(bench) == 0
+
+
+def test_nobody_is_freed_when_the_pause_ends_while_the_dead_man_waits_for_its_turn(
+    site: Callable[[str], Hours],
+) -> None:
+    hours, freed = site("begin"), list[int]()
+    bench = hours.bench
+    leave_pause(bench.places, Pause("a test", time=hours.now() - LIMIT - 1))
+    waiting = kept_back(bench)
+    looks = threading.Thread(
+        target=lambda: freed.append(watch(bench.config, bench.places, hours, once=True)), daemon=True
+    )
+    with freeing(bench.places):
+        looks.start()
+        time.sleep(0.5)  # by now it waits
+        bench.places.paused.unlink()
+    looks.join(20)
+    assert freed == [0]
+    assert kept_back(bench) == waiting > 0
 
 
 def test_a_daemon_that_stays_blind_under_hold_loses_its_jobs_and_keeps_its_journal(

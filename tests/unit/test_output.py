@@ -283,3 +283,27 @@ def test_the_product_writes_files_in_one_way() -> None:
     apart = ("slurm_fair/lab/", "slurm_fair/demo/")  # a private Slurm below one folder of its own
     found = {named(path) for path in product if _WRITES.search(path.read_text())}
     assert {name for name in found if not name.startswith(apart)} <= OTHER_WAYS.keys()
+
+
+def test_even_a_name_that_was_guessed_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slurm_fair.output.secrets.token_hex", lambda size: "0" * 2 * size)
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    planted = tmp_path / f"{output.BESIDE}{'0' * 16}"
+    for plant in (planted.symlink_to, planted.hardlink_to):
+        plant(precious)
+        with pytest.raises(FileExistsError):
+            output.write_text(tmp_path / "page.html", "theirs")
+        assert precious.read_text() == "mine"
+        planted.unlink()
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_link_of_our_own_is_followed_wherever_it_lies(tmp_path: Path) -> None:
+    shared, ours = tmp_path / "shared", tmp_path / "ours"
+    for folder, mode in ((shared, 0o1777), (ours, 0o755)):
+        folder.mkdir()
+        folder.chmod(mode)
+    (shared / "link").symlink_to(ours)
+    output.write_text(shared / "link" / "page.html", "mine")
+    assert (ours / "page.html").read_text() == "mine"

@@ -131,6 +131,16 @@ def test_a_user_whose_folder_goes_on_hanging_rests_longer_each_time_up_to_ten_mi
     assert rests == pytest.approx([30, 60, 120, 240, 480, 600], abs=2)
 
 
+def test_a_user_is_not_read_while_a_process_of_the_last_read_cannot_die(odd: Readers) -> None:
+    odd.read({1: asked("alice", "/fine")})
+    undead = odd._idle.pop()
+    odd._dying.append(("bob", undead))
+    assert odd.read({1: asked("bob", "/fine"), 2: asked("alice", "/fine")}) == {2: 1}
+    undead.end()
+    undead.process.wait(10)
+    assert odd.read({1: asked("bob", "/fine")}) == {1: 1}
+
+
 def test_a_process_that_ends_or_is_stopped_is_replaced(odd: Readers) -> None:
     wanted = {1: asked("alice", "/fine"), 2: asked("bob", "/kills")}
     assert odd.read(wanted) == {1: 1}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.config import from_tree
-from slurm_fair.model import JobState, Snapshot
+from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Answer
@@ -128,3 +128,16 @@ def test_others_never_hold_less_than_nothing(world: World) -> None:
     assert found.held.gpus.tolist() == [3]
     for others in (found.nodes.gpus_others, found.nodes.cpus_others, found.nodes.memory_others_mb):
         assert others.tolist() == [0, 0]
+
+
+def test_a_waiting_job_whose_row_its_user_spoils_is_blocked(world: World) -> None:
+    job = world.submit(1, begin=world.clock.now() + 500)
+    config = from_tree({"lease": {"term": TERM, "interval": 10}}, "t")
+    cluster = SlurmCluster(FakeCommands(world), config, world.clock.now, MarksInHand(), NoIntents())
+    blocked = []
+    for raw in ({}, {"tres-per-job": "gres:gpu:1\x1f1"}, {}):
+        world.records[job].raw = raw
+        found = cluster.observe({})
+        assert isinstance(found, Snapshot), found
+        blocked += found.jobs.blocked.tolist()
+    assert blocked == [Blocked.OWN_BEGIN, Blocked.SHAPE, Blocked.OWN_BEGIN]
