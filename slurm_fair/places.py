@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from slurm_fair import output
 from slurm_fair.errors import StoreError
+from slurm_fair.locks import is_locked
 
 _MOST_SAID = 120  # characters of a reason: twelve bytes each at most, so that a heartbeat has its place
 _MOST_SECONDS = 1e12
@@ -124,17 +124,7 @@ def paused_since(places: Places) -> float | None:
 
 def being_freed(places: Places) -> bool:
     """Whether the dead-man frees jobs just now."""
-    try:
-        handle = os.open(places.freeing, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+    return is_locked(places.freeing)
 
 
 def pause_of(places: Places) -> Pause | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,26 +65,40 @@ def scene() -> tuple[Snapshot, Leases]:
     return seen, held
 
 
+def plan(seen: Snapshot, verdict: Sequence[int], reasons: Sequence[str], **columns: Any) -> Plan:
+    """What was planned for each job of it; without more said, everybody's reason is the first and nobody waits."""
+    rows = len(seen.jobs)
+    usual: dict[str, Any] = {
+        "reason": np.zeros(rows, dtype=np.int64), "rank": np.full(rows, -1), "score": np.full(rows, np.nan),
+        "places": Placement.none(),
+    }  # fmt: skip
+    return Plan(verdict=np.array(verdict, dtype=np.int8), reasons=tuple(reasons), **(usual | columns))
+
+
+def tick(seen: Snapshot, planned: Plan, **changes: Any) -> TickRecord:
+    """The record of a seventh tick."""
+    usual: dict[str, Any] = {
+        "number": 7, "time": seen.time, "policy": "astraea", "settings": {}, "terms": LeaseTerms(term=TERM),
+        "seed": 0, "snapshot": seen, "plan": planned, "outcomes": (), "events": Events(),
+        "seconds": {"observe": 0.1},
+    }  # fmt: skip
+    return TickRecord(**(usual | changes))
+
+
 def recorded(**changes: Any) -> tuple[TickRecord, Standing]:
     """One tick of it: jobs 10, 11 and the array wait in this order."""
     seen, held = scene()
     rank = np.full(len(seen.jobs), -1)
     waits = np.array([5, 6, 8, 9, 10])
     rank[waits] = np.arange(len(waits))
-    verdict = np.array([3, 3, 3, 5, 3, 0, 0, 5, 0, 0, 0], dtype=np.int8)
+    verdict = [3, 3, 3, 5, 3, 0, 0, 5, 0, 0, 0]
     assert verdict[5] == Verdict.WAIT
-    plan = Plan(
-        verdict=verdict,
-        reason=np.array([0, 0, 0, 1, 2, 3, 3, 4, 3, 3, 3]),
-        rank=rank,
-        score=np.full(len(seen.jobs), np.nan),
-        places=Placement.none(),
-        reasons=(
-            "its lease is not over", "it is giving its GPUs back",
-            "its GPUs are promised: it starts when they are free",
-            "others are owed more", "its owner holds it",
-        ),
+    reasons = (
+        "its lease is not over", "it is giving its GPUs back",
+        "its GPUs are promised: it starts when they are free",
+        "others are owed more", "its owner holds it",
     )  # fmt: skip
+    planned = plan(seen, verdict, reasons, reason=np.array([0, 0, 0, 1, 2, 3, 3, 4, 3, 3, 3]), rank=rank)
     books = ledger(
         seen,
         {
@@ -93,8 +108,4 @@ def recorded(**changes: Any) -> tuple[TickRecord, Standing]:
         },
         {"11": Account(had=80, owed=100, ran=40)},
     )
-    content: dict[str, Any] = {
-        "number": 7, "time": NOW, "policy": "astraea", "settings": {}, "terms": LeaseTerms(term=TERM), "seed": 0,
-        "snapshot": seen, "plan": plan, "outcomes": (), "events": Events(), "seconds": {"observe": 0.1},
-    }  # fmt: skip
-    return TickRecord(**(content | changes)), Standing(books, held, 7)
+    return tick(seen, planned, **changes), Standing(books, held, 7)

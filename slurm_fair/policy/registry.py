@@ -24,7 +24,7 @@ def names() -> tuple[str, ...]:
 def load(name: str, settings: Mapping[str, object]) -> Policy:
     """The policy of this name with these settings, checked against the fields of its class."""
     kind = _kind(name)
-    hints = _hints(kind)
+    hints = _hints(name)
     checked = {key: _value(name, kind, hints, key, value) for key, value in settings.items()}
     policy = kind(**checked)
     check_settings(policy, name)
@@ -50,7 +50,9 @@ def _kind(name: str) -> type[Any]:
     return kind
 
 
-def _hints(kind: type[Any]) -> Mapping[str, object]:
+@lru_cache(maxsize=64)
+def _hints(name: str) -> Mapping[str, object]:
+    kind = _kind(name)
     hints = get_type_hints(kind)
     return {f.name: hints[f.name] for f in fields(kind) if f.init}
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from slurm_fair.errors import NotHere, NotTheOwner, StoreError
+from slurm_fair.locks import is_locked
 from slurm_fair.store.mishaps import in_words
 from slurm_fair.store.permissions import beside, make_file
 
@@ -134,18 +135,8 @@ def epoch_of(path: Path) -> int:
 
 
 def is_owned(path: Path) -> bool:
-    """Whether a daemon holds the journal just now; nothing is made, and nobody is in its way for long."""
-    try:
-        descriptor = os.open(beside(path, ".lock"), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    """Whether a daemon holds the journal just now."""
+    return is_locked(beside(path, ".lock"))
 
 
 def who() -> str:

@@ -13,8 +13,8 @@ from slurm_fair.policy import View
 from slurm_fair.policy.two_phase import decided_by
 from slurm_fair_plugins.astraea import Astraea
 from tests.accounts import Account, view
+from tests.any_view import views
 from tests.builders import job, snapshot
-from tests.properties.test_policies import views
 
 
 @pytest.mark.parametrize("share", ["quota", "demand"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +17,10 @@ from slurm_fair.model.ids import pack
 from slurm_fair.policy import View, load
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.sim import NodeEvent, Outage
-from tests.properties.test_policies import EVERY, TENANTS, views
+from tests.any_view import TENANTS, Draw, views
+from tests.properties.test_policies import EVERY
 from tests.simulated import Arrival, Rounds, arrival, arrivals, simulated
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 KEEPS_BACK = [
     code for code in Blocked if code not in (Blocked.NOT_BLOCKED, Blocked.UNSETTLED, Blocked.REQUEUED)
 ]

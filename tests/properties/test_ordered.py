@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from slurm_fair.model import Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections
 from slurm_fair.policy.ordered import ordered
-from tests.properties.test_policies import free_after, left_idle, rows_of, sites_of, views
+from tests.any_view import Draw, views
+from tests.properties.test_policies import free_after, left_idle, rows_of, sites_of
 
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 some = settings(max_examples=400, deadline=None)
 
 

@@ -6,137 +6,18 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given, note, settings
-from hypothesis import strategies as st
 
 from slurm_fair.errors import PolicyError
-from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Told, Verdict
+from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Verdict
 from slurm_fair.policy import View, load, names
 from slurm_fair.policy.check import objections
-from tests.accounts import Account, view
-from tests.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
+from tests.any_view import NOW, views
 from tests.conservation import LESS, broken, left_waiting
-
-NOW = 10_000.0
-PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")
-# GPUs, least number of nodes, GPUs per node
-ONE_NODE = [(gpus, 1, 0) for gpus in (1, 1, 1, 1, 2, 3, 4, 8, 12)]
-SHAPES = [*ONE_NODE, (2, 1, 1), (4, 2, 2), (3, 2, 0), (4, 2, 0), (5, 2, 0), (1, 2, 0)]
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-accounts = st.builds(
-    Account, st.sampled_from([0.0, 900.0, 5e4]), st.sampled_from([0.0, 1e3, 1e5]), st.sampled_from([0.0, 1.0])
-)
-node_specs = st.builds(
-    NodeSpec,
-    gpus=st.sampled_from([1, 2, 4, 4, 8]),
-    gpus_others=st.sampled_from([0, 0, 0, 1]),
-    gpu_type=st.sampled_from(TYPES),
-    cpus=st.just(16),
-    cpus_others=st.sampled_from([0, 0, 14]),
-    memory_mb=st.just(16),
-    usable=st.sampled_from([True, True, True, False]),
-    partitions=st.sampled_from([("p",), ("q",), ("p", "q")]),
-)
-
-
-@st.composite
-def views(draw: Draw) -> View:
-    """A small cluster in any state that can be, with promises that are covered."""
-    nodes = {f"n{i}": spec for i, spec in enumerate(draw(st.lists(node_specs, min_size=1, max_size=5)))}
-    free = {name: spec.gpus - spec.gpus_others for name, spec in nodes.items()}
-    jobs: list[JobSpec] = []
-    held: list[LeaseSpec] = []
-    for base in range(1, 1 + draw(st.integers(0, 6))):
-        on = _some_free(draw, free)
-        if on:
-            _holder(draw, base, on, jobs, held)
-    jobs += [_waiting(draw, base, list(nodes)) for base in range(20, 20 + draw(st.integers(0, 8)))]
-    jobs += _array(draw)
-    weights = {name: draw(st.sampled_from([0.0, 1.0, 3.0])) for name in TENANTS}
-    seen = snapshot(time=NOW, nodes=nodes, jobs=jobs, weights=weights)
-    seen = replace(seen, told=draw(st.sampled_from([None, _told(draw, len(jobs), len(seen.gpu_types))])))
-    labels = [str(j.base) if j.task < 0 else f"{j.base}_{j.task}" for j in jobs]
-    return view(
-        seen,
-        leases(*held),
-        {name: draw(accounts) for name in TENANTS},
-        {label: draw(accounts) for label in labels if draw(st.booleans())},
-    )
-
-
-def _told(draw: Draw, rows: int, types: int) -> Told:
-    """What users and jobs say, with gaps."""
-
-    def column(*values: float) -> Any:
-        return np.array([draw(st.sampled_from(values)) for _ in range(rows)], dtype=np.float64)
-
-    nobody, declared = np.nan, column(np.nan, 60.0, 5_000.0, 90_000.0)
-    return Told.nothing(rows, types).with_columns(
-        declared_seconds=declared,
-        left_seconds=column(nobody, 30.0, 4_000.0),
-        epoch=column(nobody, 3.0),
-        epochs=column(nobody, 10.0),
-        steps_per_second=column(nobody, 2.0),
-        rate=np.array(
-            [[draw(st.sampled_from([0.0, 0.5, 1.0])) for _ in range(types)] for _ in range(rows)]
-        ).reshape(rows, types),
-    )
-
-
-def _some_free(draw: Draw, free: dict[str, int]) -> dict[str, int]:
-    on: dict[str, int] = {}
-    for name in draw(st.lists(st.sampled_from(sorted(free)), min_size=1, max_size=2, unique=True)):
-        if free[name] > 0:
-            on[name] = draw(st.integers(1, free[name]))
-            free[name] -= on[name]
-    return on
-
-
-def _holder(draw: Draw, base: int, on: dict[str, int], jobs: list[JobSpec], held: list[LeaseSpec]) -> None:
-    """A job that holds GPUs, or one that was promised them."""
-    kind = draw(st.sampled_from(["over", "over", "over", "runs", "revoking", "promised", "unleased"]))
-    common = {"gpus": sum(on.values()), "tenant": draw(st.sampled_from(TENANTS)), "partition": "p"}
-    common |= {"cpus": draw(st.integers(0, 3)), "checkpoints": draw(st.sampled_from([True, True, False]))}
-    if kind == "promised":
-        jobs.append(job(base, **common))
-    else:
-        states = st.sampled_from([JobState.RUNNING, JobState.RUNNING, *HOLDING])
-        jobs.append(job(base, on=on, state=draw(states), **common))
-    phase = {"revoking": LeasePhase.REVOKING, "promised": LeasePhase.GRANTED}.get(kind, LeasePhase.RUNNING)
-    if kind != "unleased":
-        end = NOW - 1 if kind == "over" else NOW + 1
-        held.append(lease(base, on, phase=phase, end=end, renewals=draw(st.integers(0, 4))))
-
-
-def _waiting(draw: Draw, base: int, nodes: list[str]) -> JobSpec:
-    named = st.lists(st.sampled_from(nodes), max_size=1)
-    gpus, nodes_asked, per_node = draw(st.sampled_from(SHAPES))
-    return job(
-        base,
-        gpus=gpus,
-        nodes=nodes_asked,
-        most_nodes=draw(st.sampled_from([0, 0, 0, nodes_asked, nodes_asked + 1])),
-        gpus_per_node=per_node,
-        gpu_type=draw(st.sampled_from(["", "", *TYPES])),
-        cpus=draw(st.sampled_from([1, 1, 8])),
-        partition=draw(st.sampled_from(PARTITIONS)),
-        tenant=draw(st.sampled_from(TENANTS)),
-        submit=float(draw(st.integers(0, 3))),
-        blocked=draw(st.sampled_from([Blocked.NOT_BLOCKED] * 5 + [Blocked.USER_HOLD])),
-        wanted=tuple(draw(named)) if draw(st.integers(0, 4)) == 0 else (),
-        barred=tuple(draw(named)) if draw(st.integers(0, 4)) == 0 else (),
-    )
-
-
-def _array(draw: Draw) -> Iterator[JobSpec]:
-    limit = draw(st.integers(1, 3))
-    for task in range(draw(st.integers(0, 4))):
-        yield job(50, task=task, array_limit=limit, partition="p", tenant="c")
 
 
 def loadable() -> list[str]:

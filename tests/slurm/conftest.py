@@ -1,4 +1,4 @@
-"""The lab that the scenario tests of one module share, and a site per test."""
+"""The labs that the tests of one module share, and a site or an adapter per test."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
+from tests.adapter_on_slurm import Adapter
+from tests.on_slurm import Slurm
 from tests.slurm.harness import Site
 
 # n3 is shared with a partition that is not managed, n4 is only there.
@@ -47,3 +49,31 @@ def new_site(scenario_lab: Lab) -> Iterator[Callable[..., Site]]:
         for site in sites:
             print(site.said()[-4000:])  # shown when the test failed
             site.close()
+
+
+@pytest.fixture(scope="module")
+def adapter_lab(request: pytest.FixtureRequest) -> Iterator[Slurm]:
+    """The small cluster that the module describes by its SPEC."""
+    with Lab(spec=request.module.SPEC) as running:
+        yield Slurm(running)
+
+
+@pytest.fixture(params=["begin", "hold"])
+def adapter(adapter_lab: Slurm, request: pytest.FixtureRequest) -> Iterator[Adapter]:
+    """A fresh adapter under each gate, on an emptied cluster."""
+    yield Adapter(adapter_lab, request.param)
+    adapter_lab.clear()
+
+
+@pytest.fixture
+def begin(adapter_lab: Slurm) -> Iterator[Adapter]:
+    """A fresh adapter under the begin gate."""
+    yield Adapter(adapter_lab, "begin")
+    adapter_lab.clear()
+
+
+@pytest.fixture
+def hold(adapter_lab: Slurm) -> Iterator[Adapter]:
+    """A fresh adapter under the hold gate."""
+    yield Adapter(adapter_lab, "hold")
+    adapter_lab.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -23,34 +23,6 @@ pytestmark = [
 QUICK = {"KillWait": "2", "MessageTimeout": "2"}
 SPEC = LabSpec(nodes=3, users={"games": ("vision",)}, settings=QUICK)
 CHECKPOINTS = "trap 'exit 0' USR2; while :; do sleep 0.1; done"
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Slurm]:
-    """One small cluster for all."""
-    with Lab(spec=SPEC) as running:
-        yield Slurm(running)
-
-
-@pytest.fixture(params=["begin", "hold"])
-def adapter(lab: Slurm, request: pytest.FixtureRequest) -> Iterator[Adapter]:
-    """A fresh adapter under each gate, on an emptied cluster."""
-    yield Adapter(lab, request.param)
-    lab.clear()
-
-
-@pytest.fixture
-def begin(lab: Slurm) -> Iterator[Adapter]:
-    """A fresh adapter under the begin gate."""
-    yield Adapter(lab, "begin")
-    lab.clear()
-
-
-@pytest.fixture
-def hold(lab: Slurm) -> Iterator[Adapter]:
-    """A fresh adapter under the hold gate."""
-    yield Adapter(lab, "hold")
-    lab.clear()
 
 
 def stays(what: Callable[[], bool], seconds: float = 1.6) -> bool:
@@ -294,20 +266,20 @@ def test_one_users_comment_speaks_for_nobody_elses_job(begin: Adapter) -> None:
     assert seen.jobs.gated[row]
 
 
-def test_an_acknowledgement_in_the_comment_is_read_for_the_job_that_was_asked(lab: Slurm) -> None:
-    adapter = Adapter(lab, "begin", reports="comment")
+def test_an_acknowledgement_in_the_comment_is_read_for_the_job_that_was_asked(adapter_lab: Slurm) -> None:
+    adapter = Adapter(adapter_lab, "begin", reports="comment")
     try:
         asked, other = adapter.submit(), adapter.submit()
         for job in (asked, other):
             adapter.start(job, "n1")
         for job in (asked, other):
             token = f"slurm_fair_ack:job={job},restart=0,saved=1,time={time.time():.3f},step=4"
-            lab.update(job, f"comment=slurm_fair:v1 {token}")
+            adapter_lab.update(job, f"comment=slurm_fair:v1 {token}")
         seen = adapter.observe({parse_label(asked): time.time() - 1})
         answers = dict(zip(seen.jobs.key.tolist(), seen.jobs.acknowledged.tolist(), strict=True))
         assert (answers[parse_label(asked)], answers[parse_label(other)]) == (1, 0)
     finally:
-        lab.clear()
+        adapter_lab.clear()
 
 
 def test_gpus_are_counted_where_accounting_does_not_track_them() -> None:

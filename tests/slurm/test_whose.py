@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -13,11 +12,10 @@ from tempfile import mkdtemp
 import pytest
 
 from slurm_fair.config import Scope
-from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.lab import LabSpec, available
 from slurm_fair.model import Blocked, Result, Verb
 from slurm_fair.slurm.liberate import liberate
 from tests.adapter_on_slurm import Adapter
-from tests.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,
@@ -31,34 +29,6 @@ SPEC = LabSpec(
     operators=("daemon",),
     settings={"KillWait": "2", "MessageTimeout": "2"},
 )
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Slurm]:
-    """One small cluster for all."""
-    with Lab(spec=SPEC) as running:
-        yield Slurm(running)
-
-
-@pytest.fixture(params=["begin", "hold"])
-def adapter(lab: Slurm, request: pytest.FixtureRequest) -> Iterator[Adapter]:
-    """A fresh adapter under each gate, on an emptied cluster."""
-    yield Adapter(lab, request.param)
-    lab.clear()
-
-
-@pytest.fixture
-def begin(lab: Slurm) -> Iterator[Adapter]:
-    """A fresh adapter under the begin gate."""
-    yield Adapter(lab, "begin")
-    lab.clear()
-
-
-@pytest.fixture
-def hold(lab: Slurm) -> Iterator[Adapter]:
-    """A fresh adapter under the hold gate."""
-    yield Adapter(lab, "hold")
-    lab.clear()
 
 
 def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:

@@ -31,16 +31,6 @@ from tests.actuator_bench import (
 )
 from tests.slurm_stub import Stub, row
 
-
-@pytest.fixture
-def stub(tmp_path: Path) -> Stub:
-    """Programs; scontrol and scancel succeed in silence."""
-    found = Stub(tmp_path)
-    for program in ("scontrol", "scancel"):
-        found.answers(program, "")
-    return found
-
-
 # -- what is sent, when it works --------------------------------------------------------------------------
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from slurm_fair.model import Result, Verb
@@ -20,15 +18,6 @@ from tests.actuator_bench import (
 )
 from tests.slurm_stub import Stub, row
 from tests.unit.test_refusals import TEXTS
-
-
-@pytest.fixture
-def stub(tmp_path: Path) -> Stub:
-    """Programs; scontrol and scancel succeed in silence."""
-    found = Stub(tmp_path)
-    for program in ("scontrol", "scancel"):
-        found.answers(program, "")
-    return found
 
 
 def _expected(kind: Class) -> Result:

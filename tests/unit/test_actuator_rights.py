@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,15 +20,6 @@ from tests.slurm_stub import QUIET, Stub, row
 
 STAMPED = Details(Stamp(1, gate="hold"), "/home/alice", ())
 HELD = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A"}
-
-
-@pytest.fixture
-def stub(tmp_path: Path) -> Stub:
-    """Programs; scontrol and scancel succeed in silence."""
-    found = Stub(tmp_path)
-    for program in ("scontrol", "scancel"):
-        found.answers(program, "")
-    return found
 
 
 @pytest.mark.parametrize("eligible", ["N/A", QUIET["EligibleTime"]], ids=["never freed", "freed once"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from pathlib import Path
 
 import pytest
 
@@ -15,15 +14,6 @@ from tests.slurm_stub import Stub, row
 JOBS = (7, 8, 9, 10, 11)
 ALL = "".join(row(JobID=job) for job in JOBS)
 SHUT = "".join(row(JobID=job, EligibleTime=str(int(GATE) + 500)) for job in JOBS)
-
-
-@pytest.fixture
-def stub(tmp_path: Path) -> Stub:
-    """Programs; scontrol and scancel succeed in silence."""
-    found = Stub(tmp_path)
-    for program in ("scontrol", "scancel"):
-        found.answers(program, "")
-    return found
 
 
 @pytest.fixture(autouse=True)

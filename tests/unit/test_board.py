@@ -15,21 +15,18 @@ from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
 from slurm_fair.model import (
     Blocked,
-    Events,
     JobState,
     LeasePhase,
-    LeaseTerms,
     LeftAlone,
     Placement,
-    Plan,
     Snapshot,
     Standing,
-    TickRecord,
     Told,
     Verdict,
 )
 from slurm_fair.model.ids import pack
 from tests.accounts import Account, ledger
+from tests.board_scene import plan, tick
 from tests.builders import job, lease, leases, node, snapshot
 
 NOW = 5000.0
@@ -56,27 +53,22 @@ HELD = leases(
 
 def board(**changes: Any) -> Board:
     """The board of the snapshot above; ranks 1, 0 of the waiting jobs 2 and 3."""
-    rows = len(SEEN.jobs)
     said = [Verdict.KEEP, Verdict.WAIT, Verdict.WAIT, Verdict.LEAVE, Verdict.LEAVE, Verdict.KEEP]
-    plan = Plan(
-        verdict=np.array(said, dtype=np.int8),
+    planned = plan(
+        SEEN,
+        said,
+        ("its lease is not over", "others are owed more", "its owner holds it"),
         reason=np.array([0, 1, 1, 2, 2, 0]),
         rank=np.array([-1, 1, 0, -1, -1, -1]),
-        score=np.full(rows, np.nan),
-        places=Placement.none(),
-        reasons=("its lease is not over", "others are owed more", "its owner holds it"),
-        note=changes.get("note", ""),
+        note=changes.pop("note", ""),
     )
     books = ledger(
         SEEN,
         {"a": Account(had=4000, owed=2000), "b": Account(had=0, owed=6000)},
         {"1": Account(had=4000, owed=1000), "2": Account(had=0, owed=500, ran=0)},
     )
-    record = TickRecord(
-        7, NOW, "astraea", {}, LeaseTerms(term=900.0), 0, changes.get("seen", SEEN), plan, (), Events(),
-        {"observe": 0.1}, dry_run=changes.get("dry_run", False), guard=changes.get("guard", ""),
-    )  # fmt: skip
-    return draw(record, Standing(books, HELD, 7), changes.get("ahead"))
+    seen, ahead = changes.pop("seen", SEEN), changes.pop("ahead", None)
+    return draw(tick(seen, planned, **changes), Standing(books, HELD, 7), ahead)
 
 
 def of(label: str) -> dict[str, Any]:
@@ -192,9 +184,7 @@ def test_a_board_that_is_not_there_is_one_error(tmp_path: Path) -> None:
 
 def test_an_empty_cluster_has_a_board() -> None:
     empty: Snapshot = snapshot(time=NOW, nodes={"n1": 8})
-    nothing = np.zeros(0, dtype=np.int64)
-    plan = Plan(nothing.astype(np.int8), nothing, nothing, np.zeros(0), Placement.none(), ())
-    record = TickRecord(1, NOW, "p", {}, LeaseTerms(), 0, empty, plan, (), Events(), {})
+    record = tick(empty, plan(empty, (), ()))
     assert draw(record, Standing.new(NOW)).jobs == ()
 
 

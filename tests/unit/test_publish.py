@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,10 +26,7 @@ from slurm_fair.model import (
     JobState,
     LeasePhase,
     Leases,
-    LeaseTerms,
     LeftAlone,
-    Placement,
-    Plan,
     Snapshot,
     Standing,
     TickRecord,
@@ -41,6 +37,7 @@ from slurm_fair.nameless import nameless
 from slurm_fair.output import Folder
 from slurm_fair.publish import Publisher, what_is_wrong
 from slurm_fair.slurm.privacy import hidden
+from tests import board_scene
 from tests.accounts import Account, ledger
 from tests.builders import LeaseSpec, job, lease, leases, node, snapshot
 
@@ -72,33 +69,12 @@ def seen(word: str = "x") -> Snapshot:
 
 def tick(
     shown: Snapshot, held: Leases, asked_for: Mapping[int, tuple[int, ...]] | None = None
-) -> tuple[Any, Standing]:
+) -> tuple[TickRecord, Standing]:
     """The record of a tick, and what stood after it."""
-    rows = len(shown.jobs)
     word = shown.nodes.names[0].partition("-")[0]
-    plan = Plan(
-        verdict=np.full(rows, Verdict.KEEP, dtype=np.int8),
-        reason=np.zeros(rows, dtype=np.int64),
-        rank=np.full(rows, -1),
-        score=np.full(rows, np.nan),
-        places=Placement.none(),
-        reasons=(f"job 3 of {word} keeps it",),
-        note=f"{word} is odd",
-    )
-    record = TickRecord(
-        7,
-        NOW,
-        "astraea",
-        {},
-        LeaseTerms(term=900.0),
-        0,
-        shown,
-        plan,
-        (),
-        Events(),
-        {"observe": 0.1},
-        guard=word,
-    )
+    said = [Verdict.KEEP] * len(shown.jobs)
+    planned = board_scene.plan(shown, said, (f"job 3 of {word} keeps it",), note=f"{word} is odd")
+    record = board_scene.tick(shown, planned, guard=word)
     books = ledger(shown, dict.fromkeys(shown.tenants.names, Account(had=10, owed=20)), {})
     return record, Standing(books, held, 7, asked_for=asked_for or {})
 
