@@ -61,7 +61,7 @@ class Board:
     finished: tuple[Mapping[str, Any], ...] = ()  # jobs that ended in the last day, newest first
     estimates: Mapping[str, Any] = field(default_factory=dict)  # how far expected starts were off
     in_doubt: tuple[Mapping[str, Any], ...] = ()  # node lists that a user or an earlier daemon set
-    decided: Mapping[str, Any] = field(default_factory=dict)  # by: the number's name; of_tenants
+    decided: Mapping[str, Any] = field(default_factory=dict)  # the number's name, and how it decides
 
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
@@ -104,7 +104,7 @@ def draw(
         gpus=_gpus(seen),
         estimates=estimates or {},
         in_doubt=tuple({"job": each.label, "nodes": each.nodes, "user": each.user} for each in seen.in_doubt),
-        decided={"by": told.by, "of_tenants": told.of_tenants} if told.by else {},
+        decided=_in_words(told),
     )
 
 
@@ -116,6 +116,15 @@ def _decided(record: TickRecord, standing: Standing, policy: Policy | None) -> D
         memory=standing.memory,
     )  # fmt: skip
     return decided(policy, record.plan, view)
+
+
+def _in_words(told: Decided) -> dict[str, Any]:
+    """What decided, but for the numbers of the jobs."""
+    if not told.by:
+        return {}
+    return {
+        "by": told.by, "of_tenants": told.of_tenants, "highest_first": told.highest_first, "then": told.then,
+    }  # fmt: skip
 
 
 def _alone(alone: LeftAlone) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Daemon:
             real.lists = journal
         daemon.seen = clock.now()
         if config.slurm.notice and not dry_run:
-            daemon.notice = OurNotice(commands, places.directory, config.lease.term)
+            daemon.notice = OurNotice(commands, places.directory, config.lease.term, real.notices)
         return daemon
 
     # -- the loop -----------------------------------------------------------------------------------------
@@ -184,10 +184,10 @@ class Daemon:
         """Everything that must hold before a look; what does not is raised."""
         self.journal.check_there()
         self.journal.check_owner()
-        if self.notice is not None:
-            self.notice.hold(self.clock.now())
         if not self.rules.dry_run:
             self.beat()
+        if self.notice is not None:  # after the heartbeat: who cannot reach Slurm is blind, and not silent
+            self.notice.hold(self.clock.now())
         if self.no_room:
             self.journal.need_room()
 

@@ -131,11 +131,16 @@ def _as_it_came(event: Event) -> tuple[float, bool]:
 
 
 def _covered(source: JournalReader, standing: Standing | None, period: Period) -> Period | None:
-    """The known instants nearest to the ends of the period; the ledger knows its beginning and its last look."""
+    """The known instants nearest to the ends of the period; the ledger knows its beginning and its last look.
+
+    None where nothing of the period is known.
+    """
     ledger = standing.ledger if standing else None
     start = _nearest(source, period.start, ledger.began if ledger else None)
     end = _nearest(source, period.end, ledger.time if ledger else None)
-    return None if start is None or end is None or start >= end else Period(start, end)
+    if start is None or end is None or start >= end or start >= period.end or end <= period.start:
+        return None
+    return Period(start, end)
 
 
 def _nearest(source: JournalReader, wanted: float, other: float | None) -> float | None:

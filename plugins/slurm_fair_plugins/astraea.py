@@ -52,6 +52,8 @@ MUST_START = "it must run now to make its deadline"
 MUST_GO_ON = "it must go on to make its deadline"
 TOO_LATE = "it can no longer make its deadline, so it waits its turn"
 
+_BETWEEN_EQUALS = "what its tenant has had by its weight"
+
 URGENT, NEW, KEPT, OTHER = range(4)  # order of preference inside a tenant (section 5.2.1)
 
 
@@ -89,7 +91,7 @@ class Astraea:
         """The tenant's rho when the job's turn came: with the leases that the plan gave it before."""
         owed = "its quota" if self.choose_share == "quota" else "what it wanted of its quota"
         name = f"what its tenant has had, with the leases of this round before it, of {owed}"
-        return Decided(name, True, decided_by(plan, view, self.choose_share))
+        return Decided(name, True, decided_by(plan, view, self.choose_share), then=_BETWEEN_EQUALS)
 
 
 # No slots: each part is worked out when it is first asked for, and many a round has no need of some.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
+from slurm_fair.policy.decided import Order, age
 from slurm_fair.policy.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
@@ -26,6 +27,9 @@ class Fifo:
     `reset_seconds = 1000` does the same, 0 chooses at every look.
     """
 
+    score_is: ClassVar[Order] = Order(
+        "the seconds since it was submitted", highest_first=True, then="its number"
+    )
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 
     reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every look")] = 0.0
@@ -43,8 +47,9 @@ class Fifo:
             waits = waits if memory is not view.memory else waits[:0]
         order = oldest_first(view, waits)
         plan = ordered(
-            view, order, preempt=False, blocking=True, place=self.placement, memory=memory, words=WORDS
-        )
+            view, order, preempt=False, blocking=True, place=self.placement, score=lambda: age(view),
+            memory=memory, words=WORDS,
+        )  # fmt: skip
         return plan if again == math.inf else plan.with_columns(again=again)
 
     def _chosen(self, view: View) -> tuple[Mapping[str, Any], float]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.gang import Gang, Sites
 from slurm_fair.policy.ordered import Words, ordered
 from slurm_fair.policy.placement import consolidated
@@ -38,6 +39,9 @@ class Gandiva:
     on fuller nodes; what moves is packed.
     """
 
+    score_is: ClassVar[Order] = Order(
+        "the seconds since it was submitted or requeued", highest_first=True, then="its number"
+    )
     lease_seconds: ClassVar[float] = 60.0  # the paper's time slice
 
     migrate: bool = True
@@ -63,6 +67,7 @@ class Gandiva:
             move=move,
             place=affinity.place,
             turn=affinity.turn,
+            score=lambda: np.where(view.waiting, view.now - view.snapshot.jobs.submit, np.nan),
             memory=memory,
             words=WORDS,
         )

@@ -11,6 +11,7 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, any_of
 from slurm_fair.policy.carried import job_numbers, keep_job_numbers
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.view import View
 from slurm_fair.solve import Table
@@ -23,6 +24,9 @@ WORDS = Words(
     waits="others have a lower pass",
 )
 PASSES = "passes"
+_PASS = Order(
+    "its pass", then="the size of its gang (the bigger goes first), then the time of its submission"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,11 @@ class GandivaFair(InRounds):
     lease_seconds: ClassVar[float] = 60.0  # the paper's time quantum
 
     split: Literal["stride", "equal"] = "stride"
+
+    @property
+    def score_is(self) -> Order:  # type: ignore[override]
+        """Passes, or shares of rounds."""
+        return _PASS if self.split == "stride" else InRounds.score_is
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
         """GPUs of each type over the number of jobs, for every job alike, and at most all of its time."""

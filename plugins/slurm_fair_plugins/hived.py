@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Ints, find
 from slurm_fair.policy.arrays import over_array_limit
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.gang import Gang, Sites
 from slurm_fair.policy.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.parts import whole_parts
@@ -40,6 +42,8 @@ class Hived:
     cluster, and all behind the first that finds no room in it, can only borrow.
     """
 
+    score_is: ClassVar[Order] = Order("whether it must borrow (1) or its tenant's own cells have room (0)")
+
     def plan(self, view: View) -> Plan:
         """Guaranteed jobs first, on lent cells where they must; then those that borrow, on what is idle."""
         owners = _owners(view)
@@ -55,7 +59,11 @@ class Hived:
         lent = np.flatnonzero(view.expired & ~owners)
         order = np.concatenate([first, lent, others])
         buddies = _Buddies(view, owners, first)
-        plan = ordered(view, order, keep=owners, place=buddies.place, turn=buddies.turn, words=WORDS)
+        borrows = np.where(view.waiting, 1.0, np.nan)
+        borrows[first] = 0.0
+        plan = ordered(
+            view, order, keep=owners, place=buddies.place, turn=buddies.turn, score=borrows, words=WORDS
+        )
         owners[first[np.isin(first, plan.places.row)]] = True
         return plan.with_columns(memory=_memory(view, owners))
 

@@ -12,6 +12,7 @@ from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy.backfill import Depth, backfilled
 from slurm_fair.policy.carried import keep_tenant_numbers, tenant_numbers
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words
 from slurm_fair.policy.placement import placer
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
@@ -40,7 +41,7 @@ class Multifactor:
     milliseconds a plan.
     """
 
-    score_name: ClassVar[str] = "its priority"
+    score_is: ClassVar[Order] = Order("its priority", highest_first=True)
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
     unknown_run_time: ClassVar[str] = "are taken never to end: backfill starts them where nothing is reserved"

@@ -9,10 +9,12 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
+_ONE_GPU = 1e6  # the score of a job that would stand still without its last GPU
 WORDS = Words(
     granted="its last GPU adds most to its speed",
     renewed="its last GPU still adds more to its speed than those of the jobs that wait would to theirs",
@@ -35,7 +37,11 @@ class Optimus:
     type multiplies both speeds and plays no part.
     """
 
-    score_name: ClassVar[str] = "how much faster its last GPU makes it"
+    score_is: ClassVar[Order] = Order(
+        "how much faster its last GPU makes it (a million if it has one)",
+        highest_first=True,
+        then="the seconds that it still needs, then the time of its submission",
+    )
 
     unknown_run_time: ClassVar[str] = "come last among gangs that scale alike"
 
@@ -48,7 +54,9 @@ class Optimus:
         """GPUs to where they add most."""
         rows = contenders(view)
         score = np.full(len(view.waiting), np.nan)
-        score[rows] = last_gpu_ratio(view.snapshot.jobs.gpus[rows], view.told.scaling[rows])
+        score[rows] = last_gpu_ratio(view.snapshot.jobs.gpus[rows], view.told.scaling[rows]).clip(
+            max=_ONE_GPU
+        )
         left = view.told.left_seconds[rows]
         order = rows[np.lexsort((view.first_submit[rows], left, -score[rows]))]
         return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)

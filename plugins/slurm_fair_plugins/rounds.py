@@ -16,6 +16,7 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.model.once import once
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
@@ -50,6 +51,11 @@ class InRounds:
     """
 
     called: ClassVar[str] = ""  # its name in the configuration
+    score_is: ClassVar[Order] = Order(
+        "its share of the time, by the seconds that it has received of it",
+        highest_first=True,
+        then="whether it has a share yet and its gang fits into the round, then by what is still due to it",
+    )
     lease_seconds: ClassVar[float] = 360.0  # the paper's round
 
     reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every change")] = 1000.0

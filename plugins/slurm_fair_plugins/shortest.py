@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
@@ -30,7 +31,7 @@ class ShortestRemaining:
     reports; seconds with the whole gang on the reference GPU type. Jobs of unknown length come last.
     """
 
-    score_name: ClassVar[str] = "the seconds that it still needs"
+    score_is: ClassVar[Order] = Order("the seconds that it still needs")
     unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
@@ -52,7 +53,7 @@ class ShortestRemainingService:
     Reading: as `srtf` for the remaining time.
     """
 
-    score_name: ClassVar[str] = "the GPU-seconds that it still needs"
+    score_is: ClassVar[Order] = Order("the GPU-seconds that it still needs")
 
     unknown_run_time: ClassVar[str] = UNKNOWN
 
@@ -75,7 +76,7 @@ class ShortestJob:
     Reading: without pre-emption, and a gang that does not fit is passed over by longer ones that do.
     """
 
-    score_name: ClassVar[str] = "the seconds that it takes"
+    score_is: ClassVar[Order] = Order("the seconds that it takes")
 
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 

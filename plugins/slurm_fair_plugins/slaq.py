@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
@@ -38,7 +39,7 @@ class Slaq:
     in the sum is all that counts.
     """
 
-    score_name: ClassVar[str] = "the loss that a GPU takes away"
+    score_is: ClassVar[Order] = Order("the loss that a GPU takes away", highest_first=True)
 
     unknown_run_time: ClassVar[str] = "go at the pace that they had so far, or at one epoch a lease"
 

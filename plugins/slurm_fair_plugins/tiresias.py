@@ -11,6 +11,7 @@ import numpy as np
 from slurm_fair.model import JobState, Plan
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy.carried import job_columns, keep_job_numbers
+from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.view import View
@@ -31,7 +32,7 @@ class Las:
     Reading: the attained service is compared when a lease is over; between equals the first submitted goes first.
     """
 
-    score_name: ClassVar[str] = "the GPU-seconds that it has had"
+    score_is: ClassVar[Order] = Order("the GPU-seconds that it has had")
 
     placement: PlacerName = "consolidated"
 
@@ -59,7 +60,9 @@ class Tiresias:
     model and is not part of this: gangs are consolidated.
     """
 
-    score_name: ClassVar[str] = "the queue that it is in"
+    score_is: ClassVar[Order] = Order(
+        "the queue that it is in", then="the time of its first start, then of its submission"
+    )
 
     thresholds_gpu_seconds: Annotated[tuple[float, ...], Within(0, 1e15, above=True), Rising()] = (3250.0,)
     promote_knob: Annotated[float, Within(0, 1e9, "run times; 0 = off")] = 0.0

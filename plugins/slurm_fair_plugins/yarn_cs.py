@@ -10,6 +10,7 @@ import numpy as np
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Ints
 from slurm_fair.policy.arrays import over_array_limit
+from slurm_fair.policy.decided import Order, age
 from slurm_fair.policy.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.parts import whole_parts
 from slurm_fair.policy.settings import PlacerName, check_settings
@@ -27,6 +28,11 @@ class YarnCs:
     whole quota would never run: it may start when its tenant runs nothing else.
     """
 
+    score_is: ClassVar[Order] = Order(
+        "the seconds since it was submitted",
+        highest_first=True,
+        then="whether its array's limit leaves it room",
+    )
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 
     placement: PlacerName = "consolidated"
@@ -44,7 +50,10 @@ class YarnCs:
             able = waits[~over]
             able = able[_within_quota(view, able)]
             waits = np.append(oldest_first(view, able), waits[over])
-        return ordered(view, waits, preempt=False, lanes=jobs.tenant, place=self.placement, words=WORDS)
+        return ordered(
+            view, waits, preempt=False, lanes=jobs.tenant, place=self.placement, score=lambda: age(view),
+            words=WORDS,
+        )  # fmt: skip
 
 
 def _gpus_in_use(view: View) -> Ints:

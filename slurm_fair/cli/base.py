@@ -80,6 +80,14 @@ class OneLineErrors(click.Group):
         super().__init__(*args, **kwargs)
         self._lazy = dict(lazy or {})
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; that the reader of its output went away, as `head` does, is no failure (click would exit 1)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  what was not written yet never will be
+            return 0
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they were given."""
         return [*self._lazy, *super().list_commands(ctx)]
@@ -126,9 +134,6 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("slurm-fair: stopped", err=True)
         return 130
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  the reader of our output went away, as `head` does
-        return 0
     except OSError as problem:
         if problem.errno not in _FULL or problem.filename is not None:
             raise

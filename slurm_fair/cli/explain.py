@@ -69,16 +69,19 @@ def _lines(
     events: Sequence[Event], silent: bool,
 ) -> list[str]:  # fmt: skip
     if row is not None:
-        return [*_story(row, board, reasons, silent), *_of_ahead(reasons, row), *_history(events)]
+        return [*_story(row, board, reasons, silent), *_of_ahead(reasons, row), *_history(board, events)]
     if ended is not None:
-        return [*_of_ended(ended, events), *_history(events)]
+        return [*_of_ended(ended, events), *_history(board, events)]
     if tasks:
         return _of_array(name, tasks, reasons)
-    return [*_absent(board, name, events), *_history(events)]
+    return [*_absent(board, name, events), *_history(board, events)]
 
 
-def _history(events: Sequence[Event]) -> list[str]:
-    return ["what happened:", *(f"  {line}" for line in story(events))] if events else []
+def _history(board: Board, events: Sequence[Event]) -> list[str]:
+    if not events:
+        return []
+    tenants = {job["job"]: clean(job["tenant"]) for job in (*board.jobs, *board.finished)}
+    return ["what happened:", *(f"  {line}" for line in story(events, tenants))]
 
 
 def _of(job: Row) -> str:
@@ -102,7 +105,8 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
         f"LR {number(row['latency_ratio'])}, restarts {row['restarts']}",
     ]
     if row["lease_end"]:
-        lines.append(f"its lease (number {row['leases']:.0f} of this run) ends {instant(row['lease_end'])}")
+        ends = "ends" if row["lease_end"] > board.time else "was to end"
+        lines.append(f"its lease (number {row['leases']:.0f} of this run) {ends} {instant(row['lease_end'])}")
     lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
     if row["expected_start"]:
@@ -152,7 +156,8 @@ def what_would_help(row: Row) -> str:
     """What would let it start, or nothing for a job that runs."""
     if row["blocked"] not in ("", KEPT):
         cure = _CURES.get(row["blocked"], clean(row["blocked"]))
-        return cure.format(job=row["job"], slurm_reason=clean(row["slurm_reason"]))
+        when = f"; expected to start about {instant(row['expected_start'])}" if row["expected_start"] else ""
+        return cure.format(job=row["job"], slurm_reason=clean(row["slurm_reason"])) + when
     if row["state"] != "waiting" or row["verdict"] in ("grant", "keep"):
         return ""
     if row["expected_start"]:

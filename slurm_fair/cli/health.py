@@ -68,7 +68,10 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
     beat, pause = last_beat(site.places), pause_of(site.places)
     pid = beat.pid if beat else None
     last = max(board.time, beat.time if beat else 0.0)
-    if now - last > limit:
+    waits = (
+        beat is not None and bool(beat.blind) and now - beat.time <= beat.limit_seconds
+    )  # for a hung Slurm
+    if now - last > limit and not waits:
         return SILENT, _silence(now - last), pid
     if beat is None and not (board.dry_run or pause):
         return SILENT, "the daemon does not run", None
@@ -92,7 +95,8 @@ def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, st
     if now - last > limit:
         return SILENT, _silence(now - last), None
     if said is not None and said.state == published.BLIND:
-        return BLIND, f"{said.why} (no good look for {now - said.seen:.0f} s)", None
+        why = said.why or "the daemon cannot see the cluster"  # nothing where Slurm hides jobs
+        return BLIND, f"{why} (no good look for {now - said.seen:.0f} s)", None
     if said is not None and said.state == published.PAUSED:
         return PAUSED, said.why, None
     return (SHADOW, "acts on nothing", None) if board.dry_run else (ACTING, "", None)

@@ -23,6 +23,10 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.tick import decide, owed_answers, prepare, reconcile
 from slurm_fair.wall import WallClock
 
+_WITHOUT_PAST = (
+    "no journal is read ({why}), so this is what a daemon without a past would do, not what yours will"
+)
+
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Also the jobs for which nothing changes.")
@@ -32,12 +36,12 @@ from slurm_fair.wall import WallClock
 def plan(context: click.Context, everything: bool, as_json: bool, parsable2: bool) -> None:
     """Look at the cluster now and show what the next tick would do; nothing is done."""
     site = site_of(context)
-    clock, rules = WallClock(), rules_of(site.config, dry_run=True)
+    past, clock, rules = "", WallClock(), rules_of(site.config, dry_run=True)
     try:
         with site.reader() as journal:
             standing, marks = journal.latest(), journal.marks()
-    except StoreError:
-        standing, marks = None, ()
+    except StoreError as problem:
+        standing, marks, past = None, (), _WITHOUT_PAST.format(why=problem)
     standing = standing or Standing.new(clock.now())
     commands = commands_of(site.config, site.places)
     cluster = SlurmCluster(commands, site.config, clock.now, MarksInHand(marks), NoIntents())
@@ -60,8 +64,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         document = {"time": time.time(), "note": board.note, "jobs": list(board.jobs), "acts": acts}
         click.echo(json.dumps({**document, "could_be_added": fit}))
         return
-    if board.note:
-        click.echo(f"note: {clean(board.note)}", err=True)
+    for note in filter(None, (board.note, past)):
+        click.echo(f"note: {clean(note)}", err=True)
     print_table(_PLAN, rows, parsable=parsable2)
     if not parsable2:
         click.echo(f"\n{len(board.jobs)} jobs; acts: {_counted([act.verb.value for act in actions])}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -12,9 +13,14 @@ from slurm_fair.board import PROMISED, REVOKING, Board
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.model import Blocked
 from slurm_fair.model.counted import counted
+from slurm_fair.policy.draft import BLOCKED_REASONS
 
 Row = Mapping[str, Any]
 
+# Slurm's reasons of a job that is about to start.
+_WAITS_AS_USUAL = re.compile(r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|Nodes_required.*|Req.*)?$")
+_ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
+_MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
 OTHER = "another account"
 KEPT = Blocked.KEPT.name.lower()  # it waits for jobs that cannot be asked to give way
@@ -41,10 +47,10 @@ class Reasons:
         if row["lease"] == PROMISED:
             return self._starting(row)
         if row["rank"] < 0 or not _waits(row):
-            return clean(row["why"])
+            return self._word(row)
         before = self.before(row)
         if not before:
-            return f"next in line: {self._held_in_short()}"
+            return f"next in line: {self._held_in_short(row)}"
         first = before[0]
         return f"{self._those_before(row)}, first {_named(first)}"
 
@@ -55,8 +61,8 @@ class Reasons:
         if row["lease"] == PROMISED:
             return [self._starting(row)]
         late = self._too_late(row)
-        if not _waits(row):
-            return [clean(row["why"]), *late]
+        if not _waits(row) or row["why"] == _ARRAY_LIMIT:
+            return [self._word(row), *late]
         own = self._line(row) if row["rank"] >= 0 else self._own_word(row)
         return [*own, *late, *self.held()]
 
@@ -81,13 +87,10 @@ class Reasons:
     def _preferred(self, first: Row, row: Row) -> str:
         """What decided between two jobs, with its numbers."""
         first_of_all = f"which the policy {clean(self._board.policy)} puts first"
-        name, of_tenants = clean(self._board.decided.get("by", "")), self._board.decided.get("of_tenants")
-        if of_tenants and first["tenant"] and first["tenant"] == row["tenant"]:
+        told = self._board.decided
+        if told.get("of_tenants") and first["tenant"] and first["tenant"] == row["tenant"]:
             return _within_tenant(first, row)
-        one, other = first["decided"], row["decided"]
-        if not name or one is None or other is None:
-            return first_of_all
-        return f"{first_of_all} by {name}: {one:.2f} against {other:.2f}"
+        return first_of_all + _by(told, first["decided"], row["decided"]) if told.get("by") else first_of_all
 
     # -- who holds the GPUs ---------------------------------------------------------------------------------
 
@@ -113,8 +116,13 @@ class Reasons:
         promised = sum(job["gpus"] for job in self._promised)
         return int(max(self._board.gpus.get("free", 0) - promised, 0))
 
+    @property
+    def _in_all(self) -> int:
+        """GPUs of all nodes, as jobs also run on nodes that take no new work."""
+        return int(sum(self._board.gpus.values())) or self._board.total_gpus
+
     def _group(self, jobs: list[Row]) -> str:
-        gpus, has = sum(job["gpus"] for job in jobs), self._board.total_gpus
+        gpus, has = sum(job["gpus"] for job in jobs), self._in_all
         are = "is" if gpus == 1 else "are"
         return f"{gpus} of {has} GPUs {are} held by {_listed(jobs)}, {self.until(jobs)}"
 
@@ -132,13 +140,16 @@ class Reasons:
             return f"whose {'leases end' if several else 'lease ends'} {self._at(jobs[0]['lease_end'])}"
         return f"which {'run' if several else 'runs'} without a lease"
 
-    def _held_in_short(self) -> str:
+    def _held_in_short(self, row: Row) -> str:
+        if 0 < self._free < row["gpus"]:
+            return f"it wants {counted(row['gpus'], 'GPU')}, {_are(self._free)} free"
         if self._free:
-            return f"{_are(self._free)} free"
+            misfit = ", but its gang does not fit them as they lie" if _MISFIT in row["why"] else ""
+            return f"{_are(self._free)} free{misfit}"
         used = sum(job["gpus"] for job in self._holders)
         ends = [job["lease_end"] for job in self._holders if _kind(job) == "leased"]
         stays = sum(job["gpus"] for job in self._holders if _kind(job) == "stays")
-        parts = [f"{used} of {self._board.total_gpus} GPUs are held"]
+        parts = [f"{used} of {self._in_all} GPUs are held"]
         parts += [f"the next lease ends {self._at(min(ends))}"] if ends else []
         parts += [f"{stays} by jobs that cannot save"] if stays else []
         return ", ".join(parts)
@@ -163,6 +174,8 @@ class Reasons:
 
     def _starting(self, row: Row) -> str:
         nodes = f" on {clean(row['promised_nodes'])}" if row["promised_nodes"] else ""
+        if row["slurm_reason"] and not _WAITS_AS_USUAL.match(row["slurm_reason"]):
+            return f"its GPUs{nodes} are promised, but Slurm does not start it ({clean(row['slurm_reason'])})"
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
 
     def _too_late(self, row: Row) -> list[str]:
@@ -173,8 +186,19 @@ class Reasons:
 
     def _own_word(self, row: Row) -> list[str]:
         """What the policy said of this job beyond that others go first."""
-        word = clean(row["why"])
+        word = self._word(row)
         return [] if word == "others are owed more" else [word]
+
+    def _word(self, row: Row) -> str:
+        """The policy's word, with whom it means."""
+        word = clean(row["why"])
+        if word == _ARRAY_LIMIT:
+            ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT]
+            tasks = [job for job in (*self._holders, *self._promised, *ahead) if _array(job) == _array(row)]
+            return f"{word} by {_listed(tasks)}" if tasks else word
+        if _MISFIT in word and not self.before(row):
+            return word.replace(_MISFIT, "what the jobs that run leave")
+        return word
 
     def _at(self, when: float) -> str:
         ahead = when - self._now
@@ -187,6 +211,10 @@ def _waits(job: Row) -> bool:
     """Whether it waits for GPUs alone; a job that nothing could start now waits too, outside of the line."""
     free = job["blocked"] in ("", KEPT)
     return bool(job["state"] == "waiting" and free and job["verdict"] in ("wait", "leave"))
+
+
+def _array(job: Row) -> str:
+    return str(job["job"]).partition("_")[0]
 
 
 def _in_line(job: Row) -> bool:
@@ -220,6 +248,26 @@ def _within_tenant(first: Row, row: Row) -> str:
     if one is None or other is None or one >= other:
         return "which is of its own tenant and comes first there"
     return f"which is of its own tenant and is owed more (rho {one:.2f} against {other:.2f})"
+
+
+def _by(told: Row, one: float | None, other: float | None) -> str:
+    """By which numbers one job goes before another, or by what else where the numbers do not say so."""
+    name, then = clean(told["by"]), clean(told.get("then") or "")
+    otherwise = f" by {then}" if then else ""
+    if one is None or (other is None and not then):
+        return otherwise
+    if other is None:
+        return f" by {name}: {_plain(one)} against none"
+    if _plain(one) == _plain(other):
+        return f"{otherwise}, since {name} is {_plain(one)} for both"
+    if (one > other) is bool(told.get("highest_first")):
+        return f" by {name}: {_plain(one)} against {_plain(other)}"
+    return f"{otherwise}, though {name} is {_plain(one)} against {_plain(other)}"
+
+
+def _plain(value: float) -> str:
+    """Two places, or as many as a small number needs."""
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.3g}"
 
 
 def _tenant(job: Row) -> str:

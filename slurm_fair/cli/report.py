@@ -27,8 +27,9 @@ def _need_reader(site: Site) -> None:
     closed = os.path.isdir(folder) and not os.access(folder, os.X_OK)
     if closed or (os.path.exists(journal) and not os.access(journal, os.R_OK)):
         owner = _owner(folder)
+        who = "root alone reads" if owner == "root" else f"{owner} and root read"
         raise StoreError(
-            f"{folder}: reports are made from the journal, which {owner} and root read: ask an admin for a page "
+            f"{folder}: reports are made from the journal, which {who}: ask an admin for a page "
             f"(sudo -u {owner} slurm-fair report tenants --html FILE), or for the output of "
             "`report export`, from which you make your own (slurm-fair report tenants --from FILE)"
         )

@@ -70,7 +70,7 @@ def lead_of(case: Case) -> list[str]:
     costs = case.scenario.costs
     lines = [
         f"{clean(case.trace_path.name)}: {many(trace['jobs'], 'job')} of {many(trace['tenants'], 'tenant')}, "
-        f"{trace['gpu_seconds'] / 3600:.1f} GPU-hours over {duration(trace['span_s'])}; "
+        f"{trace['gpu_seconds'] / 3600:.1f} GPU-hours, submitted over {duration(trace['span_s'])}; "
         f"{many(machines.total_gpus, 'GPU')} on {many(len(machines), 'node')}"
     ]
     asked = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from slurm_fair.cli.table import clean, duration, instant
@@ -12,16 +13,49 @@ _MOST = 20
 Said = Mapping[str, Any]
 
 
-def story(events: Sequence[Event]) -> list[str]:
-    """The last events, one line each."""
+def story(events: Sequence[Event], tenants: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """The last events, one line each; `tenants` of the jobs that are known."""
+    events = _folded(_as_it_came(events))
     left = f"({len(events) - _MOST} earlier events: see --json)"
-    return [*([left] if len(events) > _MOST else []), *map(_line, events[-_MOST:])]
+    return [*([left] if len(events) > _MOST else []), *(_line(event, tenants) for event in events[-_MOST:])]
 
 
-def _line(event: Event) -> str:
+def _as_it_came(events: Sequence[Event]) -> list[Event]:
+    """Slurm cuts its instants to whole seconds: a job starts behind its gate, and nothing comes after its end."""
+    last: dict[int, float] = {}  # when it was let go, by second
+    for event in events:
+        if event.kind in ("granted", "opened"):
+            last[int(event.time)] = event.time
+
+    def when(event: Event) -> float:
+        if event.kind == "finished":
+            return int(event.time) + 1.0
+        return last.get(int(event.time), event.time) if event.kind == "started" else event.time
+
+    return sorted(events, key=lambda event: (when(event), event.kind == "started"))
+
+
+def _folded(events: Sequence[Event]) -> list[Event]:
+    """Renewals in a row as one event, the last of them, with how many they were."""
+    folded: list[Event] = []
+    for event in events:
+        times = 1
+        if event.kind == "renewed" and folded and folded[-1].kind == "renewed":
+            times += folded.pop().detail.get("times", 1)
+        folded.append(event._replace(detail={**event.detail, "times": times}) if times > 1 else event)
+    return folded
+
+
+def _line(event: Event, tenants: Mapping[str, str]) -> str:
     tell = _SENTENCES.get(event.kind)
-    said = tell(event.detail) if tell else _other(event.kind, event.detail)
+    said = tell(_named(event.detail, tenants)) if tell else _other(event.kind, event.detail)
     return f"{instant(event.time)} {said}"
+
+
+def _named(said: Said, tenants: Mapping[str, str]) -> Said:
+    """The same, with the tenants of the jobs for which it was."""
+    whom = [{**job, "tenant": job["tenant"] or tenants.get(job["job"], "")} for job in for_whom(said)]
+    return {**said, "for": whom} if whom else said
 
 
 def _submitted(said: Said) -> str:
@@ -46,7 +80,9 @@ def _adopted(said: Said) -> str:
 
 
 def _renewed(said: Said) -> str:
-    return f"its lease was renewed: lease {said.get('number', '?')} of this run{_until(said)}"
+    times = said.get("times", 1)
+    often = f" {times} times, at last to" if times > 1 else ":"
+    return f"its lease was renewed{often} lease {said.get('number', '?')} of this run{_until(said)}"
 
 
 def _revoked(said: Said) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], pa
         return
     widths = [max(len(line[at]) for line in (titles, *cells)) for at in range(len(columns))]
     right = [all(_is_number(line[at]) for line in cells) and bool(cells) for at in range(len(columns))]
-    bold = on_terminal(sys.stdout)
+    bold = on_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
     head = "  ".join(_fit(t, w, r) for t, w, r in zip(titles, widths, right, strict=True)).rstrip()
     click.echo(click.style(head, bold=True) if bold else head)
     for line in cells:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from slurm_fair.config import Config
-from slurm_fair.errors import ConfigError, SlurmError, SlurmFairError
+from slurm_fair.errors import ConfigError, NotHere, SlurmError, SlurmFairError
 from slurm_fair.model import Blind, Snapshot
 from slurm_fair.places import Places
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -141,7 +141,8 @@ def _ask(start: Facts, commands: Commands) -> Facts:
     watch = Stopwatch()
     machines = watch.time("nodes (sinfo)", lambda: read_machines(commands))
     watch.time("queue (squeue)", lambda: Queue(commands).read())
-    snapshot = watch.time("a whole look", lambda: _look(start, commands))
+    notices = _notices(commands)
+    snapshot = watch.time("a whole look", lambda: _look(start, commands, notices))
     history = watch.time("accounting (sacct)", lambda: _history(start, commands))
     return replace(
         start,
@@ -152,7 +153,7 @@ def _ask(start: Facts, commands: Commands) -> Facts:
         machines=machines,
         snapshot=snapshot,
         history=history,
-        notices=_notices(commands),
+        notices=notices,
         admin_level=_admin_level(start, commands),
         known=_known(commands),
     )
@@ -192,15 +193,18 @@ def _pairs(shown: Answer) -> Iterator[tuple[str, str]]:
             yield key.strip(), value.strip()
 
 
-def _look(start: Facts, commands: Commands) -> Snapshot | str:
+def _look(start: Facts, commands: Commands, notices: tuple[Notice, ...] | str) -> Snapshot | str:
     """What the daemon would see now."""
     try:
         with open_reader(start.places.journal) as journal:
             marks, lists = journal.marks(), journal.lists_at_first()
-    except SlurmFairError:
+    except NotHere:
         marks, lists = (), None
+    except SlurmFairError:  # it is there, and closed to us or broken: whose node lists are whose is not known
+        marks, lists = (), {}
     cluster = SlurmCluster(commands, start.config, time.time, MarksInHand(marks), NoIntents())
     cluster.lists = ListsInHand(lists)
+    cluster.notices.update(notice.job for notice in notices if isinstance(notice, Notice))
     seen = cluster.observe({})
     return seen.reason if isinstance(seen, Blind) else seen
 

@@ -20,6 +20,9 @@ def findings(facts: Facts) -> Iterator[Finding]:
     seen = facts.snapshot
     if isinstance(seen, str):
         return
+    if not _is_open(facts):
+        yield ok(f"which node lists are ours stands in the journal, which {facts.account} cannot read")
+        return
     left = _left(seen) if not is_locked(facts.places.journal.with_name("journal.db.lock")) else []
     if left:
         yield warning(
@@ -42,6 +45,14 @@ def findings(facts: Facts) -> Iterator[Finding]:
         )
     if not left and not doubts:
         yield ok("no job carries a node list that nobody takes away")
+
+
+def _is_open(facts: Facts) -> bool:
+    """Whether the journal can be read, if it is there."""
+    folder, journal = facts.places.directory, facts.places.journal
+    if os.path.isdir(folder) and not os.access(folder, os.X_OK):
+        return False
+    return not os.path.exists(journal) or os.access(journal, os.R_OK)
 
 
 def _left(seen: Snapshot) -> list[str]:

@@ -11,6 +11,16 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
+SUBMITTED = "the time of its submission"
+
+
+class Order(NamedTuple):
+    """What a policy's `Plan.score` is: `score_is` of its class."""
+
+    name: str
+    highest_first: bool = False
+    then: str = SUBMITTED  # what decides between equals, and wherever the number does not
+
 
 class Decided(NamedTuple):
     """The number by which each job of a plan came to its place; nan = none."""
@@ -18,11 +28,13 @@ class Decided(NamedTuple):
     by: str = ""  # its name; nothing where the policy names none
     of_tenants: bool = False  # the number is that of the job's tenant
     numbers: Floats = np.empty(0)
+    highest_first: bool = False
+    then: str = ""  # what decides where the number does not
 
 
 @runtime_checkable
 class Decides(Protocol):
-    """A policy that tells its numbers. Other policies name what `Plan.score` is, in `score_name`, or nothing."""
+    """A policy that tells its numbers by itself. Others say what `Plan.score` is, in `score_is`, or nothing."""
 
     def decided(self, plan: Plan, view: View) -> Decided:
         """The numbers of a plan of its own."""
@@ -38,5 +50,12 @@ def decided(policy: Policy, plan: Plan, view: View) -> Decided:
             return policy.decided(plan, view)
         except Exception:  # a policy from elsewhere: what people are told costs no look
             return Decided()
-    name = getattr(policy, "score_name", "")
-    return Decided(name, False, plan.score) if name else Decided()
+    order = getattr(policy, "score_is", None)
+    if not isinstance(order, Order):
+        return Decided()
+    return Decided(order.name, False, plan.score, order.highest_first, order.then)
+
+
+def age(view: View) -> Floats:
+    """Seconds since each waiting job was first submitted; nan for the others."""
+    return np.where(view.waiting, view.now - view.first_submit, np.nan)

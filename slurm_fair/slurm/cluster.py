@@ -25,6 +25,7 @@ from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.made_up import MadeUp
 from slurm_fair.slurm.marks import MarkBook, MarkSink
 from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
+from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.readers import Readers
@@ -68,6 +69,7 @@ class SlurmCluster:
         self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
         self._stray_rests = StrayRests()
         self.lists: Lists = ListsInHand({})
+        self.notices: set[int] = set()  # jobs by which daemons say that they act here
         self._at_first: Mapping[int, str] | None = None  # node lists that this journal never explained
         self._doubts_said = False
         self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
@@ -152,6 +154,7 @@ class SlurmCluster:
         )
         self.marks.set(lifted(self.marks, rows))
         snapshot = build_snapshot(sighting)
+        snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
         if snapshot.in_doubt and not self._doubts_said:
             _log.warning("%s", said_of_doubts(snapshot.in_doubt))
         self._doubts_said = True

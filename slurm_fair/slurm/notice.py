@@ -14,15 +14,17 @@ import os
 import pwd
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from slurm_fair.errors import NotTheOwner, SlurmUnreachable
+from slurm_fair.model import LeftAlone
 from slurm_fair.slurm.command import Answer, Commands
 
 NAME = "slurm_fair"
+REASON = "says that a slurm_fair daemon acts here, and never runs"
 _PREFIX = "slurm_fair:notice,v=1,"
 _TEXT = re.compile(
     r"id=([0-9a-f]{16}),until=([0-9]{1,11}),host=([A-Za-z0-9_./-]{1,64}),pid=([0-9]{1,10}),"
@@ -120,6 +122,14 @@ def _cancel(commands: Commands, notices: Iterable[Notice]) -> None:
         commands.run("scancel", "-n", NAME, str(notice.job))
 
 
+def named(alone: tuple[LeftAlone, ...], notices: Collection[int]) -> tuple[LeftAlone, ...]:
+    """Jobs that are left alone, the notices among them with what they are."""
+    labels = frozenset(map(str, notices))
+    if labels.isdisjoint(job.label for job in alone):
+        return alone
+    return tuple(replace(job, reason=REASON) if job.label in labels else job for job in alone)
+
+
 @dataclass(slots=True)
 class OurNotice:
     """Our own notice; `hold` is asked before each look."""
@@ -127,6 +137,7 @@ class OurNotice:
     commands: Commands
     directory: Path
     lease_seconds: float
+    jobs: set[int] = field(default_factory=set)  # those that say who acts here
     _until: float = 0.0  # when our notice runs out
     _asked: float = -1e12
     _complaint: str = ""
@@ -156,6 +167,8 @@ class OurNotice:
 
     def _look(self, now: float) -> tuple[list[Notice], list[Notice]]:
         notices = read_notices(self.commands)
+        self.jobs.clear()
+        self.jobs.update(notice.job for notice in notices)
         ours = [notice for notice in notices if notice.identity == self._identity]
         return ours, [
             notice for notice in notices if notice.identity != self._identity and notice.until > now

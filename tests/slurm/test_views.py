@@ -91,3 +91,42 @@ def test_the_id_of_an_array_is_answered_and_a_dead_daemon_looks_dead_at_once(new
     site.start()
     wait_until(lambda: site.cli("status", "--exit-code", check=False).returncode == 0, 15, "it acts again")
     assert site.cli("queue").stderr == ""
+
+
+def test_the_daemons_own_notice_is_told_as_what_it_is(new_site: SITE) -> None:
+    site = new_site()
+    site.config.write_text(site.config.read_text().replace("notice = false", "notice = true"))
+    site.start()
+    site.ticks_pass()
+    (alone,) = document(site, "queue")["left_alone"]
+    assert alone["reason"] == "says that a slurm_fair daemon acts here, and never runs"
+    assert f"job {alone['job']} of root is left alone: it says" in site.cli("explain", alone["job"]).stdout
+    assert "left to plain Slurm: each says that a slurm_fair" in site.cli("check", check=False).stdout
+    assert site.stop() == 0
+
+
+def test_a_slurm_that_hangs_for_longer_than_the_dead_man_waits_makes_the_daemon_blind_and_not_dead(
+    new_site: SITE,
+) -> None:
+    site = new_site(lease={"term": 16})
+    site.config.write_text(site.config.read_text().replace("notice = false", "notice = true"))
+    site.start()
+    held = site.submit(ALL_GPUS, user="games").runs()
+    site.ticks_pass()
+    site.lab.freeze("slurmctld")
+    try:
+        frozen = time.time()
+        wait_until(lambda: health(site) == "blind", 15, "blind is said")
+        while time.time() < frozen + 2 * 0.75 * site.term:  # twice what the dead-man waits
+            assert health(site) == "blind"
+            time.sleep(0.5)
+    finally:
+        site.lab.thaw("slurmctld")
+    wait_until(lambda: health(site) == "acting", 20, "it sees again")
+    assert "must stop" not in site.said()
+    assert held.state == "RUNNING"
+
+
+def health(site: Site) -> str:
+    """The word of `status`."""
+    return str(document(site, "status")["health"]["word"])

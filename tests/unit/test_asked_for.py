@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.model import JobState, LeaseTerms, Standing
+from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Standing, Verb
 from slurm_fair.model.ids import pack
+from slurm_fair.reconcile import actions_for
 from slurm_fair.reconcile.for_whom import requests
 from slurm_fair.store.codec import Encoder, decode
 from slurm_fair.tick import Done
-from tests.builders import JobSpec, snapshot
+from tests.builders import JobSpec, lease, leases, snapshot
 from tests.turns import BEGAN, Turn, gated, running
 
 RUNNING = JobState.RUNNING
@@ -148,6 +149,14 @@ def test_a_gate_opens_only_when_the_cpus_and_memory_of_those_who_leave_are_free_
     assert "open 3" not in turn.acts()
     see(turn, *again, wide)
     assert turn.acts() == ["open 3"]
+
+
+def test_a_job_that_was_promised_no_memory_starts_beside_one_that_has_more_than_its_node() -> None:
+    beside = running(1, BEGAN + 2, gpus=2, memory_mb=600_000)
+    shown = snapshot(time=BEGAN + 4, jobs=[beside, gated(2, gpus=2, memory_mb=0)])
+    promised = leases(lease(1, {"n1": 2}, end=BEGAN + 900), lease(2, {"n1": 2}, phase=LeasePhase.GRANTED))
+    acts = actions_for(promised, shown, SHORT, {}, BEGAN + 4)
+    assert [(act.verb, act.key) for act in acts] == [(Verb.OPEN, pack(2))]
 
 
 def test_a_request_is_kept_while_what_became_of_the_requeue_is_not_known() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from slurm_fair.cli.base import ended_in_one_line
 from slurm_fair.cli.fair_sbatch import fair_sbatch
 from slurm_fair.cli.main import _COMMANDS, cli
 from slurm_fair.store import open_journal
@@ -190,3 +193,15 @@ def test_a_report_for_whom_the_journal_is_closed_says_who_may_and_how(tmp_path: 
         "report export",
     ):
         assert words in said.stderr
+
+
+def test_a_reader_that_went_away_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    arguments = ["init", "--print"]
+    code = ended_in_one_line(lambda: cli.main(arguments, prog_name="slurm-fair", standalone_mode=False))
+    sys.stdout.close()  # nothing is written any more
+    assert code == 0

@@ -10,10 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.errors import JournalGone, NotTheOwner, SlurmTextError, StoreBusy, StoreError
+from slurm_fair.errors import (
+    JournalGone,
+    NotTheOwner,
+    SlurmTextError,
+    SlurmUnreachable,
+    StoreBusy,
+    StoreError,
+)
 from slurm_fair.model import LeasePhase
 from slurm_fair.places import Pause, last_beat, leave_pause
-from slurm_fair.slurm.notice import AnotherDaemon
+from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.store import fence, open_journal, open_reader
 from tests.daemon_bench import Bench, bench_in, crowd, lines
 
@@ -124,6 +131,24 @@ def test_a_heartbeat_that_cannot_be_left_means_that_nothing_is_done(bench: Bench
     bench.places.heartbeat.rmdir()
     bench.run(90)
     assert len(bench.acts()) > len(before)
+
+
+def test_a_daemon_whose_notice_cannot_be_read_is_blind_and_lives(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the dead-man would take each outage of Slurm for the death of its daemon, and fence it."""
+    crowd(bench)
+    bench.daemon.notice = OurNotice(bench.daemon.commands, bench.places.directory, 60.0)
+
+    def away(self: OurNotice, now: float) -> None:
+        raise SlurmUnreachable("whether another daemon acts cannot be seen")
+
+    monkeypatch.setattr(OurNotice, "hold", away)
+    bench.run(300)
+    beat = last_beat(bench.places)
+    assert beat is not None
+    assert bench.now - beat.time <= 10 < bench.now - beat.seen, "it lives, and did not see"
+    assert beat.blind == "whether another daemon acts cannot be seen"
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])

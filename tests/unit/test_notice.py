@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import SlurmUnreachable
+from slurm_fair.model import LeftAlone
 from slurm_fair.slurm.command import Answer, Commands
-from slurm_fair.slurm.notice import AnotherDaemon, Notice, OurNotice, identity_of, read_notices
+from slurm_fair.slurm.notice import (
+    REASON,
+    AnotherDaemon,
+    Notice,
+    OurNotice,
+    identity_of,
+    named,
+    read_notices,
+)
 
 LEASE = 60.0
 
@@ -197,3 +206,15 @@ def test_who_has_a_mark_is_known_by_host_and_storage(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     assert identity_of(tmp_path / "a") == identity_of(tmp_path / "a") != identity_of(tmp_path / "b")
     assert Notice(3, "x", 1.0, "h", "7", "/s").in_words() == "pid 7 on h with /s (job 3 in the queue says so)"
+
+
+def test_a_notice_among_jobs_that_are_left_alone_is_told_as_what_it_is(
+    queue: NoticeQueue, tmp_path: Path
+) -> None:
+    ours = notice_of(queue, tmp_path, "a")
+    ours.hold(1000.0)
+    (job,) = ours.jobs
+    alone = (LeftAlone(str(job), "asks for no GPU", "root"), LeftAlone("99", "asks for no GPU", "root"))
+    told = named(alone, ours.jobs)
+    assert [each.reason for each in told] == [REASON, "asks for no GPU"]
+    assert named(alone[1:], ours.jobs) == alone[1:]

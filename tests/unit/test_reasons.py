@@ -12,7 +12,8 @@ from slurm_fair.board import Board, draw
 from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import instant
-from slurm_fair.model import Event
+from slurm_fair.model import Event, Plan
+from slurm_fair.policy import View
 from slurm_fair_plugins.astraea import Astraea
 from slurm_fair_plugins.fifo import Fifo
 from slurm_fair_plugins.tiresias import Las
@@ -95,9 +96,35 @@ def test_a_job_that_waits_for_jobs_that_cannot_be_asked_hears_who_they_are(board
         assert short(replace(board, jobs=jobs), "10") == word
 
 
-def test_of_another_policy_it_is_not_said_what_it_goes_by(board: Board) -> None:
-    said = full(draw(*recorded(policy="fifo"), policy=Fifo()), "11")[0]
-    assert said.endswith("first job 10 (speech), which the policy fifo puts first")
+def test_of_a_policy_that_does_not_say_what_it_goes_by_nothing_is_said() -> None:
+    class Mine:
+        def plan(self, view: View) -> Plan:
+            raise NotImplementedError
+
+    said = full(draw(*recorded(policy="mine"), policy=Mine()), "11")[0]
+    assert said.endswith("first job 10 (speech), which the policy mine puts first")
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ((60.0, 50.0), "by the seconds since it was submitted: 60.00 against 50.00"),
+        ((0.004, 0.003), "by the seconds since it was submitted: 0.004 against 0.003"),
+        ((60.0, 60.0), "by its number, since the seconds since it was submitted is 60.00 for both"),
+        ((50.0, 60.0), "by its number, though the seconds since it was submitted is 50.00 against 60.00"),
+        ((60.0, np.nan), "by the seconds since it was submitted: 60.00 against none"),
+        ((np.nan, 60.0), "by its number"),
+        ((np.nan, np.nan), "by its number"),
+    ],
+)
+def test_where_the_number_does_not_decide_it_is_said_what_does(
+    scores: tuple[float, float], said: str
+) -> None:
+    record, standing = recorded(policy="fifo")
+    score = np.full(len(record.plan.score), np.nan)
+    score[5], score[6] = scores  # jobs 10 and 11
+    board = draw(record._replace(plan=record.plan.with_columns(score=score)), standing, policy=Fifo())
+    assert full(board, "11")[0].endswith(f"which the policy fifo puts first {said}")
 
 
 def test_of_ones_own_tenant_the_jobs_own_numbers_are_told(board: Board) -> None:
@@ -166,3 +193,91 @@ def test_a_job_that_is_too_late_for_its_deadline_hears_so_whatever_else_it_waits
     jobs = tuple({**row, **change} if row["job"] == "10" else row for row in board.jobs)
     said = " ".join(full(replace(board, jobs=jobs), "10"))
     assert ("it can no longer make its deadline" in said) is missed
+
+
+def test_of_free_gpus_it_is_not_said_that_they_wait_for_a_gang_that_they_do_not_fit(board: Board) -> None:
+    word = "its gang does not fit what those ahead of it leave"
+    jobs = tuple(
+        {**row, "why": word} if row["job"] == "10" else row for row in board.jobs if row["job"] != "2"
+    )
+    seven = replace(board, jobs=jobs, gpus={"used": 24, "others": 0, "free": 15, "out": 0})
+    assert short(seven, "10") == "next in line: it wants 32 GPUs, 7 GPUs are free"
+    assert "its gang does not fit what the jobs that run leave" in full(seven, "10"), "nobody is ahead of it"
+    forty = replace(board, jobs=jobs, gpus={"used": 24, "others": 0, "free": 48, "out": 0})
+    assert short(forty, "10") == "next in line: 40 GPUs are free, but its gang does not fit them as they lie"
+
+
+def test_a_task_at_its_arrays_limit_hears_which_tasks_use_it_up_and_not_who_holds_other_gpus(
+    board: Board,
+) -> None:
+    word = "its array's own limit is reached"
+    changes: dict[str, dict[str, Any]] = {
+        "20_1": {"state": "running", "lease": "running"},
+        "20_2": {"why": word, "verdict": "leave", "rank": -1},
+    }
+    jobs = tuple({**row, **changes.get(row["job"], {})} for row in board.jobs)
+    told = replace(board, jobs=jobs)
+    assert full(told, "20_2") == [f"{word} by jobs 20_1, 20_3 (nlp)"]
+    assert short(told, "20_2") == f"{word} by jobs 20_1, 20_3 (nlp)"
+
+
+def test_what_happened_within_one_second_is_told_as_it_came() -> None:
+    """Slurm's own instants have no parts of a second."""
+    at = float(int(NOW))
+    events = [
+        Event(at, "started", 1, "a", 1, {}),
+        Event(at, "finished", 1, "a", 1, {}),
+        Event(at + 0.1, "granted", 1, "a", 1, {}),
+        Event(at + 0.2, "opened", 1, "a", 1, {}),
+        Event(at + 0.5, "asked", 1, "a", 1, {"for": ["13", "14"]}),
+    ]
+    said = [line.partition(" ")[2] for line in story(events, {"13": "speech"})]
+    assert [line.split()[0:4] for line in said] == [
+        ["GPUs", "were", "promised", "to"],
+        ["its", "gate", "was", "opened:"],
+        ["started"],
+        ["it", "was", "asked", "to"],
+        ["ended"],
+    ]
+    assert said[3].endswith("; for jobs 13 (speech), 14")
+
+
+def test_renewals_in_a_row_are_one_line() -> None:
+    def lease(number: int, at: float) -> Event:
+        return Event(at, "renewed", 1, "a", 1, {"number": number, "until": at + 60})
+
+    events = [
+        Event(NOW, "submitted", 1, "a", 1, {}),
+        *(lease(number, NOW + 60 * number) for number in range(2, 40)),
+        Event(NOW + 9000, "stopped", 1, "a", 1, {}),
+        lease(1, NOW + 9100),
+    ]
+    submitted, many, stopped, one = story(events)
+    until = instant(NOW + 2400)
+    assert many.endswith(f"its lease was renewed 38 times, at last to lease 39 of this run until {until}")
+    assert one.endswith(f"its lease was renewed: lease 1 of this run until {instant(NOW + 9160)}")
+    assert (submitted[20:], stopped[20:]) == ("submitted", "this run was over")
+
+
+def test_gpus_are_told_of_all_nodes_because_jobs_also_run_on_nodes_that_are_drained(board: Board) -> None:
+    drained = replace(board, total_gpus=24)  # n4 takes no new work, and job 4 runs on it
+    assert sum(board.gpus.values()) == 32
+    held = [line for line in full(drained, "10") if "are held by" in line]
+    assert len(held) == 3
+    assert all(" of 32 GPUs" in line for line in held)
+
+
+def test_what_slurm_has_against_a_promised_job_is_told(board: Board) -> None:
+    for reason, said in (
+        ("AssocGrpGRES", "its GPUs on n4 are promised, but Slurm does not start it (AssocGrpGRES)"),
+        ("Resources", "starting on n4: its GPUs are promised, it starts when they are free"),
+        ("BeginTime", "starting on n4: its GPUs are promised, it starts when they are free"),
+    ):
+        jobs = tuple({**row, "slurm_reason": reason} if row["job"] == "9" else row for row in board.jobs)
+        assert short(replace(board, jobs=jobs), "9") == said
+
+
+def test_a_task_that_goes_first_uses_its_arrays_limit_too(board: Board) -> None:
+    word = "its array's own limit is reached"
+    jobs = tuple({**row, "why": word, "rank": -1} if row["job"] == "20_2" else row for row in board.jobs)
+    assert short(replace(board, jobs=jobs), "20_2") == f"{word} by jobs 20_1, 20_3 (nlp)"

@@ -21,6 +21,7 @@ from slurm_fair_accounting import (
     export_lines,
     read_events,
 )
+from slurm_fair_accounting.tenants import FROM_JOBS
 from tests import journals, months
 from tests.asked_reports import FEBRUARY, WHOLE, rows, run
 from tests.months import DAY, FEB_1, MAR_1, NOW, T
@@ -40,6 +41,14 @@ def test_tenants_are_told_by_differences_of_integrals_between_the_nearest_known_
         "had_gpu_seconds": 0.25 * seconds, "owed_gpu_seconds": 0.5 * seconds, "rho": 0.5, "preemptions": 0,
     }  # fmt: skip
     assert (phys["rho"], phys["share"], phys["preemptions"], phys["jobs"]) == (1.0, 0.75, 1, 1)
+
+
+def test_of_a_period_before_the_first_account_nothing_is_claimed() -> None:
+    before = Period(T - 90 * DAY, T - 60 * DAY)
+    report = REPORTS["tenants"](months.Month(), before, Choice())
+    assert report.covered == before
+    assert report.note == FROM_JOBS
+    assert report.rows == ()
 
 
 def test_tenants_up_to_now_are_told_from_the_ledger_itself() -> None:

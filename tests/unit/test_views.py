@@ -203,6 +203,18 @@ def test_blind_is_said_at_once_with_the_reason(view: View, storage: Path, now: f
     assert "blind: squeue does not answer" in view("queue").complaint
 
 
+@pytest.mark.parametrize(("limit", "word"), [(675.0, "blind"), (10.0, "silent")])
+def test_a_daemon_that_waits_for_a_slurm_that_hangs_is_blind_and_not_silent(
+    view: View, storage: Path, monkeypatch: pytest.MonkeyPatch, limit: float, word: str
+) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() - 45)
+    keep(storage)
+    alive(
+        storage, time.time() - 40, seen=time.time() - 45, blind="sinfo does not answer", limit_seconds=limit
+    )
+    assert shown(view, "status")["health"]["word"] == word
+
+
 def test_a_slow_interval_is_no_silence(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
     keep(storage, terms=LeaseTerms(term=900.0, interval=60.0))
@@ -231,6 +243,15 @@ def test_users_see_the_published_board_and_how_the_daemon_is(
     publish(tmp_path, state="blind", why="slurmctld is away", seen=now - 30)
     assert shown(outside, "status")["health"]["state"].startswith(
         "blind: slurmctld is away (no good look for 3"
+    )
+
+
+def test_where_no_reason_may_be_published_blind_is_no_riddle(
+    outside: View, tmp_path: Path, now: float
+) -> None:
+    publish(tmp_path, state="blind", why="", seen=now - 30)
+    assert shown(outside, "status")["health"]["state"].startswith(
+        "blind: the daemon cannot see the cluster (no good look for 3"
     )
 
 

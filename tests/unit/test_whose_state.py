@@ -21,7 +21,7 @@ from slurm_fair.slurm.marks import MarkBook, MarksInHand
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.strays import strays
 from tests.fake_commands import FakeCommands
-from tests.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, START, USER
+from tests.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, RUNNING, START, USER
 from tests.fake_slurm import VirtualClock, World
 
 GATE = START + 600
@@ -144,6 +144,8 @@ def test_a_look_takes_for_ours_what_is_ours(case: Case) -> None:
         assert pinned is case.ours
     else:
         assert (gated, blocked is Blocked.NOT_BLOCKED) == (case.ours, case.ours)
+    if scene.record.held and not case.ours:
+        assert blocked is (Blocked.USER_HOLD if scene.record.held == USER else Blocked.ADMIN_HOLD)
 
 
 def test_without_a_journal_a_stamped_job_that_was_requeued_is_freed() -> None:
@@ -152,6 +154,18 @@ def test_without_a_journal_a_stamped_job_that_was_requeued_is_freed() -> None:
     freed = liberate(scene.commands, (), scene.world.clock.now, lost=True)
     assert (freed.freed, freed.left) == (1, ())
     assert scene.record.eligible <= scene.world.clock.now() + 2
+
+
+def test_a_job_without_gpus_is_nobodys_to_free_whatever_its_comment_says() -> None:
+    scene = Scene(Case(False, HOLD, {"gpus": 0}))
+    assert liberate(scene.commands, (), scene.world.clock.now).freed == 0
+    assert scene.record.held == USER
+
+
+@pytest.mark.parametrize(("wanted", "named"), [(("n1",), 1), (("n2",), 0), ((), 0)])
+def test_only_a_list_of_ours_is_named_on_a_job_that_runs(wanted: tuple[str, ...], named: int) -> None:
+    scene = Scene(Case(True, {}, {"state": RUNNING, "on": {"n1": 1}, "wanted": wanted}, PINNED))
+    assert len(liberate(scene.commands, scene.marks, scene.world.clock.now).pinned) == named
 
 
 def test_a_job_of_ours_that_is_completing_is_waited_for() -> None:
