@@ -21,6 +21,7 @@ from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
 PRINT = "print"
+_ASKS = ("help", "usage", "version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,11 @@ class PassThrough(click.Command):
         except SlurmFairError as error:
             click.echo(f"{context.info_name}: {error}", err=True)
             context.exit(error.exit_code)
-        ours = [word for option in line.options if option.name in own for word in option.words]
+        asked = [f"--{option.name}" for option in line.options if option.name in _ASKS]  # -h, -V too
+        given = [option for option in line.options if option.name in own and option.name not in _ASKS]
         theirs = tuple(option for option in line.options if option.name not in own)
         context.obj = templates.CommandLine(theirs, line.script, line.arguments)
-        if any(option.name == "help" for option in theirs):
-            ours.append("--help")
-        return super().parse_args(context, ours)
+        return super().parse_args(context, [*asked, *(word for option in given for word in option.words)])
 
 
 @click.command(
@@ -78,6 +78,8 @@ class PassThrough(click.Command):
     options_metavar="[SBATCH OPTIONS] [OPTIONS BELOW] SCRIPT [ARGUMENTS]",
     epilog="All other options are sbatch's; write long ones that sbatch got from a plugin as --name=value.",
 )
+@click.help_option("--help", "--usage")
+@click.version_option(package_name="slurm_fair", prog_name="fair-sbatch")
 @click.option("--template", default="generic", show_default=True, help="Which template to use.")
 @click.option("--gpus-choices", default="", help="Numbers of GPUs the job can run with, such as 1,2,4,8.")
 @click.option("--lr-rule", default="fixed", show_default=True, help="fixed, linear, sqrt or GPUS=LR,GPUS=LR.")

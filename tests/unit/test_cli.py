@@ -14,7 +14,7 @@ import pytest
 
 from slurm_fair.cli.base import ended_in_one_line
 from slurm_fair.cli.fair_sbatch import fair_sbatch
-from slurm_fair.cli.main import _COMMANDS, cli
+from slurm_fair.cli.main import _COMMANDS, cli, our_version
 from slurm_fair.store import open_journal
 from tests.command_line import Said, call
 
@@ -148,11 +148,19 @@ def test_fair_sbatch_ends_a_mistake_in_one_line(
     assert (said.code, said.out) == (code, "")
 
 
-def test_fair_sbatch_says_what_it_is_for_and_what_each_option_does(tmp_path: Path) -> None:
-    said = program(*FAIR_SBATCH, "--help", tmp_path=tmp_path)
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--usage"], ["-J", "x", "-h"]], ids=" ".join)
+def test_fair_sbatch_says_what_it_is_for_and_what_each_option_does(tmp_path: Path, words: list[str]) -> None:
+    said = program(*FAIR_SBATCH, *words, tmp_path=tmp_path)
     assert (said.code, said.err) == (0, "")
     assert "Submit a batch script" in said.out
     assert all(option.help for option in fair_sbatch.params if isinstance(option, click.Option))
+
+
+@pytest.mark.parametrize("word", ["-V", "--version"])
+def test_fair_sbatch_tells_its_version(tmp_path: Path, word: str) -> None:
+    said = program(*FAIR_SBATCH, word, tmp_path=tmp_path)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == f"fair-sbatch, version {our_version()}\n"
 
 
 def test_python_m_slurm_fair_is_the_same_command(tmp_path: Path) -> None:
