@@ -179,7 +179,7 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, told: Decided
     """One row per living job."""
     jobs = record.snapshot.jobs
     alive = jobs.state != JobState.DONE
-    columns = _columns(record, standing) | _expected(jobs.key, ahead)
+    columns = _columns(record, standing) | _expected(record, ahead)
     columns["decided"] = _known(told.numbers) if told.by else [None] * len(jobs)
     order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
@@ -311,12 +311,17 @@ def _nodes(record: TickRecord) -> list[str]:
     return [",".join(mine) for mine in names]
 
 
-def _expected(keys: Ints, ahead: Forecast) -> dict[str, list[float | None]]:
-    """When waiting jobs may start, or until when they do not: estimates, no promises."""
-    every = keys.tolist()
+def _expected(record: TickRecord, ahead: Forecast) -> dict[str, list[float | None]]:
+    """When waiting jobs may start, or until when they do not: estimates, no promises.
+
+    The forecast may be some looks old: a start that it saw before this look is expected now.
+    """
+    jobs, now = record.snapshot.jobs, record.time
+    waiting = np.where(jobs.state == JobState.WAITING, jobs.key, -1).tolist()
+    starts = [ahead.starts.get(key) for key in waiting]
     return {
-        "expected_start": [ahead.starts.get(key) for key in every],
-        "not_before": [ahead.not_before.get(key) for key in every],
+        "expected_start": [None if start is None else max(start, now) for start in starts],
+        "not_before": [ahead.not_before.get(key) for key in waiting],
     }
 
 

@@ -131,6 +131,14 @@ def test_expected_starts_are_those_of_the_forecast_and_others_have_none() -> Non
     assert (rows["3"], rows["2"], rows["4"]) == ((5400.0, None), (None, 9000.0), (None, None))
 
 
+def test_what_a_forecast_of_an_earlier_look_expected_before_now_is_expected_now_and_of_waiting_jobs_only() -> (
+    None
+):
+    ahead = Forecast({pack(1): NOW + 5, pack(3): NOW - 5}, {})
+    rows = {row["job"]: row["expected_start"] for row in board(ahead=ahead).jobs}
+    assert (rows["1"], rows["3"]) == (None, NOW)
+
+
 def test_tenants_are_told_their_quota_and_what_they_had() -> None:
     a, b = board().tenants
     assert (a["tenant"], a["quota_gpus"], a["gpus"], a["running"], a["waiting"]) == ("a", 2.0, 4, 1, 1)
