@@ -16,7 +16,7 @@ from slurm_fair import notify
 from slurm_fair import places as files
 from slurm_fair.config import Config
 from slurm_fair.daemon_log import Pauses, TickLog, Trouble
-from slurm_fair.errors import JournalGone, NotTheOwner, SlurmFairError, StoreBusy, StoreError
+from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, Standing
@@ -45,10 +45,6 @@ _DAY = 86_400.0
 log = logging.getLogger("slurm_fair")
 
 
-class Paused(SlurmFairError):
-    """An admin has stopped us in the middle of a tick."""
-
-
 @dataclass(slots=True)
 class Daemon:
     """Ticks until it is told to stop."""
@@ -74,6 +70,7 @@ class Daemon:
     settled_at: float = 0.0
     pruned_at: float = 0.0
     freed_at: float = 0.0  # when we freed jobs ourselves because no dead-man could
+    beaten_at: float = 0.0  # the last heartbeat
     last_look_seconds: float = 0.0  # of the last tick, without its acts
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
     again_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
@@ -104,6 +101,7 @@ class Daemon:
             rules, standing, publisher, outlook,
         )  # fmt: skip
         real.fence(daemon.may_act)
+        commands.before = daemon.goes_on
         if not dry_run:
             real.lists = journal
         daemon.seen = clock.now()
@@ -292,11 +290,21 @@ class Daemon:
             raise Paused("the dead-man is just freeing jobs")
         notify.alive(self.rules.terms.interval)
 
+    def goes_on(self) -> None:
+        """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""
+        if self.rules.dry_run or self.clock.now() - self.beaten_at < 1.0:
+            return
+        with suppress(StoreError):
+            if os.path.exists(self.places.heartbeat):
+                self.journal.check_owner()
+                self.beat()
+
     def beat(self) -> None:
         """Tell the dead-man that we live."""
         limit, gate = heartbeat_limit(self.config), self.config.slurm.gate
         epoch = self.journal.epoch
-        beat = Heartbeat(os.getpid(), self.clock.now(), limit, gate, self.seen, self.blind, epoch)
+        self.beaten_at = self.clock.now()
+        beat = Heartbeat(os.getpid(), self.beaten_at, limit, gate, self.seen, self.blind, epoch)
         files.beat(self.places, beat)
 
     def catch_up(self) -> None:

@@ -80,6 +80,10 @@ class UnsafeStore(StoreError):
     exit_code = 2
 
 
+class Paused(SlurmFairError):
+    """An admin has stopped the daemon in the middle of a tick."""
+
+
 class LabError(SlurmFairError):
     """The private Slurm could not be brought up."""
 

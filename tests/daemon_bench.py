@@ -118,6 +118,7 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
         rules_of(config, dry_run), journal.latest() or Standing.new(clock.now()), Publisher("", lambda: False),
     )  # fmt: skip
     real.fence(daemon.may_act)
+    bench.commands.before = daemon.goes_on
     daemon.seen = clock.now()
     return daemon
 

@@ -43,7 +43,7 @@ class FakeCommands(Commands):
 
     def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
         """One command."""
-        self.calls += 1
+        self._begins()
         self.world.catch_up()
         if argv == ("scontrol", "-d", "-o") and stdin is not None and not self.trouble.dead:
             return self._shown(argv, stdin)

@@ -77,6 +77,7 @@ class Commands:
     calls: int = 0
     unfold: str = BY_RECORD
     draw: Callable[[], str] = draw_mark  # a mark for each listing
+    before: Callable[[], None] = lambda: None  # called before each command
     _paths: dict[str, str] = field(default_factory=dict)
     _running: subprocess.Popen[Any] | None = field(default=None, repr=False)
     _given_up: bool = False
@@ -106,7 +107,7 @@ class Commands:
         shown, layout = _apart(argv)
         full = (self.path(argv[0]), *shown[1:])
         limit = timeout_seconds or self.timeout_seconds
-        self.calls += 1
+        self._begins()
         began = time.monotonic()
         try:
             with self._started(full, subprocess.PIPE, subprocess.PIPE, layout) as process:
@@ -121,6 +122,10 @@ class Commands:
         if self._given_up and process.returncode:
             return Answer(full, process.returncode, "", "ended because the daemon ends", seconds)
         return Answer(full, process.returncode, _text(out), _text(err), seconds)
+
+    def _begins(self) -> None:
+        self.calls += 1
+        self.before()
 
     @contextmanager
     def _started(
@@ -160,7 +165,7 @@ class Commands:
     def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> Answer:
         """Run a command that would repeat itself, and end it when its standard error says enough."""
         full = (self.path(argv[0]), *argv[1:])
-        self.calls += 1
+        self._begins()
         began = time.monotonic()
         with self._started(full, subprocess.DEVNULL, subprocess.DEVNULL, {}) as process:
             heard = _hear(process, enough, began + timeout_seconds)

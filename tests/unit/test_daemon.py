@@ -7,9 +7,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from slurm_fair.deadman import overdue
 from slurm_fair.errors import (
     JournalGone,
     NotTheOwner,
@@ -19,7 +21,9 @@ from slurm_fair.errors import (
     StoreError,
 )
 from slurm_fair.model import LeasePhase
+from slurm_fair.parts import heartbeat_limit
 from slurm_fair.places import Pause, last_beat, leave_pause
+from slurm_fair.slurm.command import Answer
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.store import fence, open_journal, open_reader
 from tests.daemon_bench import Bench, bench_in, crowd, lines
@@ -149,6 +153,49 @@ def test_a_daemon_whose_notice_cannot_be_read_is_blind_and_lives(
     assert beat is not None
     assert bench.now - beat.time <= 10 < bench.now - beat.seen, "it lives, and did not see"
     assert beat.blind == "whether another daemon acts cannot be seen"
+
+
+def test_a_daemon_whose_commands_of_slurm_are_all_slow_is_not_taken_for_dead(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they may take longer than the dead-man waits, and no one of them does."""
+    crowd(bench)
+    bench.run(20)
+    run, calls = bench.commands.run, []
+
+    def slow(*argv: str, **more: Any) -> Answer:
+        bench.pass_time(20)
+        assert not overdue(bench.places, bench.now)
+        calls.append(argv)
+        return run(*argv, **more)
+
+    monkeypatch.setattr(bench.commands, "run", slow)
+    began = bench.now
+    bench.daemon.once()
+    assert bench.now - began > heartbeat_limit(bench.config), "else nothing was shown"
+    bench.pass_time(heartbeat_limit(bench.config) + 1)
+    fence(bench.places.journal)
+    with pytest.raises(NotTheOwner):
+        bench.daemon.once()
+    assert overdue(bench.places, bench.now), "a fenced daemon does not seem to live"
+
+
+def test_a_shadow_does_not_let_the_daemon_before_it_seem_to_live(bench: Bench) -> None:
+    crowd(bench)
+    bench.run(20)
+    before = last_beat(bench.places)
+    bench.restart(dry_run=True)
+    bench.run(60)
+    assert last_beat(bench.places) == before
+
+
+def test_a_daemon_that_has_ended_leaves_no_heartbeat_by_its_last_commands(bench: Bench) -> None:
+    crowd(bench)
+    bench.run(20)
+    bench.places.heartbeat.unlink()
+    bench.pass_time(5)
+    bench.daemon.cluster.observe({})
+    assert last_beat(bench.places) is None
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.daemon import Paused
-from slurm_fair.errors import ConfigError, SlurmTextError
+from slurm_fair.errors import ConfigError, Paused, SlurmTextError
 from slurm_fair.ledger import settle
 from slurm_fair.model import Blind
 from slurm_fair.places import Pause, leave_pause
