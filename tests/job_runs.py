@@ -69,14 +69,23 @@ class Run:
         """What scancel --batch --signal does."""
         self.process.send_signal(signum)
 
+    def requeue(self) -> None:
+        """As slurmstepd ends a run: SIGTERM for all its processes, then SIGKILL for what outlives the script."""
+        self._signal(signal.SIGTERM)
+        self.process.wait(20)
+        self._signal(signal.SIGKILL)
+
     def kill(self) -> None:
         """The end without notice, of all its processes."""
+        self._signal(signal.SIGKILL)
+        self.process.wait(20)
+
+    def _signal(self, signum: int) -> None:
         argv = ["ps", "-o", "pid=", "-s", str(self.process.pid)]
         family = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
         for pid in family.stdout.split():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
-        self.process.wait(20)
+                os.kill(int(pid), signum)
 
     def ends(self, seconds: float = 20) -> int:
         """The exit code of the job."""

@@ -56,6 +56,26 @@ def test_a_job_that_was_asked_says_when_and_that_it_saved(start: Callable[..., R
     )
 
 
+@pytest.mark.parametrize("exits", [False, True])
+def test_a_job_that_is_requeued_a_moment_after_its_answer_has_said_so(
+    start: Callable[..., Run], tmp_path: Path, exits: bool
+) -> None:
+    """The controller needs a few milliseconds from the answer to the requeue."""
+    options = Options(
+        checkpoint_command="" if exits else "true", exits_when_saved=exits, publish_dir=str(tmp_path)
+    )
+    run = start(
+        "#!/bin/bash\ntrap 'exit 0' USR2\necho ready; while :; do sleep 0.05; done\n", options=options
+    )
+    run.says("ready")
+    published(tmp_path, {"job": "10", "tenant": "speech"})
+    run.ask()
+    run.until(lambda: bool(run.read("ack.json")))
+    run.requeue()
+    asked = "asked to save at TIME (its lease is over, for job 10 of speech)"
+    assert said(run) == [asked, "saved in 0 s, waiting to be requeued"]
+
+
 @pytest.mark.parametrize(
     ("whom", "words"),
     [

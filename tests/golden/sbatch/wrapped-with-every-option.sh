@@ -28,6 +28,7 @@ slurm_fair_asked=0
 slurm_fair_answered=0
 slurm_fair_child=
 slurm_fair_saver=
+slurm_fair_watcher=
 slurm_fair_interrupted=
 slurm_fair_ending=
 slurm_fair_folder=
@@ -180,19 +181,22 @@ slurm_fair_why() { # time of the request
 } 2>/dev/null
 
 # Says in the job's output what happens, and tells by the comment what the controller has not read.
+# The requeue may come a moment after the answer: what there is to say is said before the run ends.
 slurm_fair_watch() { # request, when it came
     local answer why='' until=$((SECONDS + 2)) deadline=$((SECONDS + SLURM_FAIR_GRACE)) saved=false asked
     local mine="\"job\": \"$slurm_fair_job\", \"restart\": $slurm_fair_restart, .*\"request\": $1, "
     local step='"step": ([0-9]+)' seconds='"save_s": ([0-9.]+)'
     printf -v asked 'asked to save at %(%H:%M:%S)T' "$2"
+    trap 'slurm_fair_ending=1' TERM
     while slurm_fair_runs && ((SECONDS < deadline)); do
         answer=$(slurm_fair_get ack)
         [[ $answer =~ $mine ]] || answer=
-        if [[ -n $asked ]] && { why=$(slurm_fair_why "$2") || [[ -n $answer ]] || ((SECONDS >= until)); }; then
+        if [[ -n $asked ]]; then why=$(slurm_fair_why "$2"); fi
+        if [[ -n $asked ]] && { [[ -n $why$answer$slurm_fair_ending ]] || ((SECONDS >= until)); }; then
             slurm_fair_say "$asked${why:+ ($why)}"
             asked=
         fi
-        if [[ -n $answer ]]; then break; fi
+        if [[ -n $answer || -n $slurm_fair_ending ]]; then break; fi
         sleep 0.2
     done
     if [[ -z $answer ]]; then return; fi
@@ -204,6 +208,7 @@ slurm_fair_watch() { # request, when it came
     else
         slurm_fair_say "nothing could be saved, waiting to be requeued"
     fi
+    if [[ -n $slurm_fair_ending ]]; then return; fi
     if [[ $slurm_fair_reports == comment || $slurm_fair_reports == auto && $slurm_fair_open != yes ]]; then
         slurm_fair_tell_by_comment "$saved"
     elif [[ $slurm_fair_reports == auto ]]; then
@@ -217,7 +222,7 @@ slurm_fair_runs() { [[ -e /proc/$$/cwd ]]; }
 slurm_fair_sleep() { # seconds; false if the job has ended meanwhile
     local until=$((SECONDS + $1))
     while ((SECONDS < until)); do
-        slurm_fair_runs || return 1
+        slurm_fair_runs && [[ -z $slurm_fair_ending ]] || return 1
         sleep 0.2
     done
 }
@@ -240,6 +245,7 @@ slurm_fair_ask_child() { # once for each request
     if ((slurm_fair_requests <= slurm_fair_asked)); then return; fi
     slurm_fair_asked=$slurm_fair_requests
     slurm_fair_background slurm_fair_watch "$slurm_fair_requests" "$(slurm_fair_now)"
+    slurm_fair_watcher=$!
     slurm_fair_put_request
     if [[ -n $slurm_fair_checkpoint_command ]]; then
         slurm_fair_background slurm_fair_save "$slurm_fair_requests" "$slurm_fair_saver"
@@ -260,7 +266,15 @@ slurm_fair_on_term() {
     slurm_fair_interrupted=1
     slurm_fair_ending=1
     for group in $slurm_fair_child $slurm_fair_saver; do kill -s TERM -- "-$group" 2>/dev/null; done
-    if [[ -z $slurm_fair_child ]]; then exit 143; fi
+    if [[ -z $slurm_fair_child ]]; then slurm_fair_leave 143; fi
+}
+
+# What ends first of the run's processes may take the others with it: the last words come before.
+slurm_fair_leave() { # exit code
+    if [[ -n $slurm_fair_watcher ]]; then
+        kill -s TERM -- "-$slurm_fair_watcher" && wait "$slurm_fair_watcher"
+    fi 2>/dev/null
+    exit "$1"
 }
 
 # Programs that know only TERM save and exit on it. A TERM that asks looks like one that ends the run.
@@ -298,7 +312,7 @@ slurm_fair_rests() { # its exit code
     (($1 == 0 || $1 == 128 + slurm_fair_signal_number)) || return 1
     slurm_fair_answered=$slurm_fair_requests
     slurm_fair_child=
-    trap 'exit 143' TERM
+    trap 'slurm_fair_leave 143' TERM
     slurm_fair_acknowledge "$slurm_fair_answered" true 0 || return 1
     while ((SECONDS < deadline)); do
         sleep 1 &
@@ -342,7 +356,7 @@ slurm_fair_main() { # command and arguments
         code=$?
         slurm_fair_rests "$code" || break
     done
-    exit "$code"
+    slurm_fair_leave "$code"
 }
 
 slurm_fair_make_folder
