@@ -34,7 +34,7 @@ from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 from slurm_fair.slurm.spans import SpanBook
 from slurm_fair.slurm.strays import StrayRests, strays
-from slurm_fair.slurm.tidy import Absences, lifted
+from slurm_fair.slurm.tidy import Absences, lifted, unlisted
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
@@ -153,6 +153,7 @@ class SlurmCluster:
             lists_at_first=self._lists_at_first(rows, machines),
         )
         self.marks.set(lifted(self.marks, rows))
+        self.marks.set(unlisted(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
         snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
         if snapshot.in_doubt and not self._doubts_said:

@@ -82,6 +82,7 @@ def read_machines(commands: Commands) -> Machines | str:
     for line in lines:
         row = line.lstrip("\n").split(BETWEEN)
         try:
+            _need_columns(row)
             node = nodes.get(row[0]) or _node(row)
         except SlurmTextError as why:
             wrong[str(why)] = None
@@ -94,11 +95,14 @@ def read_machines(commands: Commands) -> Machines | str:
     return Machines(nodes, {name: tuple(names) for name, names in members.items()}, up, tuple(wrong))
 
 
-def _node(row: list[str]) -> RawNode:
+def _need_columns(row: list[str]) -> None:
     if len(row) != len(_FIELDS):
         raise SlurmTextError(
             f"the row of node {row[0][:60]} has {len(row)} columns instead of {len(_FIELDS)}"
         )
+
+
+def _node(row: list[str]) -> RawNode:
     name, _, _, gres, used, state, cpus, memory, allocated = row
     if not hostlist.NODE_NAME.fullmatch(name):
         raise SlurmTextError(f"'{name[:60]}' is no node name")

@@ -13,10 +13,12 @@ from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.claim import is_our_list
 from slurm_fair.slurm.fresh import Which
 from slurm_fair.slurm.marks import MarkBook, is_of
 from slurm_fair.slurm.queue import Queue, spread_tasks
 
+_SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
@@ -32,6 +34,27 @@ def lifted(book: MarkBook, rows: NDArray[np.void]) -> list[Mark]:
         for mark in ours
         if (at := seen.get(mark.record)) is not None
         and is_of(mark, float(free["submit"][at]), int(free["restarts"][at]))
+    ]
+
+
+def unlisted(
+    book: MarkBook, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
+) -> list[Mark]:
+    """Marks of node lists that are seen gone: whoever gives such a job the same list again is not us.
+
+    An act of unknown outcome may be carried out a while after it was sent.
+    """
+    ours = [mark for mark in book.all() if mark.pinned and mark.pin and now - mark.set_at > _SETTLED_SECONDS]
+    if not ours:
+        return []
+    waiting = rows[rows["state"] == JobState.WAITING]
+    seen = {record: at for at, record in enumerate(waiting["record"].tolist())}
+    return [
+        replace(mark, pinned=False)
+        for mark in ours
+        if (at := seen.get(mark.record)) is not None
+        and is_of(mark, float(waiting["submit"][at]), int(waiting["restarts"][at]))
+        and not is_our_list(mark, queue.node_lists.texts[waiting["req_nodes"][at]], booted_at)
     ]
 
 

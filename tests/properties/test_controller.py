@@ -330,6 +330,11 @@ def live(seed: int, steps: int = STEPS) -> History:
     return history
 
 
+def test_a_users_list_that_is_like_one_of_ours_that_was_taken_away_stays() -> None:
+    """A history in which its user takes our list away, and gives the job the same one a while later."""
+    live(1477, MORE_STEPS)
+
+
 @pytest.mark.parametrize("first", range(0, 200, 10))
 def test_what_must_hold_holds_in_every_history(first: int) -> None:
     for seed in range(first, first + 10):

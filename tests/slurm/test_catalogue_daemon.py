@@ -96,32 +96,27 @@ def test_a_daemon_killed_twenty_times_loses_nothing(new_site: Callable[..., Site
 # -- jobs that end by themselves when they are revoked --------------------------------------------------------
 
 
-def leavers(site: Site, batches: int, count: int) -> int:
+def leavers(site: Site, batch: int, count: int) -> int:
     """Jobs complete, fail or are cancelled at about the moment of their requeue, and none of them runs again.
 
     How many were met in their revocation: asked, and over before they could be requeued.
     """
-    met = 0
-    for batch in range(batches):
-        jobs = [
-            site.submit(ALL_GPUS // count, manner="leave", code=number % 2, user=USER)
-            for number in range(count)
-        ]
-        for job in jobs:
-            job.runs()
-        rival = site.submit(ALL_GPUS, tenant="nlp")
-        cancelled = jobs[::3]
-        wait_until(lambda asked=cancelled: "ask done" in site.acts(asked[0]), 20, "asked")  # type: ignore[misc]
-        time.sleep(random.Random(batch).uniform(0, 0.4))
-        for job in cancelled:
-            job.cancel(USER)
-        rival.runs()
-        rival.cancel()
-        wait_until(lambda: site.rows()[rival.label].state == "CANCELLED", 10)  # noqa: B023
-        site.ticks_pass(2)
-        for number, job in enumerate(jobs):
-            met += ended_in_its_revocation(site, job, number)
-    return met
+    jobs = [
+        site.submit(ALL_GPUS // count, manner="leave", code=number % 2, user=USER) for number in range(count)
+    ]
+    for job in jobs:
+        job.runs()
+    rival = site.submit(ALL_GPUS, tenant="nlp")
+    cancelled = jobs[::3]
+    wait_until(lambda: "ask done" in site.acts(cancelled[0]), 20, "asked")
+    time.sleep(random.Random(batch).uniform(0, 0.4))
+    for job in cancelled:
+        job.cancel(USER)
+    rival.runs()
+    rival.cancel()
+    wait_until(lambda: site.rows()[rival.label].state == "CANCELLED", 10)
+    site.ticks_pass(2)
+    return sum(ended_in_its_revocation(site, job, number) for number, job in enumerate(jobs))
 
 
 def ended_in_its_revocation(site: Site, job: Job, number: int) -> bool:
@@ -149,7 +144,7 @@ def runs_in_accounting(site: Site, job: Job) -> list[str]:
 def test_jobs_that_end_at_the_moment_of_their_revocation_never_run_again(
     new_site: Callable[..., Site], gate: str
 ) -> None:
-    met = leavers(new_site(gate, LEASE).start(), 1, 12)
+    met = leavers(new_site(gate, LEASE).start(), 0, 12)
     assert met >= 4, f"{met} of 12 jobs ended in their revocation: nothing was tried"
 
 
@@ -159,7 +154,9 @@ def test_jobs_that_end_at_the_moment_of_their_revocation_never_run_again(
 def test_a_hundred_jobs_that_end_at_the_moment_of_their_revocation_never_run_again(
     new_site: Callable[..., Site], gate: str
 ) -> None:
-    met = leavers(new_site(gate, LEASE).start(), 12, 12)
+    site, met, batches = new_site(gate, LEASE).start(), 0, 0
+    while met < 100 and batches < 40:  # how many are met depends on who is faster
+        met, batches = met + leavers(site, batches, 12), batches + 1
     claim = "jobs that complete, fail or are cancelled at the moment of their revocation never run again"
     proved(f"{claim}, {gate} gate", "0 of 100 or more", f"0 of {met} that ended between request and requeue")
     assert met >= 100

@@ -118,6 +118,14 @@ def test_a_row_that_cannot_be_read_costs_its_node(stub: Stub) -> None:
     assert len(found.unreadable) == 1
 
 
+@pytest.mark.parametrize("columns", [1, 2, 8, 10])
+def test_a_later_row_of_a_node_that_is_known_may_be_cut_off_too(stub: Stub, columns: int) -> None:
+    stub.answers("sinfo", sinfo(ROW, (*changed(c1="debug"), "more")[:columns]))
+    found = read_machines(stub.commands())
+    assert not isinstance(found, str)
+    assert (list(found.nodes), found.partitions, len(found.unreadable)) == (["n1"], {"gpu": ("n1",)}, 1)
+
+
 def test_reservations_say_who_is_kept_for_whom_and_when(stub: Stub) -> None:
     stub.answers("scontrol", f"{RESERVATION}\n")
     found = read_reservations(stub.commands())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
 from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.tidy import Absences
+from slurm_fair.slurm.tidy import Absences, unlisted
 from tests.slurm_stub import QUIET, Stub, row
 
 SUBMIT = float(QUIET["SubmitTime"])
@@ -51,6 +52,31 @@ def test_a_job_is_gone_when_it_ended_or_was_missed_three_times(
     tmp_path: Path, looks: list[str], dropped: list[bool]
 ) -> None:
     assert over(tmp_path, mark(), *looks) == dropped
+
+
+@pytest.mark.parametrize(
+    ("shown", "age", "gone"),
+    [
+        (row(ReqNodes="n1"), 60, False),  # ours is on it
+        (row(ReqNodes=""), 60, True),
+        (row(ReqNodes="n2"), 60, True),  # its user's
+        (row(ReqNodes=""), 20, False),  # an act of unknown outcome may still be carried out
+        (row(State="RUNNING", ReqNodes=""), 60, False),
+        (row(ReqNodes="", SubmitTime="1795000100"), 60, False),  # another job
+        ("", 60, False),
+    ],
+)
+def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
+    tmp_path: Path, shown: str, age: float, gone: bool
+) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("squeue", shown)
+    queue = Queue(stub.commands())
+    rows = queue.read()
+    assert not isinstance(rows, str)
+    ours = replace(mark(), pinned=True, pin="n1", set_at=1000.0)
+    found = unlisted(MarkBook(MarksInHand([ours])), rows, queue, 0.0, 1000.0 + age)
+    assert found == ([replace(ours, pinned=False)] if gone else [])
 
 
 @pytest.mark.parametrize(
