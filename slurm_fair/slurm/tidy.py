@@ -16,7 +16,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.claim import is_our_list
 from slurm_fair.slurm.fresh import Which
 from slurm_fair.slurm.marks import MarkBook, is_of
-from slurm_fair.slurm.queue import Queue, spread_tasks
+from slurm_fair.slurm.queue import UNSPLIT, Queue, spread_tasks
 
 _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
@@ -47,12 +47,13 @@ def unlisted(
     ours = [mark for mark in book.all() if mark.pinned and mark.pin and now - mark.set_at > _SETTLED_SECONDS]
     if not ours:
         return []
-    waiting = rows[rows["state"] == JobState.WAITING]
-    seen = {record: at for at, record in enumerate(waiting["record"].tolist())}
+    waiting = rows[(rows["state"] == JobState.WAITING) & (rows["task"] != UNSPLIT)]
+    keys = pack_keys(waiting["base"].astype(np.int64), waiting["task"].astype(np.int64))
+    seen = {key: at for at, key in enumerate(keys.tolist())}
     return [
         replace(mark, pinned=False)
         for mark in ours
-        if (at := seen.get(mark.record)) is not None
+        if (at := seen.get(mark.key)) is not None
         and is_of(mark, float(waiting["submit"][at]), int(waiting["restarts"][at]))
         and not is_our_list(mark, queue.node_lists.texts[waiting["req_nodes"][at]], booted_at)
     ]

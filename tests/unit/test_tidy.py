@@ -63,6 +63,7 @@ def test_a_job_is_gone_when_it_ended_or_was_missed_three_times(
         (row(ReqNodes=""), 20, False),  # an act of unknown outcome may still be carried out
         (row(State="RUNNING", ReqNodes=""), 60, False),
         (row(ReqNodes="", SubmitTime="1795000100"), 60, False),  # another job
+        (row(ArrayJobID=6, ArrayTaskID="7", ReqNodes=""), 60, False),  # a task that bears the number only
         ("", 60, False),
     ],
 )
