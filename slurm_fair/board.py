@@ -32,6 +32,7 @@ from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.decided import Decided, decided
 from slurm_fair.reconcile.for_whom import requests
+from slurm_fair.reconcile.free import awaited
 
 _VERSION = 1
 
@@ -235,11 +236,12 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
 
 
 def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
-    """What each job has of leases: where one stands, its number, when it ends, and where it was promised."""
+    """What each job has of leases: where one stands, its number, when it ends, where it was promised, and what is
+    not free there yet."""
     jobs, leases, names = record.snapshot.jobs, standing.leases, standing.leases.node_names
     lease = find(leases.key, jobs.key)
     phases = np.where(lease >= 0, _taken(leases.phase.astype(np.int64), lease), -1).astype(np.int64)
-    promised = phases == LeasePhase.GRANTED
+    promised, lacks = phases == LeasePhase.GRANTED, awaited(leases, record.snapshot)
     sites = leases.whereabouts.by(jobs.key).promised.sites if promised.any() else {}
     where = [
         [names[node] for node, _ in sites.get(row, ())] if promised[row] else [] for row in range(len(jobs))
@@ -249,6 +251,7 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "lease_end": _instants(np.where((lease >= 0) & ~promised, _taken(leases.end, lease), 0.0)),
         "leases": (np.where(lease >= 0, _taken(leases.renewals, lease) + 1, 0)).tolist(),
         "promised_nodes": [",".join(nodes) for nodes in where],
+        "awaits": [list(lacks.get(row, ())) for row in range(len(jobs))],
         "asked": _instants(_taken(leases.asked, lease)),
         "asked_for": _for_whom(record, standing),
     }
@@ -347,6 +350,7 @@ _ADDED = {
     "latest_start": None,
     "lease": "",
     "promised_nodes": "",
+    "awaits": (),
     "asked": None,
     "asked_for": (),
     "not_before": None,

@@ -95,7 +95,7 @@ def recorded(**changes: Any) -> tuple[TickRecord, Standing]:
     assert verdict[5] == Verdict.WAIT
     reasons = (
         "its lease is not over", "it is giving its GPUs back",
-        "its GPUs are promised: it starts when they are free",
+        "its GPUs are promised: it starts when its GPUs, CPUs and memory are free",
         "others are owed more", "its owner holds it",
     )  # fmt: skip
     planned = plan(seen, verdict, reasons, reason=np.array([0, 0, 0, 1, 2, 3, 3, 4, 3, 3, 3]), rank=rank)

@@ -14,6 +14,7 @@ from slurm_fair.cli.table import clean, instant
 from slurm_fair.model import Blocked
 from slurm_fair.model.counted import counted
 from slurm_fair.policy.draft import BLOCKED_REASONS
+from slurm_fair.reconcile.free import GPUS
 
 Row = Mapping[str, Any]
 
@@ -176,6 +177,10 @@ class Reasons:
         nodes = f" on {clean(row['promised_nodes'])}" if row["promised_nodes"] else ""
         if row["slurm_reason"] and not _WAITS_AS_USUAL.match(row["slurm_reason"]):
             return f"its GPUs{nodes} are promised, but Slurm does not start it ({clean(row['slurm_reason'])})"
+        awaits = row.get("awaits") or ()
+        if awaits and GPUS not in awaits:
+            what = " and ".join(clean(word) for word in awaits)
+            return f"starting{nodes}: its GPUs are free and promised, it starts when {what} are free too"
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
 
     def _too_late(self, row: Row) -> list[str]:

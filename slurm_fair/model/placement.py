@@ -85,6 +85,15 @@ class Placement(Columns):
             rows, node, gpus = rows[order], node[order], gpus[order]
         return type(self)(rows, node, gpus)
 
+    def renamed(self, old: tuple[str, ...], new: tuple[str, ...]) -> Self:
+        """The same nodes under the numbers of another snapshot; a node that is gone is dropped."""
+        if old == new:
+            return self
+        at = {name: row for row, name in enumerate(new)}
+        number = np.array([at.get(name, -1) for name in old] or [-1], dtype=np.int64)
+        kept = self.take(number[self.node] >= 0)
+        return kept.with_columns(node=number[kept.node])
+
     def plus(self, other: Placement) -> Self:
         """Both together, sorted by row."""
         if not len(self) or not len(other):

@@ -18,7 +18,7 @@ from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"
 NOT_OVER = "its lease is not over"
-PROMISED = "its GPUs are promised: it starts when they are free"
+PROMISED = "its GPUs are promised: it starts when its GPUs, CPUs and memory are free"
 LOSES_WORK = "it would lose work if it were stopped now"
 UNUSABLE_NODES = "nobody else can use its GPUs now: its nodes take no new work"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Self, TypeAlias
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from slurm_fair.model.columns import Bools, Ints, among, any_of, code, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import poured
 from slurm_fair.reconcile.for_whom import LEASE_OVER
+from slurm_fair.reconcile.free import Free, needs
 
 _NO_ANSWER = 0
 _NOBODY = np.zeros(0, dtype=np.int64)
@@ -36,7 +36,6 @@ _OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
 _FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 _HELD = (Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
-_Need: TypeAlias = tuple[int, int, int, int]  # node, GPUs, CPUs, MB of memory
 
 
 def actions_for(
@@ -125,65 +124,24 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     waits = [row for row, at in zip(rows, opened, strict=True) if row >= 0 and at <= 0]
     if not waits:
         return []
-    sites, free = promised.sites, _Free.of(snapshot)
+    sites, free = promised.sites, Free.of(snapshot)
     if len(waits) < len(rows):
         for row in since.keys() - waits:
-            free.take(_needs(jobs, row, sites.get(row, ())))
+            free.take(needs(jobs, row, sites.get(row, ())))
     actions = []
     for row in sorted(waits, key=since.__getitem__):
         where = sites.get(row, ())
-        needs = _needs(jobs, row, where)
-        if not where or not free.have(needs):
+        mine = needs(jobs, row, where)
+        if not where or free.lacks(mine):
             continue
         if closing and jobs.record.item(row) in closing:
             continue
         if len(where) > 1 and _would_take_what_others_were_promised(promised, snapshot, since, row):
             continue
-        free.take(needs)
+        free.take(mine)
         names = tuple([nodes.names[node] for node, _ in where])
         actions.append(_action(_OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names))
     return actions
-
-
-class _Free(NamedTuple):
-    """What no job has in fact, by node: a gate that opens before all of it is there opens in vain."""
-
-    gpus: Ints
-    cpus: Ints
-    memory_mb: Ints
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Self:
-        """Slurm splits a job's CPUs and memory evenly over its nodes."""
-        jobs, nodes, held = snapshot.jobs, snapshot.nodes, snapshot.held
-        parts = np.bincount(held.row)[held.row]
-        cpus, memory_mb = (
-            total - np.bincount(held.node, -(-of[held.row] // parts), len(total)).astype(np.int64)
-            for total, of in ((nodes.cpus_left, jobs.cpus), (nodes.memory_left_mb, jobs.memory_mb))
-        )
-        return cls(nodes.capacity - held.per_node(len(nodes.names)), cpus, memory_mb)
-
-    def have(self, needs: Iterable[_Need]) -> bool:
-        """Whether all of it is there."""
-        return all(
-            column.item(node) >= need
-            for node, *each in needs
-            for column, need in zip(self, each, strict=True)
-            if need > 0
-        )
-
-    def take(self, needs: Iterable[_Need]) -> None:
-        """For a job that will have it."""
-        for node, *each in needs:
-            for column, need in zip(self, each, strict=True):
-                column[node] -= need
-
-
-def _needs(jobs: JobTable, row: int, sites: Sequence[tuple[int, int]]) -> list[_Need]:
-    """What a job takes of each node where it was promised GPUs."""
-    parts = max(len(sites), 1)
-    cpus, memory_mb = -(-jobs.cpus.item(row) // parts), -(-jobs.memory_mb.item(row) // parts)
-    return [(node, gpus, cpus, memory_mb) for node, gpus in sites]
 
 
 def _would_take_what_others_were_promised(

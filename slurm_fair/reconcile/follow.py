@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,10 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, code, find
+from slurm_fair.model.columns import Ints, all_of, any_of, code, find
 from slurm_fair.model.lease import Whereabouts
 from slurm_fair.model.record import Later
+from slurm_fair.reconcile.vain import in_vain
 
 _WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 _GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
@@ -42,14 +44,15 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
     row, complete = _jobs_of(leases, snapshot.jobs)
     gone, unasked = _gone(leases, row, snapshot.jobs, complete)
     begun, waits = _promised(leases, row, snapshot.jobs)
-    late = _late(leases, row, waits, snapshot, terms) if waits.size else waits
+    if gone.size and waits.size:
+        waits = waits[~np.isin(waits, gone)]  # nobody waits for what was promised to those
+    late = in_vain(leases, row, waits, snapshot, terms) if waits.size else {}
     events, kept = _NOTHING, None
-    if gone.size or late.size:
+    if gone.size or late:
         leaves = np.zeros(len(row), dtype=bool)
         leaves[gone] = True
-        if waits.size:
-            late = late[~leaves[late]]
-            leaves[late] = True
+        if late:
+            leaves[list(late)] = True
             waits = waits[~leaves[waits]]
         stays = ~leaves
         kept, begun = stays.nonzero()[0], begun[stays[begun]]
@@ -111,76 +114,6 @@ def _promised(leases: Leases, row: Ints, jobs: JobTable) -> tuple[Ints, Ints]:
     return (promised[~wait], promised[wait]) if any_of(wait) else (promised, _NOBODY)
 
 
-def _late(leases: Leases, row: Ints, waits: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Ints:
-    """Promised, the gate open, and yet not started in time; or promised in vain: for a whole term, on nodes that
-    take no work any more, or what its holder keeps."""
-    opened, granted = leases.opened[waits], leases.granted[waits]
-    shut = opened <= 0
-    in_vain = np.where(
-        shut,
-        snapshot.time - granted > max(terms.term, terms.grace + terms.start_timeout),
-        snapshot.time - opened > terms.start_timeout,
-    )
-    if any_of(shut & in_vain):
-        in_vain &= ~shut | (snapshot.time > _until_left(leases, waits, snapshot, terms))
-    if any_of(shut):
-        in_vain |= shut & _out_of_service(leases, snapshot)[waits]
-        in_vain |= shut & _overdrawn(leases, row, waits, snapshot)
-    late: Ints = waits[in_vain]
-    return late
-
-
-def _until_left(leases: Leases, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Floats:
-    """Until when each promise is waited for, because jobs that ask for a longer grace are to leave its nodes."""
-    asked = ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0]
-    until = np.zeros(len(snapshot.nodes))
-    row = find(snapshot.jobs.key, leases.key[asked])
-    for lease, job in zip(asked[row >= 0].tolist(), row[row >= 0].tolist(), strict=True):
-        grace = terms.grace_of(snapshot.graces.get(leases.key.item(lease), 0.0))
-        nodes = snapshot.held.nodes_of(job)
-        until[nodes] = np.maximum(until[nodes], leases.asked.item(lease) + grace + terms.start_timeout)
-    left = np.zeros(len(leases))
-    if asked.size:
-        places = _renamed(leases.places.only(promised), leases.node_names, snapshot.nodes.names)
-        np.maximum.at(left, places.row, until[places.node])
-    waited: Floats = left[promised]
-    return waited
-
-
-def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> Bools:
-    """Behind shut gates, on nodes that have too little for all that was promised there, because somebody who was
-    to give his GPUs back has kept them: the latest promises, as many as it takes."""
-    stays = (snapshot.jobs.state == _RUNNING) | (snapshot.jobs.state == _SUSPENDED)
-    leaving = row[leases.phase == _REVOKING]
-    stays[leaving[leaving >= 0]] = False
-    nodes, held, to_come = len(snapshot.nodes.names), snapshot.held, leases.places.only(promised)
-    to_come = _renamed(to_come, leases.node_names, snapshot.nodes.names)
-    too_many = held.take(stays[held.row]).per_node(nodes) + to_come.per_node(nodes) - snapshot.nodes.capacity
-    overdrawn, shut = np.zeros(len(promised), dtype=bool), leases.opened[promised] <= 0
-    if not any_of(too_many > 0):
-        return overdrawn
-    for at in np.lexsort((promised, leases.granted[promised]))[::-1].tolist():
-        mine = to_come.only(promised[at : at + 1])
-        if shut[at] and any_of(too_many[mine.node] > 0):
-            too_many[mine.node] -= mine.gpus
-            overdrawn[at] = True
-    return overdrawn
-
-
-def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
-    """Leases on a node that takes no new work any more, or is gone."""
-    nodes = snapshot.nodes
-    if leases.node_names == nodes.names:
-        out = ~nodes.usable
-    else:
-        usable = {name for name, ok in zip(nodes.names, nodes.usable.tolist(), strict=True) if ok}
-        out = np.array([name not in usable for name in leases.node_names], dtype=bool)
-    stuck = np.zeros(len(leases), dtype=bool)
-    if len(leases.places.row):
-        stuck[leases.places.row[out[leases.places.node]]] = True
-    return stuck
-
-
 def _as_seen(
     leases: Leases,
     row: Ints,
@@ -219,17 +152,7 @@ def _begun(
 def _places(leases: Leases, jobs: Ints, snapshot: Snapshot) -> Placement:
     """What was promised to these jobs, which still wait, in this snapshot's numbers of jobs and nodes."""
     to_come = leases.whereabouts.by(snapshot.jobs.key).promised.only(jobs)
-    return _renamed(to_come, leases.node_names, snapshot.nodes.names)
-
-
-def _renamed(places: Placement, old: tuple[str, ...], new: tuple[str, ...]) -> Placement:
-    """The same nodes under the numbers of another snapshot; a node that is gone is dropped."""
-    if old == new:
-        return places
-    at = {name: row for row, name in enumerate(new)}
-    number = np.array([at.get(name, -1) for name in old] or [-1], dtype=np.int64)
-    kept = places.take(number[places.node] >= 0)
-    return kept.with_columns(node=number[kept.node])
+    return to_come.renamed(leases.node_names, snapshot.nodes.names)
 
 
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
@@ -270,13 +193,13 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
 # -- events ---------------------------------------------------------------------------------------------------
 
 
-def _lost(leases: Leases, gone: Ints, late: Ints, row: Ints, snapshot: Snapshot) -> Events:
+def _lost(leases: Leases, gone: Ints, late: Mapping[int, str], row: Ints, snapshot: Snapshot) -> Events:
     """Of the leases that are over, and of promises that are taken back: those are asked for at once."""
 
     def ended() -> list[Event]:
         return [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
 
-    taken_back = [_taken_back(leases, at, int(row[at]), snapshot) for at in late.tolist()]
+    taken_back = [_taken_back(leases, at, int(row[at]), why, snapshot) for at, why in late.items()]
     return Events(Later(("returned",), ended), taken_back)
 
 
@@ -309,23 +232,12 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
     return max(until - start, 0.0) if start else 0.0
 
 
-def _taken_back(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
-    reason = snapshot.reasons[row] if leases.opened[at] else _why_in_vain(leases, at, snapshot)
-    opened = bool(leases.opened[at])
+def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
     nodes = [leases.node_names[node] for node in leases.places.nodes_of(at).tolist()]
-    detail = {
-        "why": f"Slurm did not start it: {reason}" if opened else reason,
-        "opened": opened,
-        "nodes": nodes,
-    }
+    detail = {"why": why, "opened": bool(leases.opened[at]), "nodes": nodes}
     return Event(
         snapshot.time, "takenback", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
     )
-
-
-def _why_in_vain(leases: Leases, at: int, snapshot: Snapshot) -> str:
-    stuck = _out_of_service(leases, snapshot)[at]
-    return "its node takes no new work any more" if stuck else "its GPUs did not come free"
 
 
 def _adoption(row: int, until: float | None, snapshot: Snapshot) -> Event:

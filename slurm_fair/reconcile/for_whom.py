@@ -10,6 +10,7 @@ import numpy as np
 from slurm_fair.model import Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot, Standing
 from slurm_fair.model.columns import Ints, any_of, code, find
 from slurm_fair.model.ids import label
+from slurm_fair.reconcile.free import shares, summed
 
 LEASE_OVER = "its lease is over"
 NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
@@ -138,11 +139,10 @@ def _not_needed(
     leaving, promised = snapshot.held.only(row), _promised(leases, snapshot)[0]
     owed = np.zeros(len(snapshot.nodes), dtype=bool)
     owed[promised.node] = True
-    parts = np.bincount(leaving.row, minlength=len(jobs))[leaving.row]
-    shares = (leaving.gpus, -(-jobs.cpus[leaving.row] // parts), -(-jobs.memory_mb[leaving.row] // parts))
+    theirs = shares(leaving, leaving.row, jobs)
+    given = summed(leaving.node, theirs, len(snapshot.nodes))
     left = [
-        free + np.bincount(leaving.node, of, len(free)).astype(np.int64)
-        for free, of in zip(spare, shares, strict=True)
+        free + of for free, of in zip(spare, given, strict=True)
     ]  # what there is once all of them have left
     stays = []
     # Who has saved already goes first, since it does nothing until then.
@@ -154,7 +154,7 @@ def _not_needed(
             continue
         mine = leaving.row == job
         nodes = leaving.node[mine]
-        after = [have[nodes] - of[mine] for have, of in zip(left, shares, strict=True)]
+        after = [have[nodes] - of[mine] for have, of in zip(left, theirs, strict=True)]
         if any_of(owed[nodes] & np.any([have < 0 for have in after], axis=0)):
             continue
         stays.append(lease)

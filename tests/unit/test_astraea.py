@@ -234,7 +234,7 @@ def test_what_no_policy_decides() -> None:
     assert {label: said[label] for label in "1234567"} == {
         "1": KEEP, "2": LEAVE, "3": LEAVE, "4": LEAVE, "5": LEAVE, "6": LEAVE, "7": KEEP,
     }  # fmt: skip
-    assert told["7"] == "its GPUs are promised: it starts when they are free"
+    assert told["7"] == "its GPUs are promised: it starts when its GPUs, CPUs and memory are free"
     assert {said[str(10 + blocked)] for blocked in Blocked if blocked} == {LEAVE}
     assert len({told[str(10 + blocked)] for blocked in Blocked if blocked}) == len(Blocked) - 1
     assert (plan.rank == -1).all()

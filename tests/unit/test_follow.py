@@ -37,6 +37,12 @@ def wait(**columns: Any) -> JobSpec:
     return job(1, gpus=4, **columns)
 
 
+def ends(**columns: Any) -> JobSpec:
+    """Job 7, which has yet to leave the first node."""
+    given = {"gpus": 1, "state": ENDING, "start": 4500.0} | columns
+    return job(7, **given, on={"n1": given["gpus"]})
+
+
 def run(state: JobState = RUNNING, **columns: Any) -> JobSpec:
     """Job 1, holding its GPUs on the first node."""
     return job(1, gpus=4, state=state, on={"n1": 4}, **({"start": 4500.0} | columns))
@@ -51,8 +57,21 @@ CASES: dict[str, tuple[LeaseSpec, list[JobSpec], LeasePhase | None, str, str]] =
     "a promised job that Slurm does not start in time loses its promise": (
         promised(opened=NOW - 61), [wait(reason="Resources")], None, "takenback", "did not start it: Resources",
     ),
-    "a promise whose GPUs do not come free lasts a term": (promised(granted=NOW - 899), [wait()], GRANTED, "", ""),
-    "and no longer": (promised(granted=NOW - 901), [wait()], None, "takenback", "did not come free"),
+    "a promise whose GPUs do not come free lasts a term": (
+        promised(granted=NOW - 899), [wait(), ends(gpus=6)], GRANTED, "", "",
+    ),
+    "and no longer": (
+        promised(granted=NOW - 901), [wait(), ends(gpus=6)], None, "takenback", "its GPUs did not come free",
+    ),
+    "one whose CPUs do not come free lasts a term too": (
+        promised(granted=NOW - 899), [wait(cpus=8), ends(cpus=60)], GRANTED, "", "",
+    ),
+    "and is not told that its GPUs were missing": (
+        promised(granted=NOW - 901), [wait(cpus=8), ends(cpus=60)], None, "takenback", "have the CPUs or memory",
+    ),
+    "nor is one that lacked nothing on its nodes": (
+        promised(granted=NOW - 901), [wait()], None, "takenback", "its gate was not opened in time",
+    ),
     "a promised job seen running has a running lease": (
         promised(opened=NOW - 5), [run(start=4998.0)], LeasePhase.RUNNING, "", "",
     ),

@@ -39,7 +39,7 @@ def test_a_board_of_an_older_daemon_is_read(tmp_path: Path) -> None:
     document = draw(*recorded()).document()
     for name in ("interval_seconds", "gpus", "finished", "estimates"):
         del document[name]
-    added = ("can_be_asked", "start", "ends_by", "latest_start", "lease", "promised_nodes", "asked")
+    added = ("can_be_asked", "start", "ends_by", "latest_start", "lease", "promised_nodes", "awaits", "asked")
     document["jobs"] = [{k: v for k, v in row.items() if k not in added} for row in document["jobs"]]
     path = tmp_path / "board.json"
     path.write_text(json.dumps(document))

@@ -136,6 +136,22 @@ def test_a_promised_job_is_told_where_it_starts(board: Board) -> None:
     assert short(board, "9") == "starting on n4: its GPUs are promised, it starts when they are free"
 
 
+@pytest.mark.parametrize(
+    ("awaits", "said"),
+    [
+        ([], "its GPUs are promised, it starts when they are free"),
+        (["GPUs", "CPUs"], "its GPUs are promised, it starts when they are free"),
+        (["CPUs"], "its GPUs are free and promised, it starts when CPUs are free too"),
+        (["CPUs", "memory"], "its GPUs are free and promised, it starts when CPUs and memory are free too"),
+    ],
+)
+def test_a_promised_job_is_not_said_to_await_gpus_that_are_free(
+    board: Board, awaits: list[str], said: str
+) -> None:
+    jobs = tuple({**row, "awaits": awaits} if row["job"] == "9" else row for row in board.jobs)
+    assert short(replace(board, jobs=jobs), "9") == f"starting on n4: {said}"
+
+
 def test_a_job_that_was_asked_is_told_for_whom(board: Board) -> None:
     whom = [{"job": "9", "tenant": "speech"}]
     jobs = tuple({**row, "asked_for": whom} if row["job"] == "4" else row for row in board.jobs)

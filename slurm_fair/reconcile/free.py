@@ -1,0 +1,87 @@
+"""What nodes have free in fact, and what a promised job lacks there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from slurm_fair.model import JobTable, LeasePhase, Leases, NodeTable, Placement, Snapshot
+from slurm_fair.model.columns import Ints, code, find
+
+_GRANTED = code(LeasePhase.GRANTED)
+_WORDS = GPUS, CPUS, MEMORY = "GPUs", "CPUs", "memory"
+Needs: TypeAlias = list[tuple[int, int, int, int]]  # node, GPUs, CPUs, MB of memory
+
+
+def shares(places: Placement, job: Ints, jobs: JobTable) -> tuple[Ints, Ints, Ints]:
+    """GPUs, CPUs and memory of each triple; Slurm splits a job's CPUs and memory evenly over its nodes.
+
+    `job` = the row of each triple's job.
+    """
+    parts = np.bincount(places.row)[places.row]
+    return places.gpus, -(-jobs.cpus[job] // parts), -(-jobs.memory_mb[job] // parts)
+
+
+def summed(node: Ints, of: tuple[Ints, Ints, Ints], count: int) -> list[Ints]:
+    """These shares by node."""
+    return [np.bincount(node, share, count).astype(np.int64) for share in of]
+
+
+def in_all(nodes: NodeTable) -> tuple[Ints, Ints, Ints]:
+    """GPUs, CPUs and memory of each node that managed jobs can have."""
+    return nodes.capacity, nodes.cpus_left, nodes.memory_left_mb
+
+
+def needs(jobs: JobTable, row: int, sites: Sequence[tuple[int, int]]) -> Needs:
+    """What a job takes of each node where it was promised GPUs."""
+    parts = max(len(sites), 1)
+    cpus, memory_mb = -(-jobs.cpus.item(row) // parts), -(-jobs.memory_mb.item(row) // parts)
+    return [(node, gpus, cpus, memory_mb) for node, gpus in sites]
+
+
+class Free(NamedTuple):
+    """What no job has in fact, by node: a gate that opens before all of it is there opens in vain."""
+
+    gpus: Ints
+    cpus: Ints
+    memory_mb: Ints
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """As the snapshot shows it."""
+        nodes, held = snapshot.nodes, snapshot.held
+        taken = summed(held.node, shares(held, held.row, snapshot.jobs), len(nodes.names))
+        return cls(*(total - mine for total, mine in zip(in_all(nodes), taken, strict=True)))
+
+    def lacks(self, needs: Iterable[tuple[int, int, int, int]]) -> tuple[str, ...]:
+        """What is not there: GPUs, CPUs, memory."""
+        short = {
+            word
+            for node, *each in needs
+            for word, column, need in zip(_WORDS, self, each, strict=True)
+            if need > 0 and column.item(node) < need
+        }
+        return tuple([word for word in _WORDS if word in short]) if short else ()
+
+    def take(self, needs: Iterable[tuple[int, int, int, int]]) -> None:
+        """For a job that will have it."""
+        for node, *each in needs:
+            for column, need in zip(self, each, strict=True):
+                column[node] -= need
+
+
+def awaited(leases: Leases, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
+    """What each promised job behind a shut gate lacks on its nodes, by row of its job."""
+    granted = (leases.phase == _GRANTED).nonzero()[0]
+    if not granted.size:
+        return {}
+    jobs = snapshot.jobs
+    rows, opened = find(jobs.key, leases.key[granted]), leases.opened[granted] > 0
+    promised = leases.whereabouts.by(jobs.key).promised
+    sites, free = promised.renamed(leases.node_names, snapshot.nodes.names).sites, Free.of(snapshot)
+    for row in rows[opened & (rows >= 0)].tolist():
+        free.take(needs(jobs, row, sites.get(row, ())))
+    shut = rows[~opened & (rows >= 0)].tolist()
+    return {row: free.lacks(needs(jobs, row, sites.get(row, ()))) for row in shut}
