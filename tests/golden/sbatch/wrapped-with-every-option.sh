@@ -29,6 +29,7 @@ slurm_fair_answered=0
 slurm_fair_child=
 slurm_fair_saver=
 slurm_fair_watcher=
+slurm_fair_asked_at=
 slurm_fair_interrupted=
 slurm_fair_ending=
 slurm_fair_folder=
@@ -183,23 +184,24 @@ slurm_fair_why() { # time of the request
 # Says in the job's output what happens, and tells by the comment what the controller has not read.
 # The requeue may come a moment after the answer: what there is to say is said before the run ends.
 slurm_fair_watch() { # request, when it came
-    local answer why='' until=$((SECONDS + 2)) deadline=$((SECONDS + SLURM_FAIR_GRACE)) saved=false asked
+    local answer why='' until=$((SECONDS + 2)) deadline=$((SECONDS + SLURM_FAIR_GRACE)) saved=false asked last
     local mine="\"job\": \"$slurm_fair_job\", \"restart\": $slurm_fair_restart, .*\"request\": $1, "
     local step='"step": ([0-9]+)' seconds='"save_s": ([0-9.]+)'
     printf -v asked 'asked to save at %(%H:%M:%S)T' "$2"
-    trap 'slurm_fair_ending=1' TERM
+    trap 'slurm_fair_ending=1; trap "" TERM' TERM
     while slurm_fair_runs && ((SECONDS < deadline)); do
+        last=$slurm_fair_ending # what is read when the signal comes is read once more
         answer=$(slurm_fair_get ack)
         [[ $answer =~ $mine ]] || answer=
         if [[ -n $asked ]]; then why=$(slurm_fair_why "$2"); fi
-        if [[ -n $asked ]] && { [[ -n $why$answer$slurm_fair_ending ]] || ((SECONDS >= until)); }; then
+        if [[ -n $asked ]] && { [[ -n $why$answer$last ]] || ((SECONDS >= until)); }; then
             slurm_fair_say "$asked${why:+ ($why)}"
             asked=
         fi
-        if [[ -n $answer || -n $slurm_fair_ending ]]; then break; fi
-        sleep 0.2
+        if [[ -n $answer || -n $last ]]; then break; fi
+        [[ -n $slurm_fair_ending ]] || { sleep 0.2; } 2>/dev/null # bash would tell of a sleep that was ended
     done
-    if [[ -z $answer ]]; then return; fi
+    if [[ -z $answer ]]; then return 0; fi
     [[ $answer =~ \"saved\":\ true ]] && saved=true
     [[ $answer =~ $step ]] && step=" step ${BASH_REMATCH[1]}" || step=
     [[ $answer =~ $seconds ]] && seconds=" in ${BASH_REMATCH[1]} s" || seconds=
@@ -208,7 +210,7 @@ slurm_fair_watch() { # request, when it came
     else
         slurm_fair_say "nothing could be saved, waiting to be requeued"
     fi
-    if [[ -n $slurm_fair_ending ]]; then return; fi
+    if [[ -n $slurm_fair_ending ]]; then return 0; fi
     if [[ $slurm_fair_reports == comment || $slurm_fair_reports == auto && $slurm_fair_open != yes ]]; then
         slurm_fair_tell_by_comment "$saved"
     elif [[ $slurm_fair_reports == auto ]]; then
@@ -244,7 +246,8 @@ slurm_fair_put_request() { # if it is not written yet
 slurm_fair_ask_child() { # once for each request
     if ((slurm_fair_requests <= slurm_fair_asked)); then return; fi
     slurm_fair_asked=$slurm_fair_requests
-    slurm_fair_background slurm_fair_watch "$slurm_fair_requests" "$(slurm_fair_now)"
+    slurm_fair_asked_at=$(slurm_fair_now)
+    slurm_fair_background slurm_fair_watch "$slurm_fair_requests" "$slurm_fair_asked_at"
     slurm_fair_watcher=$!
     slurm_fair_put_request
     if [[ -n $slurm_fair_checkpoint_command ]]; then
@@ -272,8 +275,11 @@ slurm_fair_on_term() {
 # What ends first of the run's processes may take the others with it: the last words come before.
 slurm_fair_leave() { # exit code
     if [[ -n $slurm_fair_watcher ]]; then
-        kill -s TERM -- "-$slurm_fair_watcher" && wait "$slurm_fair_watcher"
-    fi 2>/dev/null
+        kill -s TERM -- "-$slurm_fair_watcher" 2>/dev/null
+        slurm_fair_wait "$slurm_fair_watcher"
+        # It was ended before it could set its trap.
+        if (($? == 128 + 15)); then slurm_fair_ending=1 && slurm_fair_watch "$slurm_fair_requests" "$slurm_fair_asked_at"; fi
+    fi
     exit "$1"
 }
 
