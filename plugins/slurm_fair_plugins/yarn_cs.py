@@ -31,7 +31,7 @@ class YarnCs:
     score_is: ClassVar[Order] = Order(
         "the seconds since it was submitted",
         highest_first=True,
-        then="whether its array's limit leaves it room",
+        then="whether its array's limit leaves it room, then its tenant and its number",
     )
     lease_seconds: ClassVar[float] = NEVER_ENDS_SECONDS
 

@@ -15,6 +15,7 @@ from slurm_fair.board import Board
 from slurm_fair.cli.base import Site
 from slurm_fair.cli.table import clean
 from slurm_fair.places import last_beat, pause_of
+from slurm_fair.store import is_owned
 
 ACTING, PAUSED, SHADOW, BLIND, SILENT = "acting", "paused", "shadow mode", "blind", "silent"
 _LOOKS = 3  # so many intervals without a look, and the daemon is late
@@ -68,9 +69,8 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
     beat, pause = last_beat(site.places), pause_of(site.places)
     pid = beat.pid if beat else None
     last = max(board.time, beat.time if beat else 0.0)
-    waits = (
-        beat is not None and bool(beat.blind) and now - beat.time <= beat.limit_seconds
-    )  # for a hung Slurm
+    blind = beat is not None and bool(beat.blind) and now - beat.time <= beat.limit_seconds
+    waits = blind and is_owned(site.places.journal)  # for a hung Slurm
     if now - last > limit and not waits:
         return SILENT, _silence(now - last), pid
     if beat is None and not (board.dry_run or pause):

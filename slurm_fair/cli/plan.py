@@ -60,11 +60,12 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
     fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])
+    notes = [note for note in (board.note, past) if note]
     if as_json:
-        document = {"time": time.time(), "note": board.note, "jobs": list(board.jobs), "acts": acts}
+        document = {"time": time.time(), "note": "; ".join(notes), "jobs": list(board.jobs), "acts": acts}
         click.echo(json.dumps({**document, "could_be_added": fit}))
         return
-    for note in filter(None, (board.note, past)):
+    for note in notes:
         click.echo(f"note: {clean(note)}", err=True)
     print_table(_PLAN, rows, parsable=parsable2)
     if not parsable2:

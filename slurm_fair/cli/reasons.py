@@ -19,7 +19,9 @@ from slurm_fair.reconcile.free import GPUS
 Row = Mapping[str, Any]
 
 # Slurm's reasons of a job that is about to start.
-_WAITS_AS_USUAL = re.compile(r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|Nodes_required.*|Req.*)?$")
+_WAITS_AS_USUAL = re.compile(
+    r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|SchedDefer|Nodes_required.*|Req.*)?$"
+)
 _ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
 _MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
@@ -252,7 +254,7 @@ def _within_tenant(first: Row, row: Row) -> str:
     one, other = first["rho"], row["rho"]
     if one is None or other is None or one >= other:
         return "which is of its own tenant and comes first there"
-    return f"which is of its own tenant and is owed more (rho {one:.2f} against {other:.2f})"
+    return f"which is of its own tenant and is owed more (rho {_apart(one, other)})"
 
 
 def _by(told: Row, one: float | None, other: float | None) -> str:
@@ -263,16 +265,27 @@ def _by(told: Row, one: float | None, other: float | None) -> str:
         return otherwise
     if other is None:
         return f" by {name}: {_plain(one)} against none"
-    if _plain(one) == _plain(other):
+    if math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9):
         return f"{otherwise}, since {name} is {_plain(one)} for both"
-    if (one > other) is bool(told.get("highest_first")):
-        return f" by {name}: {_plain(one)} against {_plain(other)}"
-    return f"{otherwise}, though {name} is {_plain(one)} against {_plain(other)}"
+    both = _apart(one, other)
+    if "highest_first" not in told or (one > other) is bool(told["highest_first"]):
+        return f" by {name}: {both}"
+    return f"{otherwise}, though {name} is {both}"
 
 
 def _plain(value: float) -> str:
     """Two places, or as many as a small number needs."""
     return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.3g}"
+
+
+def _apart(one: float, other: float) -> str:
+    """Two numbers with as many places as it takes to tell them apart."""
+    texts = [_plain(one), _plain(other)]
+    for places in range(3, 18):
+        if texts[0] != texts[1]:
+            break
+        texts = [f"{value:.{places}g}" for value in (one, other)]
+    return " against ".join(texts)
 
 
 def _tenant(job: Row) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.model import Event
+from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 
 _MOST = 20
 Said = Mapping[str, Any]
@@ -107,6 +108,8 @@ def _takenback(said: Said) -> str:
 
 
 def _stays(said: Said) -> str:
+    if said.get("why") == NEEDED_NO_MORE:
+        return f"the request was withdrawn, nobody needs its GPUs any more: its lease goes on{_until(said)}"
     return f"Slurm did not take it off its GPUs, so it has another lease{_until(said)}{_because(said)}"
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from slurm_fair.board import Board, draw
-from slurm_fair.cli.reasons import Reasons
+from slurm_fair.cli.reasons import Reasons, _by
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import instant
 from slurm_fair.model import Event, Plan
 from slurm_fair.policy import View
+from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 from slurm_fair_plugins.astraea import Astraea
 from slurm_fair_plugins.fifo import Fifo
 from slurm_fair_plugins.tiresias import Las
@@ -125,6 +126,48 @@ def test_where_the_number_does_not_decide_it_is_said_what_does(
     score[5], score[6] = scores  # jobs 10 and 11
     board = draw(record._replace(plan=record.plan.with_columns(score=score)), standing, policy=Fifo())
     assert full(board, "11")[0].endswith(f"which the policy fifo puts first {said}")
+
+
+@pytest.mark.parametrize(
+    ("told", "one", "other", "said"),
+    [
+        (
+            {"by": "rho", "then": "age", "highest_first": False},
+            1.00083,
+            1.00486,
+            " by rho: 1.001 against 1.005",
+        ),
+        (
+            {"by": "rho", "then": "age", "highest_first": False},
+            1.0,
+            1.0,
+            " by age, since rho is 1.00 for both",
+        ),
+        (
+            {"by": "rho", "then": "age", "highest_first": True},
+            1.0,
+            2.0,
+            " by age, though rho is 1.00 against 2.00",
+        ),
+        (
+            {"by": "its priority"},
+            200.0,
+            100.0,
+            " by its priority: 200.00 against 100.00",
+        ),  # an older daemon's
+    ],
+)
+def test_numbers_are_told_with_the_places_that_tell_them_apart(
+    told: dict[str, Any], one: float, other: float, said: str
+) -> None:
+    assert _by(told, one, other) == said
+
+
+def test_a_request_that_was_withdrawn_is_not_told_as_a_refusal_of_slurm() -> None:
+    detail = {"why": NEEDED_NO_MORE, "until": NOW + 60, "number": 2}
+    told = " ".join(map(str, story([Event(NOW, "stays", 1, "vision", 1, detail)])))
+    assert "the request was withdrawn, nobody needs its GPUs any more: its lease goes on" in told
+    assert "did not take it off" not in told
 
 
 def test_of_ones_own_tenant_the_jobs_own_numbers_are_told(board: Board) -> None:

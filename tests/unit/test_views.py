@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -203,16 +204,19 @@ def test_blind_is_said_at_once_with_the_reason(view: View, storage: Path, now: f
     assert "blind: squeue does not answer" in view("queue").complaint
 
 
-@pytest.mark.parametrize(("limit", "word"), [(675.0, "blind"), (10.0, "silent")])
-def test_a_daemon_that_waits_for_a_slurm_that_hangs_is_blind_and_not_silent(
-    view: View, storage: Path, monkeypatch: pytest.MonkeyPatch, limit: float, word: str
+@pytest.mark.parametrize(
+    ("limit", "lives", "word"), [(675.0, True, "blind"), (10.0, True, "silent"), (675.0, False, "silent")]
+)
+def test_a_daemon_that_waits_for_a_slurm_that_hangs_is_blind_and_one_that_died_blind_is_silent(
+    view: View, storage: Path, monkeypatch: pytest.MonkeyPatch, limit: float, lives: bool, word: str
 ) -> None:
     monkeypatch.setattr(board_scene, "NOW", time.time() - 45)
     keep(storage)
     alive(
         storage, time.time() - 40, seen=time.time() - 45, blind="sinfo does not answer", limit_seconds=limit
     )
-    assert shown(view, "status")["health"]["word"] == word
+    with open_journal(Places(storage).journal) if lives else nullcontext():
+        assert shown(view, "status")["health"]["word"] == word
 
 
 def test_a_slow_interval_is_no_silence(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
