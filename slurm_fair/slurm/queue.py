@@ -36,6 +36,7 @@ _LONGEST_ACCOUNT = 255
 
 NO_TASK, UNSPLIT = -1, -2
 _MANY_NAMES = 20_000
+_MANY_TASKS = 1_000_000  # kept in lists of tasks: an array that runs has a new list at each look
 
 # What holds its GPUs is RUNNING, ENDING or SUSPENDED; a word that we do not know is never guessed at.
 STATES = {
@@ -134,6 +135,8 @@ class Queue:
     unreadable: tuple[Unreadable, ...] = ()  # rows of the last look at every job
     _task_rows: TaskRows = field(init=False)
     _task_texts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _tasks_kept: int = 0
+    _most_tasks: int = _MANY_TASKS
     _lines: dict[str, int] = field(default_factory=dict)
     _refused: dict[str, Unreadable] = field(default_factory=dict)
     _parsed: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, RAW))
@@ -204,7 +207,7 @@ class Queue:
         Rows that were read before have other numbers then.
         """
         known = sum(len(getattr(self, name).texts) for name in set(_NAMED.values())) + len(self.task_lists)
-        if known < _MANY_NAMES + 10 * len(self._parsed):
+        if known < _MANY_NAMES + 10 * len(self._parsed) and self._tasks_kept < self._most_tasks:
             return
         rows, before = self._parsed.copy(), {name: getattr(self, name) for name in set(_NAMED.values())}
         for name in before:
@@ -215,6 +218,8 @@ class Queue:
         lists, rows["tasks"][listed] = np.unique(rows["tasks"][listed], return_inverse=True)
         at = {old: new for new, old in enumerate(lists.tolist())}
         self.task_lists = [self.task_lists[old] for old in at]
+        self._tasks_kept = sum(map(len, self.task_lists))
+        self._most_tasks = _MANY_TASKS + 2 * self._tasks_kept
         self._task_texts = {
             text: (at[old], limit) for text, (old, limit) in self._task_texts.items() if old in at
         }
@@ -262,6 +267,7 @@ class Queue:
         if task not in self._task_texts:
             numbers, limit = words.task_numbers(task)
             self.task_lists.append(numbers)
+            self._tasks_kept += len(numbers)
             self._task_texts[task] = (len(self.task_lists) - 1, limit)
         listed, limit = self._task_texts[task]
         self.array_limits[words.count(base)] = limit

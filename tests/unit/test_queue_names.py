@@ -42,3 +42,18 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
         assert asked.array_limits[9] == 3
     known = [len(getattr(asked, name).texts) for name in named.values()]
     assert max(*known, len(asked.gpu_types.texts), len(asked.task_lists), len(asked._task_texts)) < 30
+
+
+def test_an_array_that_runs_task_by_task_leaves_no_list_for_each_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_TASKS", 3000)
+    asked = Queue(Stub(tmp_path).commands())
+    asked._most_tasks = 3000
+    for first in range(1000):
+        text = row(JobID=9, ArrayJobID=9, ArrayTaskID=f"{first}-1000")
+        asked.forget_if_grown()
+        rows = asked._rows(Answer(("squeue",), 0, text, "", 0.0), "", remember=True)
+        assert not isinstance(rows, str)
+        assert asked.task_lists[rows["tasks"][0]].tolist() == list(range(first, 1001))
+        assert sum(map(len, asked.task_lists)) < 3000 + 3 * 1001
