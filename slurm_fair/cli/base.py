@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from slurm_fair.cli.outlet import readers_may_leave
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
 from slurm_fair.places import Places
@@ -80,14 +81,6 @@ class OneLineErrors(click.Group):
         super().__init__(*args, **kwargs)
         self._lazy = dict(lazy or {})
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run it; that the reader of its output went away, as `head` does, is no failure (click would exit 1)."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  what was not written yet never will be
-            return 0
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which they were given."""
         return [*self._lazy, *super().list_commands(ctx)]
@@ -116,6 +109,11 @@ class OneLineErrors(click.Group):
 
 def ended_in_one_line(run: Callable[[], Any]) -> int:
     """Run a click command; every outcome a person can cause is a line and an exit code, never a traceback."""
+    with readers_may_leave():
+        return _code_of(run)
+
+
+def _code_of(run: Callable[[], Any]) -> int:
     try:
         result = run()
     except SlurmFairError as problem:

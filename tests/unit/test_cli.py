@@ -211,5 +211,24 @@ def test_a_reader_that_went_away_is_no_failure(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stdout", Gone())
     arguments = ["init", "--print"]
     code = ended_in_one_line(lambda: cli.main(arguments, prog_name="slurm-fair", standalone_mode=False))
-    sys.stdout.close()  # nothing is written any more
     assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("slurm_fair.cli --help", 0),
+        ("slurm_fair.cli queue --help", 0),
+        ("slurm_fair.cli init --print", 0),
+        ("slurm_fair.cli --config {config} check", 1),
+    ],
+)
+def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path, words: str, code: int) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(f'[slurm]\nbin_dir = "{tmp_path}"\n[storage]\ndir = "{tmp_path / "s"}"\n')
+    reading, writing = os.pipe()
+    os.close(reading)
+    argv = [sys.executable, "-m", *words.format(config=config).split()]
+    done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    os.close(writing)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)

@@ -1,0 +1,60 @@
+"""Standard output whose reader may go away, as `head` does: that changes nothing of what a command does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Iterator
+from typing import IO, Any, cast
+
+
+class _Outlet:
+    """A stream that drops what nobody reads any more; the exit code stays what it would have been."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream, self._gone = stream, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """As the stream, while somebody reads."""
+        with self._dropping():
+            if not self._gone:
+                self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """As the stream, while somebody reads."""
+        with self._dropping():
+            if not self._gone:
+                self._stream.flush()
+
+    @contextlib.contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            self._gone = True
+            with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
+                nowhere = os.open(
+                    os.devnull, os.O_WRONLY | os.O_CLOEXEC
+                )  # what is left in buffers goes there
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
+
+
+@contextlib.contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Inside it standard output is such a stream."""
+    before = sys.stdout
+    sys.stdout = cast(Any, _Outlet(before))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        if isinstance(sys.stdout, _Outlet):
+            sys.stdout = before
