@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock just now; nothing is made, and nobody is in its way for long."""
+    """True while another process holds the lock. The question makes no file, and holds a lock for a moment."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

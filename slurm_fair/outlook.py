@@ -62,7 +62,7 @@ class Outlook:
 
 
 def _owners(seen: Snapshot, keys: Collection[int]) -> dict[int, str]:
-    """Whose the jobs are."""
+    """The user of each job that is still in the queue, by key."""
     rows = find(seen.jobs.key, np.fromiter(keys, dtype=np.int64, count=len(keys)))
     return {
         key: seen.users[seen.jobs.user.item(row)]

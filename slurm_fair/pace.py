@@ -50,7 +50,7 @@ def _next_grace(standing: Standing, terms: LeaseTerms, now: float) -> float:
 
 
 def gates_left(record: TickRecord) -> bool:
-    """Whether gates were set, and jobs without one were left for the next tick for want of time or of room."""
+    """True if the tick set gates and had no time, or no room, for all jobs that wait without one."""
     closes = [o for o in record.outcomes if o.action.verb is Verb.CLOSE]
     late = any(o.detail == TOO_LATE for o in closes)
     if not (late or record.guard) or not any(o.result is Result.DONE for o in closes):
@@ -62,5 +62,5 @@ def gates_left(record: TickRecord) -> bool:
 
 
 def look_seconds(record: TickRecord, tick_seconds: float) -> float:
-    """What looking and planning took of a tick: how long its acts took says nothing of the next look."""
+    """The seconds of a tick without its acts: the seconds of acts do not predict the next look."""
     return max(tick_seconds - record.seconds.get("act", 0.0), 0.0)

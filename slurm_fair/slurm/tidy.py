@@ -49,12 +49,13 @@ def unlisted(
         return []
     waiting = rows[(rows["state"] == JobState.WAITING) & (rows["task"] != UNSPLIT)]
     keys = pack_keys(waiting["base"].astype(np.int64), waiting["task"].astype(np.int64))
-    seen = {key: at for at, key in enumerate(keys.tolist())}
+    order = keys.argsort()
+    found = find(keys[order], np.array([mark.key for mark in ours], dtype=np.int64))
     return [
         replace(mark, pinned=False)
-        for mark in ours
-        if (at := seen.get(mark.key)) is not None
-        and is_of(mark, float(waiting["submit"][at]), int(waiting["restarts"][at]))
+        for mark, place in zip(ours, found.tolist(), strict=True)
+        if place >= 0
+        and is_of(mark, float(waiting["submit"][at := order[place]]), int(waiting["restarts"][at]))
         and not is_our_list(mark, queue.node_lists.texts[waiting["req_nodes"][at]], booted_at)
     ]
 
