@@ -57,14 +57,14 @@ class Cpu(NamedTuple):
 
     @classmethod
     def now(cls, slurmctld: int) -> Self:
-        """Of this process, of the commands that it ran, and of slurmctld."""
+        """The CPU seconds so far of this process, of the commands that it ran, and of slurmctld."""
         ours = os.times()
         fields = Path(f"/proc/{slurmctld}/stat").read_text().rpartition(")")[2].split()
         its = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         return cls(ours.user + ours.system, ours.children_user + ours.children_system, its)
 
     def since(self, before: Cpu) -> Cpu:
-        """What was used up in between."""
+        """The CPU seconds used since an earlier reading."""
         return Cpu(*(late - early for late, early in zip(self, before, strict=True)))
 
     def __str__(self) -> str:

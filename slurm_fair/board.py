@@ -120,7 +120,7 @@ def _decided(record: TickRecord, standing: Standing, policy: Policy | None) -> D
 
 
 def _in_words(told: Decided) -> dict[str, Any]:
-    """What decided, but for the numbers of the jobs."""
+    """The name and the direction of the deciding number; each job's row has the number itself."""
     if not told.by:
         return {}
     return {
@@ -236,7 +236,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
 
 
 def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
-    """What each job has of leases: where one stands, its number, when it ends, where it was promised, and what is
+    """The columns of leases: where one stands, its number, when it ends, where it was promised, and what is
     not free there yet."""
     jobs, leases, names = record.snapshot.jobs, standing.leases, standing.leases.node_names
     lease = find(leases.key, jobs.key)

@@ -50,7 +50,7 @@ class Estimates:
             self._open_of[user] += 1
 
     def _settled(self, key: int) -> tuple[float, str] | None:
-        """What was said of a job, which starts no more."""
+        """Takes out the estimate of a job that starts no more."""
         said = self._open.pop(key, None)
         if said is not None:
             self._open_of[said[1]] -= 1
@@ -120,7 +120,7 @@ class Estimates:
 
 
 def _user(rest: list[Any]) -> str:
-    """Whose it is; an earlier release did not say."""
+    """The user of an entry; an earlier release wrote none."""
     return str(rest[0]) if rest else ""
 
 

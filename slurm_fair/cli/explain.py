@@ -115,7 +115,7 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
 
 
 def of_node_list(row: Row, board: Board, silent: bool) -> list[str]:
-    """What is to be known of a node list that is, or may be, ours and that nobody takes away."""
+    """Names a node list that is ours, or may be, and the command that takes it away."""
     base = row["job"].partition("_")[0]
     cure = f"scontrol update JobId={row['job']} ReqNodeList="
     doubt = next((each for each in board.in_doubt if each["job"] in (row["job"], base)), None)

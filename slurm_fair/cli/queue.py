@@ -87,7 +87,7 @@ def _own_ids(site: Site) -> frozenset[str] | None:
 def _wanted(
     job: Mapping[str, Any], tenant: str | None, user: str | None, ids: frozenset[str] | None = None
 ) -> bool:
-    """Whether a job is of this tenant and user; or of these ids, where they are known and names are not."""
+    """True for a job of this tenant and user. Where names are hidden, the ids decide."""
     if ids is not None:
         return job["job"] in ids and (not tenant or job["tenant"] == tenant)
     return (not tenant or job["tenant"] == tenant) and (not user or job["user"] == user)

@@ -66,7 +66,7 @@ def _ended(journal: Reader, record: TickRecord) -> tuple[dict[str, Any], ...]:
 
 
 def _past(site: Site, record: TickRecord) -> dict[str, Any]:
-    """How far expected starts were off."""
+    """The errors of earlier expected starts, from the daemon's file."""
     return Estimates.read(site.places.directory / estimates.NAME).summary(record.time)
 
 
@@ -111,7 +111,7 @@ def status(context: click.Context, exit_code: bool, as_json: bool) -> None:
 
 
 def _how_often(board: Board, state: State) -> str:
-    """How often the daemon looks; of a daemon that is late nobody knows."""
+    """The interval of the daemon's looks; nothing for a daemon that is late."""
     return "" if state.late or state.word == SILENT else f", looks every {board.interval_seconds:g} s"
 
 
@@ -152,7 +152,7 @@ def _say_rest(board: Board) -> None:
 
 
 def said_of_estimates(board: Board) -> str:
-    """How far expected starts were off in the last day."""
+    """One line about the errors of the last day's expected starts."""
     said = board.estimates
     if not said.get("n"):
         return ""

@@ -48,7 +48,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_open(facts: Facts) -> bool:
-    """Whether the journal can be read, if it is there."""
+    """False if this account may not read the journal. True if there is no journal yet."""
     folder, journal = facts.places.directory, facts.places.journal
     if os.path.isdir(folder) and not os.access(folder, os.X_OK):
         return False

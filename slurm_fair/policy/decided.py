@@ -15,7 +15,7 @@ SUBMITTED = "the time of its submission"
 
 
 class Order(NamedTuple):
-    """What a policy's `Plan.score` is: `score_is` of its class."""
+    """The meaning of a policy's `Plan.score`, which its class names in `score_is`."""
 
     name: str
     highest_first: bool = False
@@ -42,7 +42,7 @@ class Decides(Protocol):
 
 
 def decided(policy: Policy, plan: Plan, view: View) -> Decided:
-    """What decided in a plan; nothing where it is not the policy's own, or the policy cannot say it."""
+    """The deciding numbers of a plan; none if the plan is not the policy's own or the policy names none."""
     if plan.note:
         return Decided()
     if isinstance(policy, Decides):

@@ -1,4 +1,4 @@
-"""What nodes have free in fact, and what a promised job lacks there."""
+"""GPUs, CPUs and memory that nodes have free in fact, and those that a promised job lacks there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def in_all(nodes: NodeTable) -> tuple[Ints, Ints, Ints]:
 
 
 def needs(jobs: JobTable, row: int, sites: Sequence[tuple[int, int]]) -> Needs:
-    """What a job takes of each node where it was promised GPUs."""
+    """The GPUs, CPUs and memory that a job takes of each node where it was promised GPUs."""
     parts = max(len(sites), 1)
     cpus, memory_mb = -(-jobs.cpus.item(row) // parts), -(-jobs.memory_mb.item(row) // parts)
     return [(node, gpus, cpus, memory_mb) for node, gpus in sites]
