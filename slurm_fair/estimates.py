@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 
 NAME = "estimates.json"
 DAY_SECONDS = 86_400.0
@@ -72,11 +72,11 @@ class Estimates:
     def hear(self, events: Iterable[Event]) -> None:
         """Of starts, and of jobs that will not start any more."""
         for event in events:
-            if event.kind == "started":
+            if event.kind == EventKind.STARTED:
                 said = self._settled(event.key)
                 if said is not None:
                     self._off(_Error(event.time, event.time - said[0], said[1]))
-            elif event.kind == "finished":
+            elif event.kind == EventKind.FINISHED:
                 self._settled(event.key)
 
     def summary(self, now: float) -> dict[str, Any]:

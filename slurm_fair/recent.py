@@ -6,9 +6,9 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
-from slurm_fair.model import Event, label
+from slurm_fair.model import Event, EventKind, label
 
-KIND = "finished"
+KIND = EventKind.FINISHED
 DAY_SECONDS = 86_400.0
 MOST_JOBS = 2000
 MOST_OF_A_USER = 200  # one user's array pushes nobody else's jobs out

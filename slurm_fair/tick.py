@@ -18,6 +18,7 @@ from slurm_fair.model import (
     Action,
     Blind,
     Event,
+    EventKind,
     Events,
     LeasePhase,
     Leases,
@@ -55,7 +56,7 @@ _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
 _WAS_DONE = Result.DONE
-_OF_ACTS = ("opened", "asked", "requeued")
+_OF_ACTS = (EventKind.OPENED, EventKind.ASKED, EventKind.REQUEUED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     snapshot = overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
-    failed = [event for event in followed.of("takenback") if event.detail["opened"]]
+    failed = [event for event in followed.of(EventKind.TAKEN_BACK) if event.detail[EventKind.OPENED]]
     standing = standing._replace(
         ledger=ledger,
         leases=leases,
@@ -296,10 +297,16 @@ def _asked(
     snapshot, jobs, events = ready.snapshot, ready.snapshot.jobs, []
     rows = find(jobs.key, np.array([action.key for action in done], dtype=np.int64))
     for action, row in zip(done, rows.tolist(), strict=True):
-        kind = "opened" if action.verb is _OPEN else "asked" if action.verb is _ASK else "requeued"
+        kind = (
+            EventKind.OPENED
+            if action.verb is _OPEN
+            else EventKind.ASKED
+            if action.verb is _ASK
+            else EventKind.REQUEUED
+        )
         tenant = snapshot.tenants.names[jobs.tenant[row]]
         detail = {"why": action.why, "nodes": list(action.nodes)}
-        if kind == "asked":
+        if kind == EventKind.ASKED:
             detail["for"] = [label(key) for key in asked_for.get(action.key, ())]
         events.append(Event(snapshot.time, kind, action.key, tenant, int(jobs.gpus[row]), detail))
     return events
@@ -321,5 +328,5 @@ def _stays(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> list
             ready.view.terms.said_end(float(leases.end[lease])),
         )
         detail = {"why": kept[key], "until": until, "number": int(leases.renewals[lease]) + 1}
-        events.append(Event(snapshot.time, "stays", key, tenant, int(leases.gpus[lease]), detail))
+        events.append(Event(snapshot.time, EventKind.STAYS, key, tenant, int(leases.gpus[lease]), detail))
     return events

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slurm_fair.ledger import LedgerSettings, advance
-from slurm_fair.model import CAPACITY, Event, Ledger
+from slurm_fair.model import Event, EventKind, Ledger
 from slurm_fair.model.ids import pack
 from tests.builders import JobSpec, snapshot
 
@@ -35,4 +35,4 @@ class Watch:
 
     def kinds(self) -> list[tuple[str, float]]:
         """What happened to jobs."""
-        return [(event.kind, event.time) for event in self.told if event.kind != CAPACITY]
+        return [(event.kind, event.time) for event in self.told if event.kind != EventKind.CAPACITY]

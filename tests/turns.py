@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slurm_fair.model import (
-    CAPACITY,
     Action,
     Blind,
+    EventKind,
     JobState,
     LeaseTerms,
     Outcome,
@@ -104,4 +104,4 @@ def running(base: int, start: float, **columns: Any) -> JobSpec:
 def kinds(done: Done) -> list[tuple[str, int]]:
     """Events of jobs in one tick."""
     assert done.record is not None
-    return [(event.kind, event.key >> 23) for event in done.record.events if event.kind != CAPACITY]
+    return [(event.kind, event.key >> 23) for event in done.record.events if event.kind != EventKind.CAPACITY]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from slurm_fair.errors import InputError
-from slurm_fair.model import CAPACITY, Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair.model.ids import parse_label
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.export import ACCOUNT, HEAD, NUMBERS
@@ -19,7 +19,7 @@ _MOST = 1e18  # what is more would not add up
 _MOST_RATIO = 1e75  # weights are from 1e-12 to 1e12: who is owed little of much has far more than that
 _MOST_GPUS = 2**31 - 1
 _YEAR_9999 = 253370764800.0  # calendars end in it
-_MUST_SAY = {"finished": ("had", "owed", "waited", "ran")}
+_MUST_SAY = {EventKind.FINISHED: ("had", "owed", "waited", "ran")}
 
 
 def read_line(text: str, where: str) -> Line:
@@ -40,8 +40,8 @@ def _read(content: Any) -> Line:
     if not isinstance(content, dict):
         raise InputError(f"is no event but another JSON value: {_SCHEMA}")
     time, kind = _said(content, "time", _instant), _said(content, "kind", _text)
-    if kind == CAPACITY:
-        return Event(time, CAPACITY, 0, "", _said(content, "gpus", _gpus))
+    if kind == EventKind.CAPACITY:
+        return Event(time, EventKind.CAPACITY, 0, "", _said(content, "gpus", _gpus))
     tenant = _said(content, "tenant", _text)
     if kind == ACCOUNT:
         return TenantMoment(time, tenant, **{name: _said(content, name, _number) for name in NUMBERS})

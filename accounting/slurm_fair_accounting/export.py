@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from slurm_fair.model import CAPACITY, Event, label
+from slurm_fair.model import Event, EventKind, label
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.source import JournalReader
 
@@ -32,15 +32,18 @@ def export_lines(source: JournalReader, start: float, end: float) -> Iterator[st
 
 def _with_capacity(source: JournalReader, start: float, end: float) -> Iterator[Event]:
     """Events, and first of all how many GPUs there were at the beginning."""
-    before = list(source.events(end=start, kinds=(CAPACITY,)))[-1:]
+    before = list(source.events(end=start, kinds=(EventKind.CAPACITY,)))[-1:]
     yield from (event._replace(time=start) for event in before)
     yield from source.events(start, end)
 
 
 def event_line(event: Event) -> str:
     """One thing that happened, as a line of an export."""
-    if event.kind == CAPACITY:
-        return json.dumps({"time": event.time, "kind": CAPACITY, "gpus": event.gpus}, allow_nan=False) + "\n"
+    if event.kind == EventKind.CAPACITY:
+        return (
+            json.dumps({"time": event.time, "kind": EventKind.CAPACITY, "gpus": event.gpus}, allow_nan=False)
+            + "\n"
+        )
     head = dict(zip(HEAD, (event.time, event.kind, label(event.key), event.tenant, event.gpus), strict=True))
     return json.dumps(_finite({**event.detail, **head}), allow_nan=False) + "\n"
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from slurm_fair.model import Event, Standing
+from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Story, tell
 
 _FAR_FUTURE = 1e18
-KINDS = ("submitted", "started", "stopped", "finished", "granted", "adopted", "renewed", "stays", "takenback")
+KINDS = (
+    EventKind.SUBMITTED,
+    EventKind.STARTED,
+    EventKind.STOPPED,
+    EventKind.FINISHED,
+    EventKind.GRANTED,
+    EventKind.ADOPTED,
+    EventKind.RENEWED,
+    EventKind.STAYS,
+    EventKind.TAKEN_BACK,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +53,7 @@ def history_of(source: JournalReader, period: Period) -> History:
     standing = source.latest()
     live = live_of(standing, period)
     events = list(source.events(period.start, period.end, kinds=KINDS))
-    ended = {event.key: _submit(event) for event in events if event.kind == "finished"}
+    ended = {event.key: _submit(event) for event in events if event.kind == EventKind.FINISHED}
     earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
     stories = tell([*earlier, *events])
     chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]

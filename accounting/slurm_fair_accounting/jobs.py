@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.ledger import Spread, rho_for_reports
-from slurm_fair.model import label
+from slurm_fair.model import EventKind, label
 from slurm_fair_accounting.history import Live, history_of
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
@@ -60,7 +60,7 @@ def jobs(source: JournalReader, period: Period, choice: Choice) -> Report:
 def waits(source: JournalReader, period: Period, choice: Choice) -> Report:
     """How long the jobs that ended in the period had waited in all, pre-empted time too."""
     waited: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for event in source.events(period.start, period.end, kinds=("finished",), tenant=choice.tenant):
+    for event in source.events(period.start, period.end, kinds=(EventKind.FINISHED,), tenant=choice.tenant):
         if choice.takes(event.tenant, str(event.detail.get("user", ""))):
             waited[event.tenant].append((float(event.detail["waited"]), float(event.detail["ran"])))
     rows = [_waits(tenant, np.array(waited[tenant])) for tenant in sorted(waited)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from slurm_fair.model import EventKind
 from slurm_fair_accounting.gantt import Bar, Lane, Layout, gantt
 from slurm_fair_accounting.plot import legend_of, shortened
 from slurm_fair_accounting.render import duration, instant
@@ -11,7 +12,15 @@ from slurm_fair_accounting.table import Report, Row
 
 MOST_JOBS, MOST_LEASES = 60, 3000
 NOT_ENDED = "not ended"
-_ENDS = ("renewed", "revoked", "finished", "stopped", "returned", "takenback", NOT_ENDED)
+_ENDS = (
+    EventKind.RENEWED,
+    EventKind.REVOKED,
+    EventKind.FINISHED,
+    EventKind.STOPPED,
+    EventKind.RETURNED,
+    EventKind.TAKEN_BACK,
+    NOT_ENDED,
+)
 _ROW, _LEFT, _MOST_LETTERS = 18.0, 170.0, 24
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm_fair.model import Event, label
+from slurm_fair.model import Event, EventKind, label
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.stories import Lease, Story, tell
@@ -21,8 +21,17 @@ COLUMNS = (
     Column("ended_by", "EndedBy", Kind.TEXT),
     Column("start_delay_seconds", "StartDelay", Kind.SECONDS),
 )
-_ENDS = ("stopped", "finished", "returned", "takenback")
-_KINDS = ("submitted", "started", "granted", "adopted", "renewed", "revoked", "stays", *_ENDS)
+_ENDS = (EventKind.STOPPED, EventKind.FINISHED, EventKind.RETURNED, EventKind.TAKEN_BACK)
+_KINDS = (
+    EventKind.SUBMITTED,
+    EventKind.STARTED,
+    EventKind.GRANTED,
+    EventKind.ADOPTED,
+    EventKind.RENEWED,
+    EventKind.REVOKED,
+    EventKind.STAYS,
+    *_ENDS,
+)
 
 
 def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
@@ -33,10 +42,10 @@ def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
         first.setdefault(event.key, event)
     last = {event.key: event.kind for event in within}
     # The nodes of a lease renewed in the period stand in its grant, which may lie before it.
-    begun = [key for key, event in first.items() if event.kind != "submitted"]
+    begun = [key for key, event in first.items() if event.kind != EventKind.SUBMITTED]
     grants = {
         event.key: event
-        for event in source.events(end=period.start, kinds=("granted", "started"), keys=begun)
+        for event in source.events(end=period.start, kinds=(EventKind.GRANTED, EventKind.STARTED), keys=begun)
     }
     after = source.events(period.end, kinds=_KINDS, keys=[key for key in last if last[key] not in _ENDS])
     before = sorted(grants.values(), key=lambda event: event.time)

@@ -12,13 +12,20 @@ from slurm_fair.ledger.outcomes import Outcomes, Runs, only, told
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.ledger.summary import Facts
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, windows_of_moments
-from slurm_fair.model import CAPACITY, Event, Standing
+from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair_accounting.history import live_of, newest_known
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
 from slurm_fair_accounting.tenants import Account, accounts_of
 
-KINDS = ("submitted", "started", "stopped", "revoked", "stays", "finished")
+KINDS = (
+    EventKind.SUBMITTED,
+    EventKind.STARTED,
+    EventKind.STOPPED,
+    EventKind.REVOKED,
+    EventKind.STAYS,
+    EventKind.FINISHED,
+)
 NO_CAPACITY = "nothing says how many GPUs there were: M is the sum of quotas, unfair hours are from accounts"
 _FOR_EVER = float("inf")
 
@@ -83,7 +90,10 @@ def _weight(account: Account | None) -> float:
 
 def _capacity(source: JournalReader, period: Period) -> list[tuple[float, float]]:
     """M and since when, as far as it was told: what it was at the beginning, and its changes."""
-    told_ = [(event.time, float(event.gpus)) for event in source.events(end=period.end, kinds=(CAPACITY,))]
+    told_ = [
+        (event.time, float(event.gpus))
+        for event in source.events(end=period.end, kinds=(EventKind.CAPACITY,))
+    ]
     before = [pair for pair in told_ if pair[0] <= period.start][-1:]
     return [*before, *(pair for pair in told_ if pair[0] > period.start)]
 
@@ -115,8 +125,8 @@ def _told(source: JournalReader, standing: Standing, period: Period) -> tuple[li
     """What the period's jobs did up to its end, and who of them is known to have lived on."""
     living = live_of(standing, Period(period.start, _FOR_EVER))
     within = list(source.events(period.start, period.end, kinds=KINDS))
-    later = list(source.events(period.end, kinds=("finished",)))
-    ends = [event for event in (*within, *later) if event.kind == "finished"]
+    later = list(source.events(period.end, kinds=(EventKind.FINISHED,)))
+    ends = [event for event in (*within, *later) if event.kind == EventKind.FINISHED]
     submits = {event.key: float(event.detail.get("submit", event.time)) for event in ends}
     submits |= {key: job.submit for key, job in living.items() if job.submit < period.end}
     early = {key: submit for key, submit in submits.items() if submit < period.start}

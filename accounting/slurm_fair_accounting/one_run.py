@@ -7,19 +7,32 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from slurm_fair.model import CAPACITY, Event, label
+from slurm_fair.model import Event, EventKind, label
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.export import ACCOUNT
 
 # In this order things happen to one job at one instant; a file in another order than that of time has lost it.
 _TURNS = (
-    CAPACITY, "submitted", "revoked", "asked", "stays", "requeued", "stopped", "finished", "returned",
-    "granted", "opened", "adopted", "started", "renewed", "takenback",
-)  # fmt: skip
-_TURN = {kind: turn for turn, kind in enumerate(_TURNS)}
+    EventKind.CAPACITY,
+    EventKind.SUBMITTED,
+    EventKind.REVOKED,
+    EventKind.ASKED,
+    EventKind.STAYS,
+    EventKind.REQUEUED,
+    EventKind.STOPPED,
+    EventKind.FINISHED,
+    EventKind.RETURNED,
+    EventKind.GRANTED,
+    EventKind.OPENED,
+    EventKind.ADOPTED,
+    EventKind.STARTED,
+    EventKind.RENEWED,
+    EventKind.TAKEN_BACK,
+)
+_TURN: dict[str, int] = {kind: turn for turn, kind in enumerate(_TURNS)}
 # What a controller does is done once at an instant of its own; Slurm's instants are whole seconds, and a job that
 # left the scope and came back is told of again.
-_ONCE = ("granted", "renewed", "revoked", "stays", "finished")
+_ONCE = (EventKind.GRANTED, EventKind.RENEWED, EventKind.REVOKED, EventKind.STAYS, EventKind.FINISHED)
 _ALONE = (
     "exclusive_seconds"  # who tells it at an end is a simulation or a recorded past: there is no other end
 )
@@ -83,7 +96,7 @@ def _ended_before(lines: Sequence[Told]) -> str:
     ends: dict[int, Told] = {}
     for told in lines:
         what = told.what
-        if isinstance(what, Event) and what.kind == "finished" and _ALONE in what.detail:
+        if isinstance(what, Event) and what.kind == EventKind.FINISHED and _ALONE in what.detail:
             before = ends.get(what.key)
             if before and what.detail.get("submit", what.time) < before.what.time:
                 first, second = sorted((before.number, told.number))

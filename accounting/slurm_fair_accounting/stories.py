@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from slurm_fair.ledger.outcomes import NODE_FAIL
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 
 
 @dataclass(slots=True)
@@ -67,12 +67,12 @@ class Story:
         lease = self._open_lease()
         if lease and event.detail.get("state") == NODE_FAIL:
             lease.ended_by = ""  # what had been revoked was lost before we took it
-        self._end_lease(event.time, "stopped")
+        self._end_lease(event.time, EventKind.STOPPED)
 
     def _finished(self, event: Event) -> None:
         if self.runs:
             self._end_run(event.time, None)
-        self._end_lease(event.time, "finished")
+        self._end_lease(event.time, EventKind.FINISHED)
         self.submit = float(event.detail.get("submit", self.submit or event.time))
         self.restarts = int(event.detail.get("restarts", self.restarts))
         self.finished = {"end": event.time, **event.detail}
@@ -89,14 +89,14 @@ class Story:
 
     def _renewed(self, event: Event) -> None:
         before = self.leases[-1] if self.leases else None
-        self._end_lease(event.time, "renewed")
+        self._end_lease(event.time, EventKind.RENEWED)
         number, nodes = (before.number, before.nodes) if before else (0, self.nodes)
         self.leases.append(Lease(_number(event, number + 1), nodes, event.time, event.time))
 
     def _revoked(self, event: Event) -> None:
         self.revoked += 1
         if lease := self._open_lease():
-            lease.ended_by = "revoked"  # its end comes when the GPUs do
+            lease.ended_by = EventKind.REVOKED  # its end comes when the GPUs do
 
     def _stays(self, event: Event) -> None:
         """Slurm would not stop it: what was revoked goes on as if it had been renewed."""
@@ -106,10 +106,10 @@ class Story:
         self._renewed(event)
 
     def _returned(self, event: Event) -> None:
-        self._end_lease(event.time, "returned")
+        self._end_lease(event.time, EventKind.RETURNED)
 
     def _takenback(self, event: Event) -> None:
-        self._end_lease(event.time, "takenback")
+        self._end_lease(event.time, EventKind.TAKEN_BACK)
 
     def _open_lease(self) -> Lease | None:
         return self.leases[-1] if self.leases and self.leases[-1].end is None else None
@@ -118,7 +118,7 @@ class Story:
         if lease := self._open_lease():
             lease.end = time
             # A job that finishes before it is asked was not stopped by us.
-            lease.ended_by = by if by == "finished" or not lease.ended_by else lease.ended_by
+            lease.ended_by = by if by == EventKind.FINISHED or not lease.ended_by else lease.ended_by
 
     def _end_run(self, time: float, start: float | None) -> None:
         if self.runs and self.runs[-1][1] is None:
@@ -127,18 +127,18 @@ class Story:
             self.runs.append((float(start), time))
 
 
-_TELLERS = {
-    "submitted": Story._submitted,
-    "started": Story._started,
-    "stopped": Story._stopped,
-    "finished": Story._finished,
-    "granted": Story._granted,
-    "adopted": Story._adopted,
-    "renewed": Story._renewed,
-    "revoked": Story._revoked,
-    "stays": Story._stays,
-    "returned": Story._returned,
-    "takenback": Story._takenback,
+_TELLERS: dict[str, Callable[[Story, Event], None]] = {
+    EventKind.SUBMITTED: Story._submitted,
+    EventKind.STARTED: Story._started,
+    EventKind.STOPPED: Story._stopped,
+    EventKind.FINISHED: Story._finished,
+    EventKind.GRANTED: Story._granted,
+    EventKind.ADOPTED: Story._adopted,
+    EventKind.RENEWED: Story._renewed,
+    EventKind.REVOKED: Story._revoked,
+    EventKind.STAYS: Story._stays,
+    EventKind.RETURNED: Story._returned,
+    EventKind.TAKEN_BACK: Story._takenback,
 }
 
 
@@ -149,7 +149,7 @@ def tell(events: Iterable[Event]) -> list[Story]:
     for event in events:
         story = current.get(event.key)
         # What trails behind an end (the lease's return) still belongs to the life that ended.
-        if story is None or event.kind == "submitted":
+        if story is None or event.kind == EventKind.SUBMITTED:
             story = Story(event.key, event.tenant, event.gpus)
             told.append(story)
             current[event.key] = story

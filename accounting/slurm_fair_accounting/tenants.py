@@ -11,7 +11,7 @@ from typing import Any
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.outcomes import NODE_FAIL
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.model import Event, Standing
+from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair_accounting.history import live_of
 from slurm_fair_accounting.jobs import with_rho
@@ -64,9 +64,9 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
         )
     standing = source.latest()
     live = live_of(standing, period)
-    kinds = ("finished", "revoked", "stays", "stopped")
+    kinds = (EventKind.FINISHED, EventKind.REVOKED, EventKind.STAYS, EventKind.STOPPED)
     events = list(source.events(period.start, period.end, kinds=kinds, tenant=choice.tenant))
-    ended = [event for event in events if event.kind == "finished"]
+    ended = [event for event in events if event.kind == EventKind.FINISHED]
     covered, accounts, note = accounts_of(source, period, choice.share, ended)
     preempted = _preempted(events)
     jobs = Counter(event.tenant for event in ended) + Counter(job.tenant for job in live.values())
@@ -104,7 +104,7 @@ def accounts_of(
         accounts = _between(source, standing, covered)
         return covered, {name: account.of_share(share) for name, account in accounts.items()}, ""
     if ended is None:
-        ended = source.events(period.start, period.end, kinds=("finished",))
+        ended = source.events(period.start, period.end, kinds=(EventKind.FINISHED,))
     return period, _of_jobs(ended), FROM_JOBS
 
 
@@ -114,11 +114,11 @@ def _preempted(events: Iterable[Event]) -> Counter[str]:
     count: Counter[str] = Counter()
     asked: dict[int, str] = {}
     for event in sorted(events, key=_as_it_came):
-        if event.kind == "revoked":
+        if event.kind == EventKind.REVOKED:
             count[event.tenant] += 1
             asked[event.key] = event.tenant
         elif (tenant := asked.pop(event.key, None)) and (
-            event.kind in ("finished", "stays") or event.detail.get("state") == NODE_FAIL
+            event.kind in (EventKind.FINISHED, EventKind.STAYS) or event.detail.get("state") == NODE_FAIL
         ):
             count[tenant] -= 1
     return count
@@ -126,7 +126,7 @@ def _preempted(events: Iterable[Event]) -> Counter[str]:
 
 def _as_it_came(event: Event) -> tuple[float, bool]:
     """Slurm cuts its instants to whole seconds, so that a stop may seem to lie before the revocation."""
-    revoked = event.kind == "revoked"
+    revoked = event.kind == EventKind.REVOKED
     return math.floor(event.time) if revoked else event.time, not revoked
 
 

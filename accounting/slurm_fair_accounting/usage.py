@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair_accounting.history import live_of, newest_known
 from slurm_fair_accounting.period import Period, days
 from slurm_fair_accounting.source import JournalReader
@@ -20,7 +20,7 @@ COLUMNS = (
     Column("jobs", "Jobs", Kind.COUNT),
     Column("gpu_seconds", "Used(GPUh)", Kind.GPU_HOURS),
 )
-_KINDS = ("submitted", "started", "stopped", "finished")
+_KINDS = (EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.FINISHED)
 
 
 def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
@@ -54,8 +54,8 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     live = live_of(standing, Period(period.start, float("inf")))
     # A run that spans the whole period shows itself only by its end, so events after it are read too.
     events = list(source.events(period.start, kinds=_KINDS, tenant=choice.tenant))
-    begun = {event.key for event in events if event.kind in ("stopped", "finished")}
-    earlier = source.events(end=period.start, kinds=("submitted", "started"), keys=begun)
+    begun = {event.key for event in events if event.kind in (EventKind.STOPPED, EventKind.FINISHED)}
+    earlier = source.events(end=period.start, kinds=(EventKind.SUBMITTED, EventKind.STARTED), keys=begun)
     newest = newest_known(source, standing, period.start)
     told = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
     seen = {event.key for event in events}

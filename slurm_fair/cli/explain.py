@@ -16,7 +16,7 @@ from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
-from slurm_fair.model import Event, label, parse_label
+from slurm_fair.model import Event, EventKind, label, parse_label
 from slurm_fair.recent import KIND, finished_row
 
 _AHEAD = 5
@@ -203,7 +203,7 @@ def _ended(board: Board, name: str, events: Sequence[Event]) -> dict[str, Any] |
 def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
     gpus = "1 GPU" if job["gpus"] == 1 else f"{job['gpus']} GPUs"
     how = f" ({clean(job['slurm_state'])})" if job["slurm_state"] else ""
-    leases = sum(event.kind in ("granted", "adopted", "renewed") for event in events)
+    leases = sum(event.kind in (EventKind.GRANTED, EventKind.ADOPTED, EventKind.RENEWED) for event in events)
     times = job["restarts"]
     gave = "it never gave way" if not times else f"it was requeued {times} time{'s' if times > 1 else ''}"
     had, owed = job["had_gpu_seconds"] / 3600, job["owed_gpu_seconds"] / 3600

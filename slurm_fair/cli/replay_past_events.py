@@ -13,7 +13,7 @@ from slurm_fair.cli.simulate_case import Case
 from slurm_fair.cli.simulate_runs import Done
 from slurm_fair.ledger.outcomes import Outcomes
 from slurm_fair.ledger.windows import Steps
-from slurm_fair.model import CAPACITY, Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair.sim.past import Jobs
 from slurm_fair.sim.result import Result
@@ -36,7 +36,7 @@ class _Run(NamedTuple):
 
 def write_recorded(path: Path, case: Case, jobs: Jobs, really: Done) -> None:
     """Events and tenants' accounts, in the order of time."""
-    first = Event(really.result.epoch, CAPACITY, 0, "", case.scenario.machines.total_gpus)
+    first = Event(really.result.epoch, EventKind.CAPACITY, 0, "", case.scenario.machines.total_gpus)
     lines = [(moment.time, account_line(moment)) for moment in _moments(really)]
     lines += [(event.time, event_line(event)) for event in (first, *_events(case, jobs, really))]
     lines.sort(key=lambda line: line[0])  # what happened to one job at one instant stays in its order
@@ -70,17 +70,17 @@ def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_R
     user = {"user": outcomes.users[outcomes.user[job]]} if outcomes.user[job] >= 0 else {}
     who = {"name": name} | user
     end, gang, requeued = float(outcomes.end[job]), int(outcomes.gpus[job]), int(outcomes.preemptions[job])
-    yield Event(float(outcomes.submit[job]), "submitted", *whose, gang, who)
+    yield Event(float(outcomes.submit[job]), EventKind.SUBMITTED, *whose, gang, who)
     for at, run in enumerate(runs):
-        yield Event(run.start, "started", *whose, run.gpus, {"nodes": run.nodes, "restarts": at})
+        yield Event(run.start, EventKind.STARTED, *whose, run.gpus, {"nodes": run.nodes, "restarts": at})
         if at < requeued:
             held = {"why": _WHY, "held_seconds": run.end - run.start}
-            yield Event(run.end, "revoked", *whose, run.gpus, held)
+            yield Event(run.end, EventKind.REVOKED, *whose, run.gpus, held)
         if at < requeued or at + 1 < len(runs) or run.end != end:
             had = {"start": run.start, "had": (run.end - run.start) * run.gpus, "restarts": at}
-            yield Event(run.end, "stopped", *whose, run.gpus, had)
+            yield Event(run.end, EventKind.STOPPED, *whose, run.gpus, had)
     told = _account(outcomes, job) | ({"state": state} if state else {}) | who
-    yield Event(end, "finished", *whose, gang, told)
+    yield Event(end, EventKind.FINISHED, *whose, gang, told)
 
 
 def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:

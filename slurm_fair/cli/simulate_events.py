@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import Event, Standing, TickRecord
+from slurm_fair.model import Event, EventKind, Standing, TickRecord
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair.output import open_anew, write_text
@@ -22,7 +22,7 @@ from slurm_fair_accounting.export import account_line, event_line
 
 _HOUR = 3600.0
 _COMPLETED = End.COMPLETED.name
-_NAMED = ("submitted", "finished")
+_NAMED = (EventKind.SUBMITTED, EventKind.FINISHED)
 
 
 class EventsOut:
@@ -91,7 +91,7 @@ class EventsOut:
         more: dict[str, Any] = {"name": str(self._trace.job_id[row])}
         if self._trace.app[row] >= 0:  # from its submission on: an app lives as long as one of its jobs
             more["app"] = self._trace.apps[self._trace.app[row]]
-        if event.kind == "finished":
+        if event.kind == EventKind.FINISHED:
             if self._trace.status[row] in BAD_ENDS and event.detail.get("state", _COMPLETED) == _COMPLETED:
                 more["state"] = End(int(self._trace.status[row])).name
             known = ((name, column[row]) for name, column in self._truth.items())

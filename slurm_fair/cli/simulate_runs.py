@@ -15,7 +15,7 @@ import numpy as np
 
 from slurm_fair.cli.simulate_case import Turn
 from slurm_fair.errors import InputError
-from slurm_fair.model import Events, JobState, Standing, TickRecord
+from slurm_fair.model import EventKind, Events, JobState, Standing, TickRecord
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.result import Result
@@ -76,8 +76,8 @@ class _Ear:
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
         events = tick.events
         if self._keeps_grants:
-            for event in events.of("granted") if isinstance(events, Events) else events:
-                if event.kind == "granted":
+            for event in events.of(EventKind.GRANTED) if isinstance(events, Events) else events:
+                if event.kind == EventKind.GRANTED:
                     self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:
             self._events.take(tick, standing)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from slurm_fair.cli.table import clean, duration, instant
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 
 _MOST = 20
@@ -25,15 +25,15 @@ def _as_it_came(events: Sequence[Event]) -> list[Event]:
     """Slurm cuts its instants to whole seconds: a job starts behind its gate, and nothing comes after its end."""
     last: dict[int, float] = {}  # when it was let go, by second
     for event in events:
-        if event.kind in ("granted", "opened"):
+        if event.kind in (EventKind.GRANTED, EventKind.OPENED):
             last[int(event.time)] = event.time
 
     def when(event: Event) -> float:
-        if event.kind == "finished":
+        if event.kind == EventKind.FINISHED:
             return int(event.time) + 1.0
-        return last.get(int(event.time), event.time) if event.kind == "started" else event.time
+        return last.get(int(event.time), event.time) if event.kind == EventKind.STARTED else event.time
 
-    return sorted(events, key=lambda event: (when(event), event.kind == "started"))
+    return sorted(events, key=lambda event: (when(event), event.kind == EventKind.STARTED))
 
 
 def _folded(events: Sequence[Event]) -> list[Event]:
@@ -41,7 +41,7 @@ def _folded(events: Sequence[Event]) -> list[Event]:
     folded: list[Event] = []
     for event in events:
         times = 1
-        if event.kind == "renewed" and folded and folded[-1].kind == "renewed":
+        if event.kind == EventKind.RENEWED and folded and folded[-1].kind == EventKind.RENEWED:
             times += folded.pop().detail.get("times", 1)
         folded.append(event._replace(detail={**event.detail, "times": times}) if times > 1 else event)
     return folded
@@ -125,10 +125,21 @@ def _finished(said: Said) -> str:
 
 
 _SENTENCES: Mapping[str, Any] = {
-    "submitted": _submitted, "granted": _granted, "opened": _opened, "started": _started, "adopted": _adopted,
-    "renewed": _renewed, "revoked": _revoked, "asked": _asked, "requeued": _requeued, "returned": _returned,
-    "takenback": _takenback, "stays": _stays, "stopped": _stopped, "finished": _finished,
-}  # fmt: skip
+    EventKind.SUBMITTED: _submitted,
+    EventKind.GRANTED: _granted,
+    EventKind.OPENED: _opened,
+    EventKind.STARTED: _started,
+    EventKind.ADOPTED: _adopted,
+    EventKind.RENEWED: _renewed,
+    EventKind.REVOKED: _revoked,
+    EventKind.ASKED: _asked,
+    EventKind.REQUEUED: _requeued,
+    EventKind.RETURNED: _returned,
+    EventKind.TAKEN_BACK: _takenback,
+    EventKind.STAYS: _stays,
+    EventKind.STOPPED: _stopped,
+    EventKind.FINISHED: _finished,
+}
 
 
 def _other(kind: str, said: Said) -> str:

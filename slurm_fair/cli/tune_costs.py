@@ -9,7 +9,7 @@ from typing import Any
 
 from slurm_fair.cli.base import Site
 from slurm_fair.errors import StoreError
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair.sim.scenario import Costs
 from slurm_fair_accounting.period import Period
 
@@ -17,7 +17,7 @@ from slurm_fair_accounting.period import Period
 USUAL_CHECKPOINT_SECONDS = 10.0
 USUAL_RESTART_SECONDS = 35.0
 _FEWEST = 3  # measurements below which a median says nothing
-_ORDER = ("asked", "requeued", "opened", "started")  # in which they happen
+_ORDER = (EventKind.ASKED, EventKind.REQUEUED, EventKind.OPENED, EventKind.STARTED)  # in which they happen
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ def measure(events: Iterable[Event]) -> Measured:
     opened: dict[int, float] = {}
     saves, returns = [], []
     for event in sorted(events, key=lambda event: (int(event.time), _ORDER.index(event.kind))):
-        if event.kind == "asked":
+        if event.kind == EventKind.ASKED:
             asked.setdefault(event.key, event.time)
-        elif event.kind == "requeued" and event.key in asked:
+        elif event.kind == EventKind.REQUEUED and event.key in asked:
             saves.append(event.time - asked.pop(event.key))
-        elif event.kind == "opened":
+        elif event.kind == EventKind.OPENED:
             opened[event.key] = event.time
-        elif event.kind == "started":
+        elif event.kind == EventKind.STARTED:
             asked.pop(event.key, None)
             since = opened.pop(event.key, None)
             if since is not None and event.detail.get("restarts"):

@@ -20,7 +20,7 @@ from slurm_fair.demo.live import Watch
 from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, Scenario
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
-from slurm_fair.model import Blind, RunTable
+from slurm_fair.model import Blind, EventKind, RunTable
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.command import Commands
@@ -94,7 +94,7 @@ class Told(TypedDict):
 def told_by_the_journal(path: Path, ids: Mapping[str, int]) -> Told:
     """Pre-emptions and ticks, once the daemon has ended."""
     with open_reader(path) as journal:
-        requeues = list(journal.events(kinds=("requeued",)))
+        requeues = list(journal.events(kinds=(EventKind.REQUEUED,)))
         seconds = tuple(sum(tick.seconds.values()) for tick in journal.ticks())
     late = {event.key for event in requeues if event.detail["why"] == _UNANSWERED}
     unanswered = frozenset(number for number in ids.values() if pack(number) in late)

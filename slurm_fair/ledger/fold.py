@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from slurm_fair.ledger.pending import Pending
 from slurm_fair.ledger.settings import DAY, LedgerSettings
-from slurm_fair.model import CAPACITY, Event, Events, Ledger, Snapshot
+from slurm_fair.model import Event, EventKind, Events, Ledger, Snapshot
 
 DEFAULTS = LedgerSettings()
 
@@ -36,8 +36,8 @@ def _resized(ledger: Ledger, snapshot: Snapshot) -> tuple[Event, ...]:
     events: list[Event] = []
     for instant, gpus in snapshot.resized or ((now, total),):
         if gpus != level:
-            events.append(Event(max(instant, ledger.time), CAPACITY, 0, "", gpus))
+            events.append(Event(max(instant, ledger.time), EventKind.CAPACITY, 0, "", gpus))
             level = gpus
     if new_day and not events:
-        events.append(Event(now, CAPACITY, 0, "", total))
+        events.append(Event(now, EventKind.CAPACITY, 0, "", total))
     return tuple(events)

@@ -14,7 +14,7 @@ from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
 from slurm_fair.ledger.lives import Window
 from slurm_fair.ledger.looks import BEGAN, CAME, HOLDS, OVER, STOPPED, Strip
-from slurm_fair.model import Event, JobState, Ledger, Snapshot
+from slurm_fair.model import Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.once import once
 
@@ -74,7 +74,7 @@ class Happened:
             row for some in self.became for row in zip(*some[3:5], *some[1:3], _written(some), strict=True)
         ]
         for time, _, look, row, event in sorted(rows, key=_WHEN):
-            if event.kind == "started":
+            if event.kind == EventKind.STARTED:
                 nodes = _nodes(self._strip.snapshots[look], row, time)
                 event = event._replace(detail={"nodes": nodes, **event.detail})
             told[look].append(event)
@@ -96,14 +96,14 @@ class Happened:
         if lives.key.size == self._met:
             return None
         life = np.arange(self._met, lives.key.size)
-        return self._became("submitted", CAME, life, lives.submit[life], {}, of_people=True)
+        return self._became(EventKind.SUBMITTED, CAME, life, lives.submit[life], {}, of_people=True)
 
     def _started(self) -> Became | None:
         runs, fresh = self._window.runs, self._window.fresh
         if not fresh.size:
             return None
         said = {"restarts": runs.restarts[fresh].tolist()}
-        return self._became("started", BEGAN, runs.life[fresh], runs.start[fresh], said)
+        return self._became(EventKind.STARTED, BEGAN, runs.life[fresh], runs.start[fresh], said)
 
     def _stopped(self) -> Became | None:
         """Runs that are over while their job lives, or that were not its last one."""
@@ -114,7 +114,7 @@ class Happened:
             return None
         columns = {"start": runs.start, "had": used, "restarts": runs.restarts}
         said = {name: column[rows].tolist() for name, column in columns.items()}
-        return self._became("stopped", STOPPED, runs.life[rows], runs.end[rows], said)
+        return self._became(EventKind.STOPPED, STOPPED, runs.life[rows], runs.end[rows], said)
 
     def _finished(self) -> Became | None:
         rows, lives, result = self._window.ended, self._window.lives, self._result
@@ -127,7 +127,7 @@ class Happened:
             "submit": lives.submit[rows], "end": end,
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}
-        return self._became("finished", OVER, rows, end, said, of_people=True)
+        return self._became(EventKind.FINISHED, OVER, rows, end, said, of_people=True)
 
 
 def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
@@ -199,6 +199,6 @@ class Share(Sequence[Event]):
 
 
 def _with_nodes(event: Event, nodes: Mapping[tuple[int, float], Sequence[str]]) -> Event:
-    if event.kind != "started" or event.detail["nodes"] or (event.key, event.time) not in nodes:
+    if event.kind != EventKind.STARTED or event.detail["nodes"] or (event.key, event.time) not in nodes:
         return event
     return event._replace(detail={**event.detail, "nodes": list(nodes[event.key, event.time])})

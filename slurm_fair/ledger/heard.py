@@ -13,14 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger.happened import Became, Happened, Share
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
 SUBMITTED, REVOKED, STAYS, STOPPED, STARTED, _STOPPED_AT_ONCE, FINISHED = range(7)
-_CODES = {
-    "submitted": SUBMITTED, "revoked": REVOKED, "stays": STAYS, "stopped": STOPPED, "started": STARTED,
-    "finished": FINISHED,
-}  # fmt: skip
+_CODES: dict[str, int] = {
+    EventKind.SUBMITTED: SUBMITTED,
+    EventKind.REVOKED: REVOKED,
+    EventKind.STAYS: STAYS,
+    EventKind.STOPPED: STOPPED,
+    EventKind.STARTED: STARTED,
+    EventKind.FINISHED: FINISHED,
+}
 _AT_EDGES = (SUBMITTED, FINISHED)
 # What an ended job's own account says, and what a simulation or an accounting import may add to either event.
 ACCOUNT = ("submit", "ran", "waited", "had", "owed", "restarts")

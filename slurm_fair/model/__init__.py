@@ -2,26 +2,27 @@
 
 from slurm_fair.model.account import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.action import Action, Outcome, Result, Verb
+from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.ids import label, labels, pack_keys, parse_label, unpack_keys
 from slurm_fair.model.job import Blocked, JobState, JobTable
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Plan, Verdict
-from slurm_fair.model.record import CAPACITY, Event, Events, Standing, TickRecord, Untold
+from slurm_fair.model.record import Events, Standing, TickRecord, Untold
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Told
 
 __all__ = [
-    "CAPACITY",
     "NEVER_ENDS_SECONDS",
     "Action",
     "Blind",
     "Blocked",
     "ClosedRuns",
     "Event",
+    "EventKind",
     "Events",
     "JobAccounts",
     "JobState",

@@ -8,30 +8,19 @@ from typing import Any, NamedTuple, Self, TypeAlias, overload
 
 from slurm_fair.model.account import Ledger
 from slurm_fair.model.action import Outcome
+from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.lease import Leases, LeaseTerms
 from slurm_fair.model.once import once
 from slurm_fair.model.plan import Plan
 from slurm_fair.model.snapshot import Snapshot
 
 _NOTHING: Mapping[Any, Any] = {}
-CAPACITY = "capacity"  # an event of the cluster, not of a job: M is now its number of GPUs
-
-
-class Event(NamedTuple):
-    """Something that happened to a job; the reports and the export are made of these."""
-
-    time: float
-    kind: str  # submitted started stopped finished granted opened renewed revoked asked requeued returned ...
-    key: int
-    tenant: str
-    gpus: int
-    detail: Mapping[str, Any] = _NOTHING
 
 
 class Later(NamedTuple):
     """Events of some kinds that are written out when somebody reads them."""
 
-    kinds: tuple[str, ...]
+    kinds: tuple[EventKind, ...]
     write: Callable[[], Sequence[Event]]
 
     def tells(self, kinds: Sequence[str]) -> bool:
@@ -62,7 +51,8 @@ class Untold:
 
 
 _Part: TypeAlias = Sequence[Event] | Later | Untold
-_OF_JOBS = frozenset({"submitted", "started", "stopped", "finished"})  # kinds of what is untold
+# Kinds of what is untold.
+_OF_JOBS = frozenset({EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.FINISHED})
 
 
 class Events(Sequence[Event]):

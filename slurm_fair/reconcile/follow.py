@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import (
     Blocked,
     Event,
+    EventKind,
     Events,
     JobState,
     JobTable,
@@ -200,7 +201,7 @@ def _lost(leases: Leases, gone: Ints, late: Mapping[int, str], row: Ints, snapsh
         return [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
 
     taken_back = [_taken_back(leases, at, int(row[at]), why, snapshot) for at, why in late.items()]
-    return Events(Later(("returned",), ended), taken_back)
+    return Events(Later((EventKind.RETURNED,), ended), taken_back)
 
 
 def _tenant(row: int, snapshot: Snapshot) -> str:
@@ -219,7 +220,12 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
         "held_seconds": _held_seconds(leases, at, row, snapshot),
     }
     return Event(
-        snapshot.time, "returned", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
+        snapshot.time,
+        EventKind.RETURNED,
+        int(leases.key[at]),
+        _tenant(row, snapshot),
+        int(leases.gpus[at]),
+        detail,
     )
 
 
@@ -234,9 +240,14 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
 
 def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
     nodes = [leases.node_names[node] for node in leases.places.nodes_of(at).tolist()]
-    detail = {"why": why, "opened": bool(leases.opened[at]), "nodes": nodes}
+    detail = {"why": why, EventKind.OPENED: bool(leases.opened[at]), "nodes": nodes}
     return Event(
-        snapshot.time, "takenback", int(leases.key[at]), _tenant(row, snapshot), int(leases.gpus[at]), detail
+        snapshot.time,
+        EventKind.TAKEN_BACK,
+        int(leases.key[at]),
+        _tenant(row, snapshot),
+        int(leases.gpus[at]),
+        detail,
     )
 
 
@@ -244,5 +255,10 @@ def _adoption(row: int, until: float | None, snapshot: Snapshot) -> Event:
     jobs = snapshot.jobs
     detail = {"until": until, "start": float(jobs.start[row])}
     return Event(
-        snapshot.time, "adopted", int(jobs.key[row]), _tenant(row, snapshot), int(jobs.gpus[row]), detail
+        snapshot.time,
+        EventKind.ADOPTED,
+        int(jobs.key[row]),
+        _tenant(row, snapshot),
+        int(jobs.gpus[row]),
+        detail,
     )

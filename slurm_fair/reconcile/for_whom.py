@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Event, JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot, Standing
+from slurm_fair.model import (
+    Event,
+    EventKind,
+    JobState,
+    LeasePhase,
+    Leases,
+    LeaseTerms,
+    Placement,
+    Snapshot,
+    Standing,
+)
 from slurm_fair.model.columns import Ints, any_of, code, find
 from slurm_fair.model.ids import label
 from slurm_fair.reconcile.free import shares, summed
@@ -119,7 +129,9 @@ def withdrawn(
             "number": after.renewals.item(lease) + 1,
         }
         tenant = snapshot.tenants.names[jobs.tenant.item(row)]
-        events.append(Event(now, "stays", leases.key.item(lease), tenant, leases.gpus.item(lease), detail))
+        events.append(
+            Event(now, EventKind.STAYS, leases.key.item(lease), tenant, leases.gpus.item(lease), detail)
+        )
     return after, events
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import (
     Event,
+    EventKind,
     Events,
     LeasePhase,
     Leases,
@@ -43,14 +44,16 @@ def promise(
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
         after = extended = _renewed(after, at, terms, now)
-        parts.append(Later(("renewed",), lambda: _renewals(extended, at, renewed, snapshot, terms, now)))
+        parts.append(
+            Later((EventKind.RENEWED,), lambda: _renewals(extended, at, renewed, snapshot, terms, now))
+        )
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
         parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
     if granted.size:
         after = _granted(after, granted, plan, snapshot, terms, now)
-        parts.append(Later(("granted",), lambda: _grants(granted, plan, snapshot, terms, now)))
+        parts.append(Later((EventKind.GRANTED,), lambda: _grants(granted, plan, snapshot, terms, now)))
     return after, Events(*parts)
 
 
@@ -77,7 +80,7 @@ def renewed_until(
         after = renewed
     if after is leases:
         return leases, _NOTHING
-    return after, Events(Later(("renewed",), lambda: _all_renewals(leases, snapshot, terms, until)))
+    return after, Events(Later((EventKind.RENEWED,), lambda: _all_renewals(leases, snapshot, terms, until)))
 
 
 def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
@@ -105,7 +108,7 @@ def _renewals(
 ) -> list[Event]:
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, "renewed", row, snapshot, until=terms.said_end(end), number=number)
+        _event(now, EventKind.RENEWED, row, snapshot, until=terms.said_end(end), number=number)
         for row, end, number in zip(job.tolist(), until, numbers, strict=True)
     ]
 
@@ -121,7 +124,7 @@ def _revocations(
 ) -> list[Event]:
     numbers = (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, "revoked", row, snapshot, why=plan.reasons[plan.reason[row]], number=number)
+        _event(now, EventKind.REVOKED, row, snapshot, why=plan.reasons[plan.reason[row]], number=number)
         for row, number in zip(job.tolist(), numbers, strict=True)
     ]
 
@@ -155,7 +158,7 @@ def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: 
     until, names = terms.said_end(terms.end_for(now)), snapshot.nodes.names
     return [
         _event(
-            now, "granted", row, snapshot,
+            now, EventKind.GRANTED, row, snapshot,
             nodes=[names[node] for node in plan.places.nodes_of(row).tolist()], until=until, number=1,
         )
         for row in rows.tolist()

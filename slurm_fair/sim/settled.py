@@ -13,7 +13,7 @@ import numpy as np
 from slurm_fair.ledger import settle
 from slurm_fair.ledger.happened import Share
 from slurm_fair.ledger.outcomes import NODE_FAIL
-from slurm_fair.model import Event, Events, Snapshot, Standing, TickRecord
+from slurm_fair.model import Event, EventKind, Events, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Journal
 from slurm_fair.sim.books import Books, Run
@@ -84,7 +84,7 @@ def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
     lived_on = [(at, run) for at, run in runs.items() if run.lived_on]
     if not lived_on:
         return changed, []
-    stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == "stopped"}
+    stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == EventKind.STOPPED}
     unseen = [run for at, run in lived_on if at not in stopped]
     return Events([event for run in unseen for event in _events_of(run)]) + changed, unseen
 
@@ -102,7 +102,7 @@ def _with_books(events: Sequence[Event], runs: _Told) -> Sequence[Event]:
 
 def _lost(event: Event, lost: Set[tuple[int, float]]) -> Event:
     """Some runs were lost with their nodes."""
-    if event.kind != "stopped" or (event.key, event.detail["start"]) not in lost:
+    if event.kind != EventKind.STOPPED or (event.key, event.detail["start"]) not in lost:
         return event
     return event._replace(detail={**event.detail, "state": NODE_FAIL})
 
@@ -111,6 +111,6 @@ def _events_of(run: Run) -> list[Event]:
     begun = {"nodes": list(run.nodes), "restarts": run.restarts}
     over = {"start": run.start, "had": run.gpus * (run.end - run.start), "restarts": run.restarts}
     return [
-        Event(run.start, "started", run.key, run.tenant, run.gpus, begun),
-        Event(run.end, "stopped", run.key, run.tenant, run.gpus, {**over, "state": run.word}),
+        Event(run.start, EventKind.STARTED, run.key, run.tenant, run.gpus, begun),
+        Event(run.end, EventKind.STOPPED, run.key, run.tenant, run.gpus, {**over, "state": run.word}),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slurm_fair.model import Event, Events
+from slurm_fair.model import Event, EventKind, Events
 from slurm_fair.model.record import Later
 
 
@@ -13,7 +13,7 @@ def event(kind: str, key: int = 1) -> Event:
 class Clerk:
     """Writes events of one kind, and notes how often it was asked to."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: EventKind) -> None:
         self.kind, self.asked = kind, 0
 
     def part(self) -> Later:
@@ -25,28 +25,28 @@ class Clerk:
 
 
 def test_events_of_one_kind_are_read_without_writing_the_others() -> None:
-    granted, returned = Clerk("granted"), Clerk("returned")
+    granted, returned = Clerk(EventKind.GRANTED), Clerk(EventKind.RETURNED)
     events = Events([event("started")]) + Events(granted.part(), returned.part())
     assert [e.key for e in events.of("granted", "started")] == [1, 1, 2]
     assert (granted.asked, returned.asked) == (1, 0)
 
 
 def test_what_is_at_hand_needs_no_writing() -> None:
-    granted = Clerk("granted")
+    granted = Clerk(EventKind.GRANTED)
     events = Events(granted.part(), [event("revoked")])
     assert [e.kind for e in events.at_hand] == ["revoked"]
     assert granted.asked == 0
 
 
 def test_all_events_come_in_the_order_of_their_parts_and_are_written_once() -> None:
-    granted = Clerk("granted")
+    granted = Clerk(EventKind.GRANTED)
     events = Events([event("started")], granted.part(), [event("finished")])
     assert [e.kind for e in events] == ["started", "granted", "granted", "finished"]
     assert (len(events), events[-1].kind, granted.asked) == (4, "finished", 1)
 
 
 def test_those_at_hand_are_changed_and_the_others_stay_unwritten() -> None:
-    granted = Clerk("granted")
+    granted = Clerk(EventKind.GRANTED)
     events = Events([event("started")], granted.part()).changed(
         lambda some: [e._replace(tenant="chem") for e in some]
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.ledger import LedgerSettings, advance, fill_gap, rho_for_reports, settle
-from slurm_fair.model import CAPACITY, Blocked, JobState
+from slurm_fair.model import Blocked, EventKind, JobState
 from slurm_fair.model.ids import pack
 from tests.builders import NodeSpec, job, node, run, runs, snapshot
 from tests.ledger_watch import BEGAN, Watch
@@ -338,7 +338,7 @@ def test_m_is_told_at_first_when_it_changes_and_once_a_day() -> None:
     for gpus, time in ((8, 1010.0), (6, 1020.0), (6, 1030.0), (6, 86_400.0), (6, 86_410.0)):
         watch.gpus = gpus
         watch.look(time)
-    told = [(event.time, event.gpus) for event in watch.told if event.kind == CAPACITY]
+    told = [(event.time, event.gpus) for event in watch.told if event.kind == EventKind.CAPACITY]
     assert told == [(BEGAN, 8), (1020.0, 6), (86_400.0, 6)]
 
 

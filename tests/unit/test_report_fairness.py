@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.model import CAPACITY, Event, Standing
+from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair.store import open_journal, open_reader
 from slurm_fair_accounting import REPORTS, Choice, EventFile, JournalReader, Period, export_lines, read_events
 from slurm_fair_accounting.fairness import ALL, COLUMNS
@@ -111,7 +111,10 @@ class Known(months.Month):
     """The month with what a controller tells since it tells M and expected run times."""
 
     def __init__(self) -> None:
-        more = [Event(FEB_1 - 86400, CAPACITY, 0, "", 6), Event(T + 3600, CAPACITY, 0, "", 8)]
+        more = [
+            Event(FEB_1 - 86400, EventKind.CAPACITY, 0, "", 6),
+            Event(T + 3600, EventKind.CAPACITY, 0, "", 8),
+        ]
         limit = {"limit_seconds": 18050.0}
         known = [
             event._replace(detail={**event.detail, **limit}) if event.kind == "submitted" else event
@@ -171,5 +174,5 @@ def test_the_journal_and_its_export_say_the_same_and_m_is_known_from_the_beginni
         file.write_text("".join(export_lines(reader, T - 100, NOW)))
     assert of_jobs(stored) == of_jobs(fair(Known(), period))
     first = json.loads(file.read_text().splitlines()[0])
-    assert first == {"time": T - 100, "kind": CAPACITY, "gpus": 6}
+    assert first == {"time": T - 100, "kind": EventKind.CAPACITY, "gpus": 6}
     assert of_jobs(fair(read_events(file), period)) == of_jobs(stored)
