@@ -166,7 +166,7 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
                 "gpus": int(running[row]) if row >= 0 else 0,
                 "demand_gpus": int(demand[row]) if row >= 0 else 0,
                 "running": int((mine & jobs.holds_gpus).sum()),
-                "waiting": int((mine & (jobs.state == JobState.WAITING)).sum()),
+                "waiting": int((mine & jobs.waiting).sum()),
                 "had_gpu_seconds": float(ledger.had[at]),
                 "owed_gpu_seconds": float(ledger.owed_demand[at]),
                 "rho": rho[at],
@@ -179,7 +179,7 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
 def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, told: Decided) -> list[dict[str, Any]]:
     """One row per living job."""
     jobs = record.snapshot.jobs
-    alive = jobs.state != JobState.DONE
+    alive = ~jobs.done
     columns = _columns(record, standing) | _expected(record, ahead)
     columns["decided"] = _known(told.numbers) if told.by else [None] * len(jobs)
     order = _order(record, columns)
@@ -189,7 +189,7 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, told: Decided
 def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
     jobs, rank = record.snapshot.jobs, record.plan.rank
-    waits, ranked = jobs.state == JobState.WAITING, rank >= 0
+    waits, ranked = jobs.waiting, rank >= 0
     promised = waits & np.array([lease == PROMISED for lease in columns["lease"]], dtype=bool)
     group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
     ends = np.array([end or math.inf for end in columns["lease_end"]])
@@ -320,7 +320,7 @@ def _expected(record: TickRecord, ahead: Forecast) -> dict[str, list[float | Non
     The forecast may be some looks old: a start that it saw before this look is expected now.
     """
     jobs, now = record.snapshot.jobs, record.time
-    waiting = np.where(jobs.state == JobState.WAITING, jobs.key, -1).tolist()
+    waiting = np.where(jobs.waiting, jobs.key, -1).tolist()
     starts = [ahead.starts.get(key) for key in waiting]
     return {
         "expected_start": [None if start is None else max(start, now) for start in starts],

@@ -13,21 +13,11 @@ from time import monotonic
 
 import numpy as np
 
-from slurm_fair.model import (
-    Blocked,
-    JobState,
-    LeasePhase,
-    Leases,
-    Placement,
-    Snapshot,
-    Standing,
-    TickRecord,
-)
+from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Placement, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.reconcile import promise
 from slurm_fair.tick import Rules, decide, prepare
 
-_WAITING, _RUNNING, _DONE = int(JobState.WAITING), int(JobState.RUNNING), int(JobState.DONE)
 _MOMENT = 1e-3
 # A waiting job may come to be free to start by itself, and it is known when; of other blocked jobs nobody knows.
 _PASSES = (Blocked.ARRAY_LIMIT, Blocked.UNSETTLED, Blocked.BACKOFF, Blocked.REQUEUED, Blocked.KEPT)
@@ -108,7 +98,7 @@ class _World:
         """As it stands after a tick."""
         seen, terms = record.snapshot, record.terms
         jobs, leased = seen.jobs, find(standing.leases.key, seen.jobs.key) >= 0
-        free = (jobs.state == _WAITING) & np.isin(jobs.blocked, _PLANNED)
+        free = jobs.waiting & np.isin(jobs.blocked, _PLANNED)
         later = free & ~leased & (_place(record, free) >= most)
         left, fresh = _left(seen)
         snapshot = replace(
@@ -128,9 +118,9 @@ class _World:
         now, terms, jobs = self.now, self.term, self.snapshot.jobs
         if self.changed:
             return now + self.switch
-        running = jobs.state == _RUNNING
+        running = jobs.running
         leases = self.standing.leases
-        ends = leases.end[leases.phase == LeasePhase.RUNNING]
+        ends = leases.end[leases.running]
         begins = jobs.gate_until[(jobs.blocked == Blocked.OWN_BEGIN) & self.hopes]
         over = now + self.left[running]
         ahead = np.concatenate((ends[ends > now + _MOMENT], begins[begins > now], over[over > now + _MOMENT]))
@@ -140,13 +130,13 @@ class _World:
     def come_to(self, instant: float) -> None:
         """Jobs that are over end, those that were asked leave, and those that were promised GPUs start."""
         jobs, leases = self.snapshot.jobs, self.standing.leases
-        passed, runs = instant - self.now, jobs.state == _RUNNING
+        passed, runs = instant - self.now, jobs.running
         self.left[runs] -= passed
         over = runs & (self.left <= _MOMENT)
         lease = find(leases.key, jobs.key)
         phase = np.where(lease >= 0, leases.phase[lease] if len(leases.key) else -1, -1)
         leaves = runs & ~over & (phase == LeasePhase.REVOKING)
-        begins = (jobs.state == _WAITING) & (phase == LeasePhase.GRANTED)
+        begins = jobs.waiting & (phase == LeasePhase.GRANTED)
         for row in (begins & self.hopes).nonzero()[0].tolist():
             self.starts.setdefault(jobs.key.item(row), instant)
         self.hopes &= ~begins
@@ -156,7 +146,7 @@ class _World:
     def _moved(self, instant: float, over: Bools, leaves: Bools, begins: Bools, leases: Leases) -> Snapshot:
         seen, jobs = self.snapshot, self.snapshot.jobs
         state, blocked = jobs.state.copy(), jobs.blocked.copy()
-        state[over], state[leaves], state[begins] = _DONE, _WAITING, _RUNNING
+        state[over], state[leaves], state[begins] = JobState.DONE, JobState.WAITING, JobState.RUNNING
         blocked[(blocked == Blocked.OWN_BEGIN) & (jobs.gate_until <= instant)] = Blocked.NOT_BLOCKED
         moved = jobs.with_columns(
             state=state,
@@ -179,12 +169,12 @@ class _World:
             return False
         leases, _ = promise(ready.standing.leases, plan, ready.snapshot, rules.terms, self.now)
         self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
-        self.changed = bool((leases.phase != LeasePhase.RUNNING).any())
+        self.changed = bool((~leases.running).any())
         return True
 
     def told(self, until: float, looks: int) -> Forecast:
         """What came of it."""
-        waits = (self.hopes | self.later) & (self.snapshot.jobs.state == _WAITING)
+        waits = (self.hopes | self.later) & self.snapshot.jobs.waiting
         keys = self.snapshot.jobs.key[waits].tolist()
         return Forecast(self.starts, dict.fromkeys(keys, until), looks)
 
@@ -207,7 +197,7 @@ def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np
 def _left(seen: Snapshot) -> tuple[Floats, Floats]:
     """Seconds until each job ends once it runs on, and those of a new run where only a time limit is known."""
     jobs = seen.jobs
-    limit, ran = jobs.time_limit_seconds, np.where(jobs.state == _RUNNING, seen.time - jobs.start, 0.0)
+    limit, ran = jobs.time_limit_seconds, np.where(jobs.running, seen.time - jobs.start, 0.0)
     said = np.full(len(jobs), np.nan) if seen.told is None else seen.told.left_seconds
     if seen.told is not None:
         declared = seen.told.declared_seconds - np.where(np.isnan(said), ran, 0.0)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Result, Standing, TickRecord, Verb
+from slurm_fair.model import LeaseTerms, Result, Standing, TickRecord, Verb
 from slurm_fair.slurm.rounds import TOO_LATE
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
@@ -29,11 +29,11 @@ def next_look(
         return now + _LEAST_SECONDS
     leases = standing.leases
     due = began + terms.interval
-    busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
+    busy = leases.revoking | leases.promised
     if busy.any():
         due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
         due = min(due, _next_grace(standing, terms, now)) if math.isfinite(breath_seconds) else due
-    ends = leases.end[(leases.phase == LeasePhase.RUNNING) & (leases.end > now)]
+    ends = leases.end[leases.running & (leases.end > now)]
     if len(ends):
         due = min(due, float(ends.min()))
     if not terms.grants_at(now):
@@ -44,7 +44,7 @@ def next_look(
 def _next_grace(standing: Standing, terms: LeaseTerms, now: float) -> float:
     """When the next job that was asked has had the site's grace."""
     leases = standing.leases
-    asked = leases.asked[(leases.phase == LeasePhase.REVOKING) & (leases.asked > 0)]
+    asked = leases.asked[leases.revoking & (leases.asked > 0)]
     ends = asked[asked + terms.grace > now] + terms.grace
     return float(ends.min(initial=math.inf))
 
@@ -56,7 +56,7 @@ def gates_left(record: TickRecord) -> bool:
     if not (late or record.guard) or not any(o.result is Result.DONE for o in closes):
         return False
     jobs = record.snapshot.jobs
-    bare = jobs.record[(jobs.state == JobState.WAITING) & ~jobs.gated]
+    bare = jobs.record[jobs.waiting & ~jobs.gated]
     tried = {o.action.record for o in closes if o.detail != TOO_LATE}
     return not np.isin(bare, list(tried)).all()
 

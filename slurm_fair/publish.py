@@ -23,7 +23,7 @@ from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.health import NAME as HEALTH
 from slurm_fair.health import Health
-from slurm_fair.model import Event, Events, LeasePhase, Leases, Standing, TickRecord, label
+from slurm_fair.model import Event, Events, Leases, Standing, TickRecord, label
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.nameless import nameless
 from slurm_fair.output import BESIDE, Folder, leads_to
@@ -57,7 +57,7 @@ class _Told(NamedTuple):
     @classmethod
     def of(cls, leases: Leases, asked: Mapping[int, Document]) -> Self:
         """Of leases that run, and of jobs that are asked; a lease that is only promised has no end yet."""
-        runs = leases.phase == LeasePhase.RUNNING
+        runs = leases.running
         rows = runs | np.isin(leases.key, np.fromiter(asked, dtype=np.int64, count=len(asked)))
         return cls(leases.key[rows], leases.restarts[rows], np.where(runs, leases.end, 0.0)[rows], asked)
 

@@ -31,7 +31,7 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import code, find
+from slurm_fair.model.columns import find
 from slurm_fair.model.ids import label
 from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
@@ -50,7 +50,6 @@ from slurm_fair.reconcile.rests import (
     without_refused,
 )
 
-_REVOKING = code(LeasePhase.REVOKING)
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
@@ -147,7 +146,7 @@ def tick(
 def owed_answers(standing: Standing) -> dict[int, float]:
     """Jobs asked to checkpoint that have not answered, and when they were asked."""
     leases = standing.leases
-    asked = (leases.phase == _REVOKING).nonzero()[0]
+    asked = leases.revoking.nonzero()[0]
     if not asked.size:
         return {}
     asked = asked[leases.asked[asked] > 0]
@@ -247,10 +246,10 @@ def conclude(
 
 def _without_promises(leases: Leases) -> Leases:
     """A shadow run promises nothing, since nothing will start."""
-    revoking = leases.phase == LeasePhase.REVOKING
+    revoking = leases.revoking
     phase = np.where(revoking, np.int8(LeasePhase.RUNNING), leases.phase).astype(np.int8)
     asked = np.where(revoking, 0.0, leases.asked)  # whoever is revoked later is asked anew
-    return leases.with_columns(phase=phase, asked=asked).take(leases.phase != LeasePhase.GRANTED)
+    return leases.with_columns(phase=phase, asked=asked).take(~leases.promised)
 
 
 def _record(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.model import JobState, Plan
+from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy import alike
 from slurm_fair.policy.carried import job_columns, keep_job_numbers
@@ -95,7 +95,7 @@ class _Past:
         every = np.arange(len(view.waiting))
         self.start, self.had = job_columns(view, RUNS, every, ("start", "had"))
         jobs = view.snapshot.jobs
-        new: Bools = (self.start == 0) & (jobs.state == JobState.RUNNING)
+        new: Bools = (self.start == 0) & jobs.running
         self.start[new] = jobs.start[new]
         self._changed = bool(new.any())
         if promote_knob > 0:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Beat = Callable[[str, int, float], None]
 _BEAT_SECONDS = 0.2
 _MUCH_OF_A_LEASE = 0.5
-_DONE = int(JobState.DONE)
 _YOUNG = 50_000  # values that may have come since the last time that cycles were looked for
 
 
@@ -95,7 +94,7 @@ class _Pulse:
             return
         self._last = now
         jobs = simulation.cluster.jobs
-        ended = int(np.count_nonzero(jobs.state[: jobs.count] == _DONE))
+        ended = int(np.count_nonzero(jobs.state[: jobs.count] == JobState.DONE))
         self._beat(self._policy, ended, simulation.clock.now() - simulation.epoch)
 
 

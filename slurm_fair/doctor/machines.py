@@ -94,7 +94,7 @@ def jobs(snapshot: Snapshot) -> Iterator[Finding]:
     reasons = Counter(alone.reason for alone in snapshot.left_alone if not alone.unreadable)
     for reason, count in reasons.most_common():
         yield ok(f"{counted(count, 'job')} of the managed partitions left to plain Slurm: each {reason}")
-    holders = table.state == JobState.RUNNING
+    holders = table.running
     rigid = int((holders & ~table.requeueable).sum())
     if rigid:
         yield warning(

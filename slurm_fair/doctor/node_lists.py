@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.doctor.storage import is_locked
-from slurm_fair.model import JobState, Snapshot, labels
+from slurm_fair.model import Snapshot, labels
 from slurm_fair.model.apiece import apiece
 
 _NAMED = 20
@@ -57,7 +57,7 @@ def _is_open(facts: Facts) -> bool:
 
 def _left(seen: Snapshot) -> list[str]:
     jobs = seen.jobs
-    waits = (jobs.state == JobState.WAITING) & jobs.pinned
+    waits = jobs.waiting & jobs.pinned
     return [f"job {name}" for name in labels(jobs.key[waits])]
 
 

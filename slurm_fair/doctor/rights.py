@@ -8,7 +8,7 @@ import numpy as np
 
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
-from slurm_fair.model import JobState, Snapshot, label
+from slurm_fair.model import Snapshot, label
 from slurm_fair.slurm.acks import Asked
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.readers import Readers
@@ -89,7 +89,7 @@ def folders(facts: Facts) -> Iterator[Finding]:
 def _running(snapshot: Snapshot, book: DetailsBook) -> dict[int, Asked]:
     """Some running jobs that speak the protocol, by their rows, as if they were asked now."""
     jobs = snapshot.jobs
-    rows = np.flatnonzero((jobs.state == JobState.RUNNING) & jobs.checkpoints)[:_JOBS_LOOKED_AT].tolist()
+    rows = np.flatnonzero(jobs.running & jobs.checkpoints)[:_JOBS_LOOKED_AT].tolist()
     identities = {row: (jobs.record.item(row), jobs.restarts.item(row)) for row in rows}
     if not rows or book.learn(identities.values()):
         return {}

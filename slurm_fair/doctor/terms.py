@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
-from slurm_fair.model import JobState
 
 _CRED_EXPIRE_SECONDS = 120
 _SLACK_SECONDS = 5.0  # how far the begin time of a requeued job may lie beyond [slurm] requeue_delay
@@ -177,6 +176,4 @@ def bucket_of(facts: Facts) -> Bucket | None:
 
 def waiting_jobs(facts: Facts) -> int:
     """Managed jobs that wait."""
-    return (
-        0 if isinstance(facts.snapshot, str) else int((facts.snapshot.jobs.state == JobState.WAITING).sum())
-    )
+    return 0 if isinstance(facts.snapshot, str) else int(facts.snapshot.jobs.waiting.sum())

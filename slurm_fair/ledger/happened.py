@@ -18,7 +18,6 @@ from slurm_fair.model import Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.once import once
 
-_DONE = int(JobState.DONE)
 _OF_PEOPLE = ("user", "declared_seconds", "limit_seconds", "state")
 _WHEN = itemgetter(0, 1)  # time and key
 _Said = Mapping[str, Sequence[Any]]
@@ -146,7 +145,7 @@ def _person(snapshot: Snapshot, row: int) -> tuple[str | None, float | None, flo
         snapshot.users[jobs.user.item(row)],
         declared if math.isfinite(declared) else None,
         limit if math.isfinite(limit) else None,
-        snapshot.reasons[row] if jobs.state.item(row) == _DONE else None,
+        snapshot.reasons[row] if jobs.state.item(row) == JobState.DONE else None,
     )
 
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from slurm_fair.model import JobState, JobTable, Snapshot, Untold
-from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of, code, find
+from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of, find
 
-_DONE, _WAITING, _RUNNING = map(code, (JobState.DONE, JobState.WAITING, JobState.RUNNING))
 HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 HOLDS.setflags(write=False)
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
@@ -130,7 +129,7 @@ class _Series:
 
     def _lived(self) -> tuple[Ints, Ints, Ints]:
         """Rows of those who lived at the look before, theirs at the look, and which look; all are listed first."""
-        first, lived = self._first, (self._jobs.state != _DONE).nonzero()[0]
+        first, lived = self._first, (~self._jobs.done).nonzero()[0]
         at = lived.searchsorted(first)
         count, old = (at[1:] - at[:-1])[:-1], lived[: at[-2]]
         look = np.arange(count.size).repeat(count)
@@ -186,14 +185,14 @@ class _Series:
         if np.count_nonzero(self._jobs.blocked):
             claims, waits = self._jobs.active, self._jobs.waits
             other = (claims[new] != claims[old]) | (waits[new] != waits[old])
-            other &= self._jobs.state[new] != _DONE
+            other &= ~self._jobs.done[new]
             other[changed] |= ~claims[old[changed]]
             self._odd[look[other]] = True
 
     def _runs(self, look: Ints, row: Ints, had: Bools, is_new: Bools, is_stop: Bools) -> tuple[Bools, Bools]:
         """Which of these rows began to run and which are over, if all that a look shows is plain."""
         jobs, since, now = self._jobs, self._times[look], self._times[look + 1]
-        submit, start, end, over = jobs.submit[row], jobs.start[row], jobs.end[row], jobs.state[row] == _DONE
+        submit, start, end, over = jobs.submit[row], jobs.start[row], jobs.end[row], jobs.done[row]
         # It holds GPUs now, or it did since it began, and is over.
         ran = (start > ZERO) & np.where(over, end > start, HOLDS.take(jobs.state[row]))
         began = ran & ~had
@@ -222,7 +221,7 @@ def _stopped(before: Snapshot, shown: Snapshot) -> Ints | None:
     """
     if before.time != shown.time:
         return None
-    old, new = before.jobs.take(before.jobs.state != _DONE), shown.jobs
+    old, new = before.jobs.take(~before.jobs.done), shown.jobs
     count = old.key.size
     if not all(all_of(one == other[:count]) for one, other in zip(_LASTING(old), _LASTING(new), strict=True)):
         return None
@@ -231,6 +230,6 @@ def _stopped(before: Snapshot, shown: Snapshot) -> Ints | None:
         return None
     rows: Ints = again.nonzero()[0]
     began = old.start[rows]  # of a run of no length the ledger does not know
-    plainly = (old.state[rows] == _RUNNING) & (began > 0) & (began < shown.time)
+    plainly = old.running[rows] & (began > 0) & (began < shown.time)
     plainly &= (new.restarts[rows] == old.restarts[rows] + 1) & (new.submit[rows] == shown.time)
-    return rows if all_of(plainly & (new.state[rows] == _WAITING)) else None
+    return rows if all_of(plainly & new.waiting[rows]) else None

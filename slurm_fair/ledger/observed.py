@@ -14,10 +14,9 @@ from slurm_fair.ledger.looks import HOLDS
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger
-from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, code, find
+from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, find
 from slurm_fair.model.ids import is_same_job
 
-_DONE, _WAITING = code(JobState.DONE), int(JobState.WAITING)
 _NOBODY = np.zeros(0, dtype=np.int64)
 
 
@@ -70,7 +69,7 @@ def window_seen(
 ) -> Window:
     """Everyone who lived between the ledger's time and a look; `tenant_row` maps its tenants to ours."""
     match = _match(ledger, jobs, settings, tenant_row)
-    state, start = match.shown(jobs.state, _WAITING), match.shown(jobs.start, 0.0)
+    state, start = match.shown(jobs.state, JobState.WAITING), match.shown(jobs.start, 0.0)
     sight = _Sight(
         now=now,
         state=state,
@@ -79,7 +78,7 @@ def window_seen(
         submit=match.shown(jobs.submit, 0.0),
         restarts=match.shown(jobs.restarts, 0),
         holds=HOLDS.take(state) & (start > ZERO),
-        done=(state == _DONE).nonzero()[0],
+        done=(state == JobState.DONE).nonzero()[0],
     )
     lives = _lives(ledger, jobs, tenant_row, match, sight)
     return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None)
@@ -141,7 +140,7 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row:
 
 def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSettings) -> Ints:
     """Which rows without an account get one: ended jobs stay listed for minutes and are opened only once."""
-    done = jobs.state[unknown] == _DONE
+    done = jobs.done[unknown]
     if not any_of(done):
         return unknown
     late = jobs.end[unknown] > max(ledger.time - settings.late_seconds, ledger.began)
@@ -211,7 +210,7 @@ def _since(
     if not all_of(before):
         asleep = (~before).nonzero()[0]
         start, end, until = sight.start[asleep], sight.end[asleep], active_to[asleep]
-        ran = sight.holds[asleep] | ((sight.state[asleep] == _DONE) & (end > start) & (start > 0))
+        ran = sight.holds[asleep] | ((sight.state[asleep] == JobState.DONE) & (end > start) & (start > 0))
         since[asleep] = np.where(ran, np.clip(start, ledger.time, until), until)
     if met < active_to.size:
         until, claims = active_to[met:], then[met:] | ended[met:]
@@ -256,7 +255,7 @@ def _shown_runs(
     over, news = (~is_open).nonzero()[0], before <= ZERO
     if over.size:
         some = life[over]
-        shown = (sight.state[some] == _DONE) & ~match.requeued[some] & (start[over] > 0)
+        shown = (sight.state[some] == JobState.DONE) & ~match.requeued[some] & (start[over] > 0)
         if not all_of(shown):
             start[over] = np.where(shown, start[over], before[over])
         end[over] = lives.active_to[some]

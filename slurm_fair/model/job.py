@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_lengths, code
 
 
 class JobState(IntEnum):
@@ -55,11 +55,18 @@ KEPT_BACK = (
 )
 # A job that could not run now even on an empty cluster waits, and claims no share: others run meanwhile.
 CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
-_WAITING, _RUNNING, _SUSPENDED, _DONE = (
-    int(state) for state in (JobState.WAITING, JobState.RUNNING, JobState.SUSPENDED, JobState.DONE)
-)
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
+_NOT_BLOCKED = code(Blocked.NOT_BLOCKED)
 _IS_KEPT_BACK = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK)
 _CLAIMS_NOTHING = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK + CANNOT_START)
+
+
+class Answer(IntEnum):
+    """What a run said to the request under way."""
+
+    NONE = 0
+    SAVED = 1
+    NOT_SAVED = 2  # it could not
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class JobTable(Columns):
     time_limit_seconds: Floats  # inf = none
     checkpoints: Bools  # speaks the checkpoint protocol
     requeueable: Bools  # Slurm would requeue it
-    acknowledged: Codes  # of the request under way: 0 no answer, 1 saved, 2 could not save
+    acknowledged: Codes  # Answer
     array_limit: Ints  # the array's %limit, 0 = none
     weight: Floats
 
@@ -117,8 +124,43 @@ class JobTable(Columns):
         """Jobs that are not over, less those that wait and are blocked in one of these ways."""
         living: Bools = self.state != _DONE
         if np.count_nonzero(self.blocked):
-            living &= ~((self.state == _WAITING) & is_out[self.blocked])
+            living &= ~(self.waiting & is_out[self.blocked])
         return living
+
+    @property
+    def waiting(self) -> Bools:
+        """Jobs in state WAITING."""
+        return self._in(_WAITING)
+
+    @property
+    def running(self) -> Bools:
+        """Jobs in state RUNNING."""
+        return self._in(_RUNNING)
+
+    @property
+    def ending(self) -> Bools:
+        """Jobs in state ENDING."""
+        return self._in(_ENDING)
+
+    @property
+    def suspended(self) -> Bools:
+        """Jobs in state SUSPENDED."""
+        return self._in(_SUSPENDED)
+
+    @property
+    def done(self) -> Bools:
+        """Jobs in state DONE, which Slurm still lists for a while."""
+        return self._in(_DONE)
+
+    @property
+    def unblocked(self) -> Bools:
+        """Jobs that nothing but the want of GPUs keeps from starting."""
+        free: Bools = self.blocked == _NOT_BLOCKED
+        return free
+
+    def _in(self, state: Codes) -> Bools:
+        there: Bools = self.state == state
+        return there
 
     @property
     def holds_gpus(self) -> Bools:

@@ -33,7 +33,7 @@ class LeasePhase(IntEnum):
 
 
 _set = object.__setattr__
-_GRANTED = code(LeasePhase.GRANTED)
+_GRANTED, _RUNNING, _REVOKING = map(code, LeasePhase)
 _NOWHERE = Placement.none()
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
@@ -97,7 +97,7 @@ class Whereabouts(NamedTuple):
         """By row of the leases: Slurm's own for what runs, the promise for what waits."""
         row = find(leases.key, self.keys)
         promised = self.promised.renumber(row)
-        row[among(row, (leases.phase == _GRANTED).nonzero()[0])] = -1
+        row[among(row, leases.promised.nonzero()[0])] = -1
         return self.held.renumber(row).plus(promised)
 
 
@@ -136,6 +136,25 @@ class Leases(Columns):
             places = self._source.of(self)
             _set(self, "places", places)
             return places
+
+    @property
+    def promised(self) -> Bools:
+        """Leases in phase GRANTED: their jobs have not been seen running."""
+        return self._in(_GRANTED)
+
+    @property
+    def running(self) -> Bools:
+        """Leases in phase RUNNING."""
+        return self._in(_RUNNING)
+
+    @property
+    def revoking(self) -> Bools:
+        """Leases in phase REVOKING."""
+        return self._in(_REVOKING)
+
+    def _in(self, phase: Codes) -> Bools:
+        there: Bools = self.phase == phase
+        return there
 
     @property
     def whereabouts(self) -> Whereabouts:

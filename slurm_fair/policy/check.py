@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model import JobTable, LeasePhase, Placement, Plan, Verdict
+from slurm_fair.model import JobTable, Placement, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.view import View
-
-_GRANT = int(Verdict.GRANT)
 
 
 def objections(plan: Plan, view: View) -> str:
@@ -73,7 +71,7 @@ def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
         whole_nodes = (jobs.gpus_per_node[odd] == 0) & (
             jobs.nodes[odd] <= 1
         )  # the rest of the last comes along
-        if all_of((plan.verdict[odd] == _GRANT) & (given[odd] > wanted[odd])):
+        if all_of((plan.verdict[odd] == Verdict.GRANT) & (given[odd] > wanted[odd])):
             return "" if all_of(whole_nodes) else "a granted job gets more than its gang"
     return "a granted job does not get its whole gang, or another gets GPUs"
 
@@ -99,7 +97,7 @@ def standstill(view: View, note: str) -> Plan:
     row = view.lease_row
     leased = row >= 0
     verdict = np.where(leased, Verdict.KEEP, np.where(view.waiting, Verdict.WAIT, Verdict.LEAVE))
-    ending = leased & (view.leases.phase[row] == LeasePhase.REVOKING) if len(view.leases) else leased
+    ending = leased & view.leases.revoking[row] if len(view.leases) else leased
     reason = np.where(ending, 2, np.where(leased, 1, 0))
     return Plan(
         verdict.astype(np.int8),

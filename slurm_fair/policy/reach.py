@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot
-from slurm_fair.model.columns import Bools, Ints, all_of, any_of, code, find
+from slurm_fair.model import Blocked, Leases, Snapshot
+from slurm_fair.model.columns import Bools, Ints, all_of, any_of, find
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.policy.gang import Gang, Pools
 from slurm_fair.policy.placement import CONSOLIDATED, Placer, placer, spreads
@@ -16,9 +16,6 @@ from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.room import Room
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.view import View
-
-_WAITING, _ENDING = code(JobState.WAITING), code(JobState.ENDING)
-_NOT_BLOCKED, _GRANTED = code(Blocked.NOT_BLOCKED), code(LeasePhase.GRANTED)
 
 
 class Means(NamedTuple):
@@ -37,13 +34,13 @@ def without_the_impossible(snapshot: Snapshot, leases: Leases, policy: Policy) -
     jobs, nodes = snapshot.jobs, snapshot.nodes
     if _everybody_could_start(snapshot):
         return snapshot
-    rows = ((jobs.state == _WAITING) & (jobs.blocked == _NOT_BLOCKED)).nonzero()[0]
+    rows = (jobs.waiting & jobs.unblocked).nonzero()[0]
     if not rows.size:
         return snapshot
     means = Means(nodes.capacity, nodes.cpus_left, nodes.memory_left_mb)
     beyond = beyond_means(snapshot, rows, means, _placer_of(policy))
     if beyond.size:
-        promised = leases.key[leases.phase == _GRANTED]
+        promised = leases.key[leases.promised]
         beyond = beyond[find(promised, jobs.key[beyond]) < 0]
     return _blocked(snapshot, beyond, Blocked.NODES)
 
@@ -79,7 +76,7 @@ def _blocked(snapshot: Snapshot, rows: Ints, why: Blocked) -> Snapshot:
 def _without_those_who_stay(view: View) -> Means | None:
     """What nodes could give if all left who can be asked to or leave anyway; None where that is everybody."""
     jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
-    leaves = (jobs.checkpoints & jobs.requeueable) | (jobs.state == _ENDING)
+    leaves = (jobs.checkpoints & jobs.requeueable) | jobs.ending
     if all_of(leaves):
         return None
     held = view.holdings

@@ -12,7 +12,6 @@ from slurm_fair.ledger.lives import at
 from slurm_fair.model import (
     Blocked,
     JobAccounts,
-    JobState,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -21,16 +20,13 @@ from slurm_fair.model import (
     Snapshot,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, code, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find
 from slurm_fair.model.once import once
 from slurm_fair.policy.cases import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
 
 # A look at an enum's member costs as much as the comparison that it is for.
-_RUNNING, _WAITING, _KEPT = code(JobState.RUNNING), code(JobState.WAITING), code(Blocked.KEPT)
-_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
-_NO_PHASE = code(NO_LEASE)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 _NOBODY.setflags(write=False)
 
@@ -86,7 +82,7 @@ class View:
     @once
     def leased(self) -> Bools:
         """Jobs that have a lease."""
-        leased: Bools = self.lease_phase != _NO_PHASE
+        leased: Bools = self.lease_phase != NO_LEASE
         return leased
 
     @once
@@ -140,8 +136,8 @@ class View:
     def claims(self) -> Bools:
         """Jobs among which GPUs are shared out: the active ones, but for those that others keep out."""
         jobs = self.snapshot.jobs
-        active, kept_out = jobs.active, jobs.blocked == _KEPT
-        return active & ~(kept_out & (jobs.state == _WAITING)) if any_of(kept_out) else active
+        active, kept_out = jobs.active, jobs.blocked == Blocked.KEPT
+        return active & ~(kept_out & jobs.waiting) if any_of(kept_out) else active
 
     @once
     def waiting(self) -> Bools:
@@ -154,10 +150,10 @@ class View:
         leases, end = self.leases, self.leases.end
         if not end.size or end.item(end.argmin()) > self.now:
             return _NOBODY
-        over = ((leases.phase == _LEASED) & (end <= self.now)).nonzero()[0]
+        over = (leases.running & (end <= self.now)).nonzero()[0]
         rows: Ints = self.job_of_lease[over]
         if rows.size:
-            runs = (rows >= 0) & (self.snapshot.jobs.state[rows] == _RUNNING)
+            runs = (rows >= 0) & self.snapshot.jobs.running[rows]
             if not all_of(runs):
                 rows = rows[runs]
         return rows
@@ -238,8 +234,8 @@ class View:
     @once
     def lease_places(self) -> Placement:
         """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
-        seen = self._held_by(self.lease_phase > _GRANTED)
-        promised = self.leases.phase == _GRANTED
+        seen = self._held_by(self.lease_phase > LeasePhase.GRANTED)
+        promised = self.leases.promised
         return seen.plus(self._promised_places(promised)) if promised.nonzero()[0].size else seen
 
     @once
@@ -250,13 +246,13 @@ class View:
     @once
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
-        granted: Bools = self.lease_phase == _GRANTED
+        granted: Bools = self.lease_phase == LeasePhase.GRANTED
         return granted
 
     @once
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
-        revoking: Bools = self.lease_phase == _REVOKING
+        revoking: Bools = self.lease_phase == LeasePhase.REVOKING
         return revoking
 
     @once

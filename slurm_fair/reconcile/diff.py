@@ -9,10 +9,9 @@ import numpy as np
 
 from slurm_fair.model import (
     Action,
+    Answer,
     Blocked,
-    JobState,
     JobTable,
-    LeasePhase,
     Leases,
     LeaseTerms,
     Outcome,
@@ -21,17 +20,13 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Bools, Ints, among, any_of, code, find
+from slurm_fair.model.columns import Bools, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import poured
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
 
-_NO_ANSWER = 0
 _NOBODY = np.zeros(0, dtype=np.int64)
-_GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
-_WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
-_RUNNING = int(JobState.RUNNING)
 _OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
 _FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
@@ -81,13 +76,13 @@ def _action(
 
 def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Action]:
     """Ask; requeue on the answer or when the grace is over; ask again when we were away for longer."""
-    revoking = (leases.phase == _REVOKING).nonzero()[0]
+    revoking = leases.revoking.nonzero()[0]
     if not revoking.size:
         return []
     jobs = snapshot.jobs
     row = find(jobs.key, leases.key[revoking])
     at, row = revoking[row >= 0], row[row >= 0]
-    runs = jobs.state[row] == _RUNNING
+    runs = jobs.running[row]
     at, row = at[runs], row[runs]
     columns = (row, leases.key[at], leases.asked[at], jobs.acknowledged[row])
     actions = []
@@ -96,7 +91,7 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
             actions.append(_action(Verb.ASK, job, snapshot, LEASE_OVER))
             continue
         grace = terms.grace_of(snapshot.graces.get(key, 0.0))
-        if answer == _NO_ANSWER:
+        if answer == Answer.NONE:
             if now >= asked + grace:
                 actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
         # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
@@ -112,7 +107,7 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
 
     `closing` = records of arrays that are closed whole in this tick.
     """
-    granted = (leases.phase == _GRANTED).nonzero()[0]
+    granted = leases.promised.nonzero()[0]
     if not granted.size:
         return []
     jobs, nodes = snapshot.jobs, snapshot.nodes
@@ -190,9 +185,9 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
     rows = _due(leases, snapshot, terms, now)
     if not rows.size:
         return []
-    opened = leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)]
+    opened = leases.key[leases.promised & (leases.opened > 0)]
     starting = set((opened >> TASK_BITS).tolist())
-    shared = _shared_records(jobs.record, jobs.state == _WAITING)
+    shared = _shared_records(jobs.record, jobs.waiting)
     patient = jobs.gated & (jobs.gate_until - now >= terms.term / 2)
     until = float(math.ceil(now + 2 * terms.term))
     actions, done = [], set()
@@ -210,7 +205,7 @@ def _closings(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float)
 def _in_turn(rows: Ints, leases: Leases, jobs: JobTable, terms: LeaseTerms, now: float) -> Ints:
     """The next to run out first. While jobs change places, renewals that have time wait."""
     rows = rows[np.argsort(jobs.gate_until[rows], kind="stable")]
-    if not any_of((leases.phase == _REVOKING) | (leases.phase == _GRANTED)):
+    if not any_of(leases.revoking | leases.promised):
         return rows
     renews = jobs.gated[rows] & ~jobs.pinned[rows] & (jobs.gate_until[rows] > now + 2 * terms.interval)
     renews &= ~_as_submitted(jobs)[rows]
@@ -233,18 +228,18 @@ def _base(keys: Ints, row: int) -> int:
 def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> Ints:
     """Waiting jobs whose gate is missing, runs out within a term, or that carry an old node list of ours."""
     jobs = snapshot.jobs
-    waiting = jobs.state == _WAITING
+    waiting = jobs.waiting
     if not any_of(waiting):
         return _NOBODY
     well_gated = jobs.gate_until >= now + terms.term
     well_gated &= jobs.gated > jobs.pinned  # and not pinned
-    well_gated &= jobs.blocked == _NOT_BLOCKED
+    well_gated &= jobs.unblocked
     well_gated &= ~_as_submitted(jobs)
     rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated
     if not rows.size:
         return rows
     due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]
-    opened = leases.key[(leases.phase == _GRANTED) & (leases.opened > 0)]
+    opened = leases.key[leases.promised & (leases.opened > 0)]
     return due[~among(jobs.key[due], opened)] if opened.size else due
 
 
@@ -261,7 +256,7 @@ def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float)
     due &= ~np.isin(jobs.blocked, np.array(_HELD, dtype=np.int8))
     if jobs.pinned.any():
         # Pinning splits a task off its array, so a record that several share carries no list of ours.
-        shared = everyone.record[_shared_records(everyone.record, everyone.state == JobState.WAITING)]
+        shared = everyone.record[_shared_records(everyone.record, everyone.waiting)]
         due |= jobs.pinned & ~np.isin(jobs.record, shared)
     if jobs.blocked.any():
         # Slurm does not look at what a held job waits for: the hold must give way to a begin time.

@@ -21,14 +21,11 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Ints, all_of, any_of, code, find
+from slurm_fair.model.columns import Ints, all_of, any_of, find
 from slurm_fair.model.lease import Whereabouts
 from slurm_fair.model.record import Later
 from slurm_fair.reconcile.vain import in_vain
 
-_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
-_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
-_FREE_TO_START = int(Blocked.NOT_BLOCKED)
 _NOTHING, _NOWHERE, _NOBODY = Events(), Placement.none(), np.zeros(0, dtype=np.int64)
 
 
@@ -70,7 +67,7 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
 
 def _jobs_of(leases: Leases, jobs: JobTable) -> tuple[Ints, bool]:
     """Row of each lease's job, -1 where it is gone, and whether all jobs that do not wait have one, as a rule."""
-    row: Ints = (jobs.state != _WAITING).nonzero()[0]
+    row: Ints = (~jobs.waiting).nonzero()[0]
     if row.size == leases.key.size and all_of(jobs.key[row] == leases.key):
         return row, True
     return find(jobs.key, leases.key), False
@@ -84,7 +81,7 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not len(jobs.key):
         return np.arange(len(row)), False
     state = jobs.state[row]
-    doubts = state != _RUNNING
+    doubts = state != JobState.RUNNING
     doubts |= jobs.restarts[row] != leases.restarts
     if not listed:
         doubts |= row < 0
@@ -92,26 +89,28 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not doubtful.size:
         return doubtful, False
     job, state = row[doubtful], state[doubtful]
-    lives = state != _DONE
+    lives = state != JobState.DONE
     if not listed:
         lives &= job >= 0
     if not any_of(lives):
         return doubtful, False
     was = leases.restarts[doubtful]
-    holds = (state >= _RUNNING) & (state <= _SUSPENDED)
-    waits = (leases.phase[doubtful] == _GRANTED) & (state == _WAITING) & (jobs.blocked[job] == _FREE_TO_START)
+    holds = (state >= JobState.RUNNING) & (state <= JobState.SUSPENDED)
+    waits = (
+        leases.promised[doubtful] & (state == JobState.WAITING) & (jobs.blocked[job] == Blocked.NOT_BLOCKED)
+    )
     # Slurm counts the restart while the old run is still completing.
-    same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
+    same_run = (jobs.restarts[job] == was) | ((state == JobState.ENDING) & (jobs.restarts[job] == was + 1))
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 
 
 def _promised(leases: Leases, row: Ints, jobs: JobTable) -> tuple[Ints, Ints]:
     """The leases that were promised: those whose jobs wait no more, and those that wait."""
-    promised = (leases.phase == _GRANTED).nonzero()[0]
+    promised = leases.promised.nonzero()[0]
     if not promised.size or not len(jobs.key):
         return _NOBODY, _NOBODY
-    wait = jobs.state[row[promised]] == _WAITING
+    wait = jobs.waiting[row[promised]]
     return (promised[~wait], promised[wait]) if any_of(wait) else (promised, _NOBODY)
 
 
@@ -141,7 +140,7 @@ def _begun(
     else:
         seen = kept.searchsorted(seen)
         phase, start, end = leases.phase[kept], leases.start[kept], leases.end[kept]
-    phase[seen], start[seen] = _LEASED, begins
+    phase[seen], start[seen] = LeasePhase.RUNNING, begins
     # An aligned lease keeps the common end that it was granted for, however long its GPUs took to come free.
     late = (end[seen] <= snapshot.time) | (not terms.aligned)
     if any_of(late):
@@ -159,7 +158,7 @@ def _places(leases: Leases, jobs: Ints, snapshot: Snapshot) -> Placement:
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
     """Jobs that run without a lease: started before us, or by somebody else's hand."""
     state = snapshot.jobs.state
-    without = (state == _RUNNING) | (state == _SUSPENDED)
+    without = (state == JobState.RUNNING) | (state == JobState.SUSPENDED)
     without[row] = False
     new: Ints = without.nonzero()[0]
     return new
@@ -174,7 +173,7 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
     after = leases.extended(
         len(new),
         key=jobs.key[new],
-        phase=_LEASED,
+        phase=LeasePhase.RUNNING,
         restarts=jobs.restarts[new],
         gpus=jobs.gpus[new],
         granted=since,
@@ -210,9 +209,9 @@ def _tenant(row: int, snapshot: Snapshot) -> str:
 
 def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
     phase, why = leases.phase[at], "its job ended"
-    if row >= 0 and snapshot.jobs.state[row] == _WAITING:
-        why = "revoked" if phase == _REVOKING else "requeued by somebody else, or its node failed"
-        if phase == _GRANTED:
+    if row >= 0 and snapshot.jobs.waiting[row]:
+        why = "revoked" if phase == LeasePhase.REVOKING else "requeued by somebody else, or its node failed"
+        if phase == LeasePhase.GRANTED:
             why = "held, or blocked otherwise, before it started"
     detail = {
         "why": why,
@@ -232,7 +231,7 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
 def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> float:
     """How long its run held GPUs; one that ended before this look held them until it ended."""
     start, until = float(leases.start[at]), snapshot.time
-    if row >= 0 and snapshot.jobs.state[row] == _DONE:
+    if row >= 0 and snapshot.jobs.done[row]:
         start, end = start or float(snapshot.jobs.start[row]), float(snapshot.jobs.end[row])
         until = end if end > start else until
     return max(until - start, 0.0) if start else 0.0

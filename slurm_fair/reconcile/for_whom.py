@@ -10,7 +10,6 @@ import numpy as np
 from slurm_fair.model import (
     Event,
     EventKind,
-    JobState,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -18,14 +17,12 @@ from slurm_fair.model import (
     Snapshot,
     Standing,
 )
-from slurm_fair.model.columns import Ints, any_of, code, find
+from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.reconcile.free import shares, summed
 
 LEASE_OVER = "its lease is over"
 NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
-_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
-_RUNNING = code(JobState.RUNNING)
 
 
 class Spare(NamedTuple):
@@ -43,7 +40,7 @@ def for_whom(
 
     A job that is to run elsewhere itself leaves for nobody else: it stands for itself. `before` is what was known.
     """
-    revoking = (leases.phase == _REVOKING).nonzero()[0]
+    revoking = leases.revoking.nonzero()[0]
     if not revoking.size:
         return {}
     keys: list[int] = leases.key[revoking].tolist()
@@ -60,7 +57,7 @@ def requests(standing: Standing, snapshot: Snapshot) -> dict[int, dict[str, Any]
     Of a job that has left the queue since then its tenant is not known any more.
     """
     leases, jobs, found = standing.leases, snapshot.jobs, {}
-    for lease in ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0].tolist():
+    for lease in (leases.revoking & (leases.asked > 0)).nonzero()[0].tolist():
         key = leases.key.item(lease)
         whom = standing.asked_for.get(key, ())
         rows = find(jobs.key, np.array(whom, dtype=np.int64)).tolist()
@@ -91,14 +88,14 @@ def _promised_their_nodes(keys: list[int], leases: Leases, snapshot: Snapshot) -
 def _promises(leases: Leases, snapshot: Snapshot) -> list[tuple[int, int, int]]:
     """(lease, row of its job, node) of all that was promised to jobs that have yet to start."""
     promised, row = _promised(leases, snapshot)
-    lease_of = dict(zip(row.tolist(), (leases.phase == _GRANTED).nonzero()[0].tolist(), strict=True))
+    lease_of = dict(zip(row.tolist(), leases.promised.nonzero()[0].tolist(), strict=True))
     triples = zip(promised.row.tolist(), promised.node.tolist(), strict=True)
     return [(lease_of[job], job, node) for job, node in triples]
 
 
 def _promised(leases: Leases, snapshot: Snapshot) -> tuple[Placement, Ints]:
     """What was promised, by row of the snapshot's jobs, and the row of each promised lease."""
-    row = find(snapshot.jobs.key, leases.key[leases.phase == _GRANTED])
+    row = find(snapshot.jobs.key, leases.key[leases.promised])
     return leases.whereabouts.by(snapshot.jobs.key).promised.only(row[row >= 0]), row
 
 
@@ -118,7 +115,7 @@ def withdrawn(
     columns = {
         name: getattr(leases, name).copy() for name in ("phase", "asked", "granted", "end", "renewals")
     }
-    columns["phase"][at], columns["asked"][at], columns["granted"][at] = _LEASED, 0.0, now
+    columns["phase"][at], columns["asked"][at], columns["granted"][at] = LeasePhase.RUNNING, 0.0, now
     columns["end"][at] = until
     columns["renewals"][at] += 1
     after, jobs, events = leases.with_columns(**columns), snapshot.jobs, []
@@ -144,9 +141,9 @@ def _not_needed(
 ) -> Ints:
     """Leases that are being revoked though all that was promised finds room without that."""
     jobs = snapshot.jobs
-    at = (leases.phase == _REVOKING).nonzero()[0]
+    at = leases.revoking.nonzero()[0]
     row = find(jobs.key, leases.key[at])
-    runs = (row >= 0) & (jobs.state[row] == _RUNNING)
+    runs = (row >= 0) & jobs.running[row]
     at, row = at[runs], row[runs]
     leaving, promised = snapshot.held.only(row), _promised(leases, snapshot)[0]
     owed = np.zeros(len(snapshot.nodes), dtype=bool)

@@ -7,10 +7,9 @@ from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from slurm_fair.model import JobTable, LeasePhase, Leases, NodeTable, Placement, Snapshot
-from slurm_fair.model.columns import Ints, code, find
+from slurm_fair.model import JobTable, Leases, NodeTable, Placement, Snapshot
+from slurm_fair.model.columns import Ints, find
 
-_GRANTED = code(LeasePhase.GRANTED)
 _WORDS = GPUS, CPUS, MEMORY = "GPUs", "CPUs", "memory"
 Needs: TypeAlias = list[tuple[int, int, int, int]]  # node, GPUs, CPUs, MB of memory
 
@@ -74,7 +73,7 @@ class Free(NamedTuple):
 
 def awaited(leases: Leases, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
     """What each promised job behind a shut gate lacks on its nodes, by row of its job."""
-    granted = (leases.phase == _GRANTED).nonzero()[0]
+    granted = leases.promised.nonzero()[0]
     if not granted.size:
         return {}
     jobs = snapshot.jobs

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model import Action, JobState, Snapshot, Verb
-from slurm_fair.model.columns import code
+from slurm_fair.model import Action, Snapshot, Verb
 
-_DONE = code(JobState.DONE)
 _FEW_JOBS = 20  # below this a queue may empty at once without being odd
 
 
@@ -26,7 +24,7 @@ class Limits:
 
 def living(snapshot: Snapshot) -> int:
     """How many jobs are not over."""
-    return int(np.count_nonzero(snapshot.jobs.state != _DONE))
+    return int(np.count_nonzero(~snapshot.jobs.done))
 
 
 def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> str:

@@ -25,7 +25,6 @@ from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.lease import Whereabouts
 from slurm_fair.model.record import Later
 
-_GRANTED, _LEASED, _REVOKING = map(int, LeasePhase)
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
 _NOTHING = Events()
@@ -115,7 +114,7 @@ def _renewals(
 
 def _revoked(leases: Leases, rows: Ints) -> Leases:
     phase, asked = leases.phase.copy(), leases.asked.copy()
-    phase[rows], asked[rows] = _REVOKING, 0.0  # an earlier request says nothing of this one
+    phase[rows], asked[rows] = LeasePhase.REVOKING, 0.0  # an earlier request says nothing of this one
     return leases.with_columns(phase=phase, asked=asked)
 
 
@@ -139,7 +138,7 @@ def _granted(
     return leases.extended(
         len(rows),
         key=jobs.key[rows],
-        phase=_GRANTED,
+        phase=LeasePhase.GRANTED,
         restarts=jobs.restarts[rows],
         gpus=jobs.gpus[rows],
         granted=now,
@@ -214,7 +213,7 @@ def _changed(
     if stays:
         changed["phase"], changed["renewals"] = leases.phase.copy(), leases.renewals.copy()
         changed["granted"], changed["end"] = leases.granted.copy(), leases.end.copy()
-        changed["phase"][stays], changed["granted"][stays] = _LEASED, now
+        changed["phase"][stays], changed["granted"][stays] = LeasePhase.RUNNING, now
         changed["end"][stays] = terms.end_for(now)
         changed["renewals"][stays] += 1
     return leases.with_columns(**changed) if changed else leases

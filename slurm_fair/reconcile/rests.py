@@ -11,7 +11,6 @@ from slurm_fair.model import (
     Action,
     Blocked,
     Event,
-    JobState,
     LeaseTerms,
     Outcome,
     Placement,
@@ -57,7 +56,7 @@ def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
         rows = find(jobs.key, np.array(keys, dtype=np.int64))
         rows = rows[rows >= 0]
         rows = rows[find(standing.leases.key, jobs.key[rows]) < 0]  # what is promised is followed, not rested
-        free = rows[(blocked[rows] == Blocked.NOT_BLOCKED) & (jobs.state[rows] == JobState.WAITING)]
+        free = rows[(blocked[rows] == Blocked.NOT_BLOCKED) & jobs.waiting[rows]]
         blocked[free] = code
     return replace(
         snapshot, jobs=jobs.with_columns(blocked=blocked), barred=_barred(snapshot, standing.shunned)
@@ -111,7 +110,7 @@ def shunned_after(
     """
     if not shunned and not events:
         return {}
-    waiting = set(snapshot.jobs.key[snapshot.jobs.state == JobState.WAITING].tolist())
+    waiting = set(snapshot.jobs.key[snapshot.jobs.waiting].tolist())
     after = {key: nodes for key, nodes in shunned.items() if key in waiting}
     for event in events:
         nodes = {*after.get(event.key, ()), *event.detail["nodes"]}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model import JobState, LeasePhase, Leases, LeaseTerms, Placement, Snapshot
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, code, find
+from slurm_fair.model import Leases, LeaseTerms, Placement, Snapshot
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.reconcile.free import GPUS, Free, in_all, needs, shares, summed
 
-_RUNNING, _SUSPENDED = code(JobState.RUNNING), code(JobState.SUSPENDED)
-_REVOKING = code(LeasePhase.REVOKING)
 _NO_NODE = "its node takes no new work any more"
 _NO_GPUS = "its GPUs did not come free"
 _NO_CPUS = "other jobs have the CPUs or memory of its nodes"
@@ -51,7 +49,7 @@ def _overdue(leases: Leases, waits: Ints, snapshot: Snapshot, terms: LeaseTerms)
 
 def _until_left(leases: Leases, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Floats:
     """Until when each promise is waited for, because jobs that ask for a longer grace are to leave its nodes."""
-    asked = ((leases.phase == _REVOKING) & (leases.asked > 0)).nonzero()[0]
+    asked = (leases.revoking & (leases.asked > 0)).nonzero()[0]
     until = np.zeros(len(snapshot.nodes))
     row = find(snapshot.jobs.key, leases.key[asked])
     for lease, job in zip(asked[row >= 0].tolist(), row[row >= 0].tolist(), strict=True):
@@ -73,8 +71,8 @@ def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) ->
     Somebody who was to leave has stayed, or somebody else has come. Who was asked to leave counts as gone.
     """
     jobs, held, to_come = snapshot.jobs, snapshot.held, _to_come(leases, promised, snapshot)
-    stays = (jobs.state == _RUNNING) | (jobs.state == _SUSPENDED)
-    leaving = row[leases.phase == _REVOKING]
+    stays = jobs.running | jobs.suspended
+    leaving = row[leases.revoking]
     stays[leaving[leaving >= 0]] = False
     held, count = held.take(stays[held.row]), len(snapshot.nodes.names)
     coming = shares(to_come, row[to_come.row], jobs)

@@ -11,8 +11,8 @@ import numpy as np
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.windows import WINDOW_SECONDS
-from slurm_fair.model import JobState, LeasePhase, Result, Snapshot, Standing, TickRecord, Verb
-from slurm_fair.model.columns import all_of, any_of, code
+from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
+from slurm_fair.model.columns import all_of, any_of
 from slurm_fair.ports import Journal
 from slurm_fair.reconcile import renewed_until
 from slurm_fair.sim.clock import VirtualClock, epoch_for
@@ -23,8 +23,6 @@ from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
-_GRANTED, _LEASED, _REVOKING = map(code, LeasePhase)
-_WAITING, _RUNNING, _ENDED = code(JobState.WAITING), code(JobState.RUNNING), code(JobState.DONE)
 _OPEN, _REQUEUE, _DONE = Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
@@ -112,7 +110,7 @@ class Simulation:
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
         # An outage may put jobs back into the queue while nobody waits.
         due = self._on_grid(min(arrival, outage))
-        revoking = leases.phase == _REVOKING
+        revoking = leases.revoking
         some_revoking = any_of(revoking)
         # One just opened runs already, though it was not seen yet.
         ends = leases.end[~revoking] if some_revoking else leases.end
@@ -148,7 +146,9 @@ class Simulation:
         if end <= now or not self.rules.terms.grants_at(now):
             return False
         state = record.snapshot.jobs.state
-        return all_of(standing.leases.phase == _LEASED) and all_of((state == _RUNNING) | (state == _ENDED))
+        return all_of(standing.leases.running) and all_of(
+            (state == JobState.RUNNING) | (state == JobState.DONE)
+        )
 
     def _first_other_end(self, record: TickRecord) -> float:
         """The first end of a lease from which on more might happen than that it is renewed.
@@ -164,13 +164,13 @@ class Simulation:
     def _someone_should_have_started(self, now: float) -> bool:
         """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
         leases = self.standing.leases
-        granted = leases.phase == _GRANTED
+        granted = leases.promised
         return any_of(granted) and any_of(granted & (leases.opened < now))
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""
         leases, places = self.standing.leases, self.standing.leases.places
-        granted = leases.phase == _GRANTED
+        granted = leases.promised
         if any_of(granted & (leases.opened == 0)):
             return True
         nodes = np.bincount(places.row, minlength=len(granted))
@@ -189,4 +189,4 @@ class Simulation:
 
 def _somebody_waits(record: TickRecord, done: list[Verb]) -> bool:
     """Whether a job waits that was not opened just now."""
-    return int(np.count_nonzero(record.snapshot.jobs.state == _WAITING)) > done.count(_OPEN)
+    return int(np.count_nonzero(record.snapshot.jobs.waiting)) > done.count(_OPEN)

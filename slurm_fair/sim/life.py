@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.outcomes import NODE_FAIL
-from slurm_fair.model import Blocked, JobState, label
+from slurm_fair.model import Answer, Blocked, JobState, label
 from slurm_fair.sim.agenda import Agenda
 from slurm_fair.sim.books import Books
 from slurm_fair.sim.floor import Floor, Sites
@@ -16,7 +16,6 @@ from slurm_fair.sim.load import Population
 from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
 from slurm_fair.sim.work import spread_factor
 
-SAVED, NO_ANSWER = 1, 0
 REQUEUED = "REQUEUED"  # after such a run, and after one whose node failed, a job may live on
 REQUEUE_GATE_SECONDS = 121.0  # the begin time that Slurm itself gives a requeued job
 WAITING, RUNNING, ENDING, DONE = (
@@ -255,7 +254,7 @@ class Life:
 
     def _saved(self, job: int, now: float) -> None:
         jobs = self.cells
-        jobs.saved[job], jobs.acknowledged[job], self.answered[job] = jobs.done[job], SAVED, now
+        jobs.saved[job], jobs.acknowledged[job], self.answered[job] = jobs.done[job], Answer.SAVED, now
         if self.manners.patience_seconds < math.inf:
             self.agenda.expect(now + self.manners.patience_seconds, "resumes", job)
 
@@ -341,7 +340,7 @@ class Life:
         """Behind our gate if it was ours, else as plain as it was."""
         jobs, delay = self.cells, self.costs.requeue_delay
         jobs.done[job] = jobs.saved[job]
-        jobs.state[job], jobs.acknowledged[job] = WAITING, NO_ANSWER
+        jobs.state[job], jobs.acknowledged[job] = WAITING, Answer.NONE
         jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
         jobs.pinned[job] = False
         self.answered.pop(job, None)

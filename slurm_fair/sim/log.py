@@ -9,22 +9,12 @@ from itertools import chain
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.ledger.heard import Heard
-from slurm_fair.model import (
-    Events,
-    LeasePhase,
-    Leases,
-    Plan,
-    Snapshot,
-    Standing,
-    TickRecord,
-    Verdict,
-)
-from slurm_fair.model.columns import any_of, code
+from slurm_fair.model import Events, Leases, Plan, Snapshot, Standing, TickRecord, Verdict
+from slurm_fair.model.columns import any_of
 
 Listener = Callable[[TickRecord, Standing], None]
 # So many looks, and rows of their jobs in all, are kept until their events are asked for together.
 _MOST_LOOKS, _MOST_ROWS = 64, 65_536
-_WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
 class Log:
@@ -73,7 +63,7 @@ class Log:
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
-        if any_of(plan.verdict == _WAIT) and not any_of(leases.phase == _REVOKING):
+        if any_of(plan.verdict == Verdict.WAIT) and not any_of(leases.revoking):
             self._idle[max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)] += 1
 
     def latest(self) -> Standing | None:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from slurm_fair.model import JobTable, Placement, Snapshot, TenantTable, Told
+from slurm_fair.model import Answer, JobTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints, any_of, code
-from slurm_fair.sim.life import DONE, NO_ANSWER, RUNNING, Life
+from slurm_fair.sim.life import DONE, RUNNING, Life
 from slurm_fair.sim.reports import Reports
 from slurm_fair.sim.roster import Roster
 
@@ -90,9 +90,9 @@ class Sight:
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)
         # Only those answers are told of that somebody waits for.
-        if self._life.answered and any_of(seen.acknowledged != NO_ANSWER):
+        if self._life.answered and any_of(seen.acknowledged != Answer.NONE):
             answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
-            seen.acknowledged[~np.isin(shown, answers)] = NO_ANSWER
+            seen.acknowledged[~np.isin(shown, answers)] = Answer.NONE
         if self._life.odd.dated:
             return seen.with_columns(requeueable=seen.requeueable & ~self._out_of_time(shown, now))
         return seen

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 FOLDER = ".slurm-fair"  # in the working folder of a job
 FILE = "ack.json"
 WHAT = "ack"  # what the file says that it is
-SAVED, NOT_SAVED, NO_ANSWER = 1, 2, 0
+SAVED, NOT_SAVED, NO_ANSWER = 1, 2, 0  # as `Answer` of the model has them
 _MOST_BYTES = 64 * 1024
 _BEHIND_SECONDS = 2.0  # the clock of a node may be so much behind ours
 _AHEAD_SECONDS = 60.0  # or so much ahead of it

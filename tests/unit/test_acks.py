@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurm_fair.model import Answer
 from slurm_fair.slurm.acks import (
     NO_ANSWER,
     NOT_SAVED,
@@ -277,3 +278,7 @@ def test_a_token_written_into_any_comment_is_read(
     token = f"slurm_fair_ack:job=7_2,restart={restart},saved={int(saved)},time={when:.3f}{tail}"
     asked = Asked(ME, "", "7_2", restart, when, when)
     assert read_comment(f"{text} {token} {text}", asked) == (SAVED if saved else NOT_SAVED)
+
+
+def test_the_reader_that_imports_nothing_of_ours_answers_in_the_words_of_the_model() -> None:
+    assert (Answer.NONE, Answer.SAVED, Answer.NOT_SAVED) == (NO_ANSWER, SAVED, NOT_SAVED)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from slurm_fair.model import Answer
 from slurm_fair.model.ids import pack
 from tests.builders import JobSpec
 from tests.turns import BEGAN, Turn, gated, running
 
 TERM, GRACE = 900.0, 60.0
-SAVED, NOT_SAVED = 1, 2
 
 
 def renewed_thrice() -> tuple[Turn, JobSpec]:
@@ -51,7 +51,7 @@ def test_it_keeps_its_gpus_until_it_has_stored() -> None:
     turn.see(job, rival)
     assert turn.acts() == []
     assert turn.cluster.asked[-1].keys() == {pack(1)}
-    turn.see(running(1, BEGAN, gpus=8, acknowledged=SAVED), rival)
+    turn.see(running(1, BEGAN, gpus=8, acknowledged=Answer.SAVED), rival)
     assert "requeue 1" in turn.acts()
 
 
