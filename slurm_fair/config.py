@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 import tomllib
@@ -15,8 +14,8 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.tenant import LEAST_WEIGHT
-from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.registry import names
+from slurm_fair.suggest import known_names, nearest
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
@@ -244,8 +243,8 @@ def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else f"; known are {', '.join(known)}"
 
 
 def _typed(value: Any, hint: Any, where: str) -> Any:

@@ -36,7 +36,7 @@ from slurm_fair.trace import (
     uniform,
 )
 from slurm_fair.trace.cells import instant
-from slurm_fair.trace.faults import BadCell, nearest, refuse, shown
+from slurm_fair.trace.faults import BadCell, nearest_of, refuse, shown
 from slurm_fair.trace.status import BAD_ENDS
 from slurm_fair.trace.tabular import table
 
@@ -297,7 +297,7 @@ def read_outages(path: Path, machines: Machines) -> tuple[Outage, ...]:
 def _outage(cells: Mapping[str, str], machines: Machines, known: frozenset[str]) -> Outage:
     words = [event.value for event in NodeEvent]
     if cells["node"] not in known:
-        raise BadCell(f"no node {shown(cells['node'])}; {nearest(cells['node'], machines.names)}", "node")
+        raise BadCell(f"no node {shown(cells['node'])}; {nearest_of(cells['node'], machines.names)}", "node")
     if cells["event"].lower() not in words:
         raise BadCell(f"{shown(cells['event'])} is no event: {', '.join(words)}", "event")
     try:
@@ -331,7 +331,7 @@ def settings_of(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict
             raise InputError(f"--set {shown(text)}: write policy.key=value")
         if policy not in settings:
             raise InputError(
-                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest(policy, policies)}"
+                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest_of(policy, policies)}"
             )
         if key in settings[policy]:
             raise InputError(f"--set {shown(text)}: {shown(key)} is set twice: keep one of them")

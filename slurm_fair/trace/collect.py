@@ -12,7 +12,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Ints
 from slurm_fair.trace import cells
-from slurm_fair.trace.faults import BadCell, nearest, shown
+from slurm_fair.trace.faults import BadCell, nearest_of, shown
 from slurm_fair.trace.status import end_of
 from slurm_fair.trace.table import OPTIONAL, REQUIRED, Mode, Trace
 from slurm_fair.trace.throughputs import Throughputs
@@ -24,7 +24,7 @@ _WITH_BATCH = re.compile(r"(.+?) \(batch size ([0-9]{1,9})\)")
 def _mode(text: str) -> Mode:
     found = Mode.__members__.get(text.upper()) if text else Mode.STATIC
     if found is None:
-        raise BadCell(f"{shown(text)} is no mode; {nearest(text, map(str.lower, Mode.__members__))}")
+        raise BadCell(f"{shown(text)} is no mode; {nearest_of(text, map(str.lower, Mode.__members__))}")
     return found
 
 
