@@ -21,7 +21,7 @@ DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ScopeSection:
     """Which jobs are managed; empty means all that want GPUs."""
 
     partitions: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseSection:
     """The lease rules; all lengths in seconds."""
 
     term: float = 900.0
@@ -56,7 +56,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenants:
+class TenantsSection:
     """Tenants' weights: Slurm's shares; `weights` takes the place of the RawShares of single accounts."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Tenants:
 
 
 @dataclass(frozen=True, slots=True)
-class Slurm:
+class SlurmSection:
     """How to talk to Slurm."""
 
     gate: str = "begin"
@@ -86,7 +86,7 @@ class Slurm:
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class StorageSection:
     """Where the journal lies and how much of it is kept."""
 
     dir: str = "/var/lib/slurm-fair"
@@ -95,7 +95,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class GuardSection:
     """Limits on what one tick may do; the rest waits for the next tick."""
 
     max_revokes: int = 512
@@ -105,7 +105,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogSection:
     """The daemon's log."""
 
     level: str = "info"
@@ -113,7 +113,7 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PolicySection:
     """Which policy decides; its own settings stand in [policy.<name>]."""
 
     name: str = "astraea"
@@ -128,14 +128,14 @@ class Policy:
 class Config:
     """Everything a site can set."""
 
-    scope: Scope = Scope()
-    lease: Lease = Lease()
-    policy: Policy = Policy()
-    tenants: Tenants = Tenants()
-    slurm: Slurm = Slurm()
-    storage: Storage = Storage()
-    guard: Guard = Guard()
-    log: Log = Log()
+    scope: ScopeSection = ScopeSection()
+    lease: LeaseSection = LeaseSection()
+    policy: PolicySection = PolicySection()
+    tenants: TenantsSection = TenantsSection()
+    slurm: SlurmSection = SlurmSection()
+    storage: StorageSection = StorageSection()
+    guard: GuardSection = GuardSection()
+    log: LogSection = LogSection()
     source: str = "built-in defaults"
 
 
@@ -212,7 +212,7 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
     return config
 
 
-def _policy(tree: Mapping[str, Any], source: str) -> Policy:
+def _policy(tree: Mapping[str, Any], source: str) -> PolicySection:
     settings = {name: value for name, value in tree.items() if isinstance(value, dict) and name != "name"}
     plain = {name: value for name, value in tree.items() if name not in settings}
     for name in plain:
@@ -220,7 +220,7 @@ def _policy(tree: Mapping[str, Any], source: str) -> Policy:
             raise ConfigError(
                 f"{source}: unknown key policy.{name}: a policy's settings go into [policy.<name>]"
             )
-    name = plain.get("name", Policy().name)
+    name = plain.get("name", PolicySection().name)
     if not isinstance(name, str):
         raise ConfigError(f"{source}: policy.name must be a string")
     for other in settings:
@@ -228,7 +228,7 @@ def _policy(tree: Mapping[str, Any], source: str) -> Policy:
             raise ConfigError(
                 f"{source}: [policy.{other}]: there is no such policy: {known_names(other, names())}"
             )
-    return Policy(name, settings)
+    return PolicySection(name, settings)
 
 
 def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Outcome, Result
 from slurm_fair.places import Pause
-from slurm_fair.tick import Done
+from slurm_fair.tick import TickDone
 
 _AGAIN_SECONDS = 600.0  # after which a trouble that lasts is said again
 _ANEW_SECONDS = 60.0  # between two reasons of one trouble
@@ -66,7 +66,7 @@ class TickLog:
 
     _said: dict[str, float] = field(default_factory=dict)
 
-    def tell(self, done: Done) -> None:
+    def tell(self, done: TickDone) -> None:
         """One tick."""
         record = done.record
         if record is None:

@@ -25,7 +25,7 @@ _PLANNED = (Blocked.NOT_BLOCKED, Blocked.OWN_BEGIN, *_PASSES)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ForecastBounds:
     """How far the policy is played, at most."""
 
     seconds: float = 2.0  # of our own time
@@ -60,11 +60,11 @@ def forecast(
     record: TickRecord,
     standing: Standing,
     rules: Rules,
-    bounds: Bounds | None = None,
+    bounds: ForecastBounds | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Forecast:
     """What is expected after one tick; nothing where nobody waits or the policy fails."""
-    bounds = bounds or Bounds()
+    bounds = bounds or ForecastBounds()
     world = _World.of(record, standing, bounds.jobs)
     if not world.hopes.any():
         return Forecast()

@@ -82,7 +82,7 @@ class Prepared(NamedTuple):
     events: Events
 
 
-class Done(NamedTuple):
+class TickDone(NamedTuple):
     """What a tick came to."""
 
     standing: Standing
@@ -112,17 +112,17 @@ class Stopwatch:
 
 def tick(
     cluster: Cluster, clock: Clock, journal: Journal, rules: Rules, standing: Standing, watch: Stopwatch
-) -> Done:
+) -> TickDone:
     """One turn of the controller."""
     watch.start()
     snapshot = cluster.observe(owed_answers(standing))
     watch.lap("observe")
     if isinstance(snapshot, Blind):
-        return Done(standing, blind=snapshot.reason)
+        return TickDone(standing, blind=snapshot.reason)
     alive = living(snapshot)
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
-        return Done(standing._replace(last_jobs=alive), blind=odd, odd=True)
+        return TickDone(standing._replace(last_jobs=alive), blind=odd, odd=True)
     ready = prepare(standing, snapshot, rules, alive)
     if journal.keeps_all:
         ready.standing.ledger.read()
@@ -140,7 +140,7 @@ def tick(
     record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
     record = record._replace(amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
-    return Done(after, record)
+    return TickDone(after, record)
 
 
 def owed_answers(standing: Standing) -> dict[int, float]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from slurm_fair.config import Config, Slurm, from_tree
+from slurm_fair.config import Config, SlurmSection, from_tree
 from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord, label
 from slurm_fair.model.mark import Mark
 from slurm_fair.pace import next_look
@@ -23,7 +23,7 @@ from slurm_fair.slurm.acks import job_directory
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import Liberated, liberate
 from slurm_fair.slurm.readers import Readers
-from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import VirtualClock, World
@@ -130,7 +130,7 @@ class FakeCluster:
 
 def fake_config(gate: str = "begin") -> Config:
     """Everything managed."""
-    return replace(from_tree({}, "test"), slurm=Slurm(gate=gate, reports="file"))
+    return replace(from_tree({}, "test"), slurm=SlurmSection(gate=gate, reports="file"))
 
 
 def rules_for(terms: LeaseTerms = TERMS, policy: Policy | None = None) -> Rules:
@@ -174,7 +174,7 @@ class Site:
         """The site's time."""
         return self.world.clock.now()
 
-    def tick(self) -> Done:
+    def tick(self) -> TickDone:
         """One turn of the controller."""
         watch = Stopwatch(self.world.clock.now)
         done = tick(self.cluster, self.world.clock, self.journal, self.rules, self.standing, watch)

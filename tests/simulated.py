@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from hypothesis import strategies as st
 
-from slurm_fair.sim import Costs, Listener, Outage, Result, Scenario, rules_for, simulate
+from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -111,7 +111,7 @@ def simulated(
     outages: tuple[Outage, ...] = (),
     until: float = float("inf"),
     listen: Listener | None = None,
-) -> Result:
+) -> SimulationResult:
     """A whole run."""
     how = how or Rounds()
     scenario = Scenario(

@@ -17,7 +17,7 @@ from slurm_fair.config import Config, load
 from slurm_fair.daemon import Daemon
 from slurm_fair.doctor.facts import names_known
 from slurm_fair.doctor.terms import names
-from slurm_fair.ending import Wishes, heed_signals
+from slurm_fair.ending import SignalWishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.output import open_to_append
@@ -129,7 +129,7 @@ def _once(daemon: Daemon) -> None:
     click.echo("\n".join(acts), nl=bool(acts))
 
 
-def _wishes(daemon: Daemon, clock: WallClock) -> Wishes:
+def _wishes(daemon: Daemon, clock: WallClock) -> SignalWishes:
     def stop() -> None:
         daemon.stopping = True
         clock.wake()
@@ -138,7 +138,7 @@ def _wishes(daemon: Daemon, clock: WallClock) -> Wishes:
         daemon.reloading = True
         clock.wake()
 
-    return Wishes(stop, reread, daemon.commands.give_up)
+    return SignalWishes(stop, reread, daemon.commands.give_up)
 
 
 def open_patiently(path: Path) -> SqliteJournal:

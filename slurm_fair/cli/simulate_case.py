@@ -44,7 +44,7 @@ _OUTAGE_COLUMNS = ("time_s", "node", "event")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PolicyTurn:
     """One policy that is to be simulated, and how its leases go; a process of its own can be given it."""
 
     policy: str
@@ -347,7 +347,7 @@ def _setting(text: str) -> object:
         return text
 
 
-def check_turn(turn: Turn) -> None:
+def check_turn(turn: PolicyTurn) -> None:
     """Refuse a policy that cannot be loaded, and leases that cannot be."""
     terms = turn.rules().terms
     if turn.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.simulate_case import Case, Turn, makeshift_of, usual_lease
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_case import Case, PolicyTurn, makeshift_of, usual_lease
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.metrics import rho_for_reports
 from slurm_fair.sim.speed import notes_on_speeds
@@ -17,7 +17,7 @@ from slurm_fair.sim.speed import notes_on_speeds
 _MOST_NAMED = 3
 
 
-def row_of(turn: Turn, done: Done) -> dict[str, Any]:
+def row_of(turn: PolicyTurn, done: FinishedRun) -> dict[str, Any]:
     """One policy's metrics by their JSON keys."""
     terms, result = turn.rules().terms, done.result
     return {
@@ -48,7 +48,7 @@ def _tenants(accounts: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]
     ]
 
 
-def _unfinished(done: Done) -> int:
+def _unfinished(done: FinishedRun) -> int:
     """Jobs that were submitted and did not end."""
     return int((~done.result.outcomes.over).sum())
 
@@ -84,7 +84,7 @@ def lead_of(case: Case) -> list[str]:
     return [*lines, *([", ".join(asked)] if asked else [])]
 
 
-def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
+def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
     """What a reader of the numbers must know."""
     notes = []
     if case.fractional:

@@ -19,19 +19,19 @@ from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded, told
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.settle import settle
 from slurm_fair.ledger.shares import Owed, integrate
-from slurm_fair.ledger.summary import Facts, Summary, summarise
-from slurm_fair.ledger.timeline import Claims, Cluster
+from slurm_fair.ledger.summary import RunFacts, Summary, summarise
+from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
 
 __all__ = [
-    "Claims",
-    "Cluster",
-    "Facts",
+    "ActiveSpans",
+    "ClusterInWindow",
     "JobLives",
     "JobRuns",
     "LedgerSettings",
     "Outcomes",
     "Owed",
+    "RunFacts",
     "Runs",
     "Spread",
     "Steps",

@@ -56,7 +56,7 @@ _COMPLETED = ("user", "model", "batch_size")  # may follow from other cells
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ColumnRules:
     """What is asked of each job; without needed durations a job may lack its run time."""
 
     throughputs: Throughputs | None = None
@@ -68,7 +68,7 @@ class Collector:
     """Takes rows one by one and keeps only values: strings of a large trace would fill the memory."""
 
     columns: Sequence[str]  # of the rows to come
-    rules: Rules = Rules()
+    rules: ColumnRules = ColumnRules()
     _seen: dict[str, str] = field(default_factory=dict)  # job id -> place
     _values: dict[str, list[Any]] = field(default_factory=dict)
     _plan: list[tuple[str, Callable[[str], Any]]] = field(default_factory=list)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slurm_fair.config import Config, Scope, Slurm, from_tree
+from slurm_fair.config import Config, ScopeSection, SlurmSection, from_tree
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.mark import Mark
@@ -97,7 +97,7 @@ class Stage(Protocol):
 
 
 def _config(gate: str) -> Config:
-    scope, slurm = Scope(partitions=("gpu",)), Slurm(gate=gate, reports="file")
+    scope, slurm = ScopeSection(partitions=("gpu",)), SlurmSection(gate=gate, reports="file")
     return replace(from_tree({}, "contract"), scope=scope, slurm=slurm)
 
 

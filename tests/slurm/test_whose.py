@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.lab import LabSpec, available
 from slurm_fair.model import Blocked, Result, Verb
 from slurm_fair.slurm.liberate import liberate
@@ -104,7 +104,7 @@ def test_nothing_but_its_users_is_touched_of_a_job_outside_of_the_scope(adapter:
     adapter.start(running, "n1")
     planned = [adapter.action(verb, job, ("n2",)) for verb in (Verb.CLOSE, Verb.OPEN)]
     planned += [adapter.action(verb, running) for verb in (Verb.ASK, Verb.REQUEUE)]
-    adapter.cluster.reconfigure(replace(adapter.cluster._config, scope=Scope(accounts=("nlp",))))
+    adapter.cluster.reconfigure(replace(adapter.cluster._config, scope=ScopeSection(accounts=("nlp",))))
     adapter.observe()
     before = [adapter.slurm.look(each) for each in (job, running)]
     outcomes = adapter.cluster._actuator.actuate(planned)

@@ -18,7 +18,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.places import Places
 from slurm_fair.slurm.answers import Answers
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
@@ -35,12 +35,14 @@ GATE, BOOT = START + 600, int(START + 100)
 class Booted(FakeCommands):
     """A slurmctld that says when it started."""
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The fake's own, and BOOT_TIME."""
         said = super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
         if argv != ("scontrol", "show", "config"):
             return said
-        return Answer(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
+        return CommandResult(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
 
 
 class Scene:

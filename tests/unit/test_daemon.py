@@ -23,7 +23,7 @@ from slurm_fair.errors import (
 from slurm_fair.model import LeasePhase
 from slurm_fair.parts import heartbeat_limit
 from slurm_fair.places import Pause, last_beat, leave_pause
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.store import fence, open_journal, open_reader
 from tests.daemon_bench import Bench, bench_in, crowd, lines
@@ -163,7 +163,7 @@ def test_a_daemon_whose_commands_of_slurm_are_all_slow_is_not_taken_for_dead(
     bench.run(20)
     run, calls = bench.commands.run, []
 
-    def slow(*argv: str, **more: Any) -> Answer:
+    def slow(*argv: str, **more: Any) -> CommandResult:
         bench.pass_time(20)
         assert not overdue(bench.places, bench.now)
         calls.append(argv)

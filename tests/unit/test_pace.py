@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.model import JobState, LeasePhase, Result, Verb
 from slurm_fair.pace import gates_left, look_seconds
 from slurm_fair.reconcile import Limits
-from slurm_fair.tick import Done
+from slurm_fair.tick import TickDone
 from tests.daemon_bench import Bench, bench_in, crowd
 
 JOBS = 5
@@ -29,7 +29,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield made
 
 
-def closed(done: Done) -> int:
+def closed(done: TickDone) -> int:
     assert done.record is not None
     return sum(o.action.verb is Verb.CLOSE and o.result is Result.DONE for o in done.record.outcomes)
 

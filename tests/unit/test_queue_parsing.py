@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import JobState
-from slurm_fair.slurm.command import BY_RECORD, BY_TASK, Answer, Commands
+from slurm_fair.slurm.command import BY_RECORD, BY_TASK, CommandResult, Commands
 from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
 from tests.slurm_samples import in_epoch_seconds, sample, whole
 from tests.slurm_stub import QUIET, Stub, row
@@ -377,6 +377,8 @@ class _Saying(Commands):
         super().__init__(unfold=unfold, draw=lambda: "")
         self._text = text
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The text, as a whole answer."""
-        return Answer(argv, 0, self._text, "", 0.0)
+        return CommandResult(argv, 0, self._text, "", 0.0)

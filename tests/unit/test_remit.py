@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.model import JobState
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.details import DetailsBook
@@ -45,7 +45,7 @@ def test_a_job_is_acted_on_only_as_the_last_look_showed_it(now: Mapping[str, str
     job = world.submit(1, begin=world.clock.now() + 500)
     commands = FakeCommands(world)
     queue, details = Queue(commands), DetailsBook(commands)
-    scope = Scope(accounts=("a", "b"), qos=("normal",))
+    scope = ScopeSection(accounts=("a", "b"), qos=("normal",))
     remit = Remit.of(_rows(queue), TERRITORY, scope)
     world.records[job].raw = dict(now)
     found = remit.objections(_rows(queue), queue, details)
@@ -57,7 +57,7 @@ def test_a_job_that_the_last_look_did_not_show_is_not_acted_on() -> None:
     world.submit(1)
     commands = FakeCommands(world)
     queue, details = Queue(commands), DetailsBook(commands)
-    remit = Remit.of(_rows(queue), TERRITORY, Scope())
+    remit = Remit.of(_rows(queue), TERRITORY, ScopeSection())
     new = world.submit(1)
     assert remit.objections(_rows(queue), queue, details) == {new: "the last look did not show it"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.convert import gavel, helios, philly, pollux, sacct, swf
 from slurm_fair.trace.convert.entry import Item, Left
 from slurm_fair.trace.faults import Fault, nearest_of, shown
@@ -49,7 +49,7 @@ def convert(
     if source not in SOURCES:
         raise InputError(f"no source {shown(source)}; {nearest_of(source, SOURCES)}")
     kind = SOURCES[source]
-    collector = Collector(kind.columns, Rules(throughputs, kind.has_durations))
+    collector = Collector(kind.columns, ColumnRules(throughputs, kind.has_durations))
     bad: list[Fault] = []
     left: Counter[str] = Counter()
     for item in kind.items(path):
