@@ -85,15 +85,12 @@ def replay(
         past = read_past(context, origin, part(CostOptions, options), time.time())
         cost, aligned, looks = past.known.costs.checkpoint, align == "aligned", interval or USUAL_INTERVAL
         share = job_share or past.job_share
-        turns = [
-            PolicyTurn(name, given[name], lease, looks, aligned, False, cost, seed, share) for name in names
-        ]
+        how = lease, looks, aligned, False, cost, seed, share
+        turns = [PolicyTurn(name, given[name], *how) for name in names]
         _check_all(turns)
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
-        orders = [
-            SimulationOrder(case.scenario, turn, files.events.get(turn.policy), where) for turn in turns
-        ]
+        orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
