@@ -137,8 +137,10 @@ def test_fail_open_names_the_running_jobs_that_keep_a_node_list_of_ours(adapter:
     ours, own = adapter.submit(), adapter.submit("-w", "n2")
     adapter.start(ours, "n1")
     adapter.start(own, "n2")
+    task = f"{adapter.submit('--array=0-1')}_0"
+    adapter.start(task, "n3")
     freed = liberate(adapter.commands, adapter.cluster.marks.all(), time.time)
-    assert list(freed.pinned.values()) == [f"job {ours}: n1"]
+    assert sorted(freed.pinned.values()) == [f"job {ours}: n1", f"job {task}: n3"]
 
 
 def test_a_node_list_of_ours_goes_when_the_job_waits_again_whoever_requeued_it(adapter: Adapter) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from slurm_fair.deadman import Silence, freeing, overdue, silence_of, take_over, watch
 from slurm_fair.errors import NotTheOwner
 from slurm_fair.model import Blind
-from slurm_fair.places import Heartbeat, Pause, beat, being_freed, last_beat, leave_pause
+from slurm_fair.places import Heartbeat, Pause, Places, beat, being_freed, last_beat, leave_pause
 from slurm_fair.store import epoch_of
 from tests.daemon_bench import Bench, bench_in
 
@@ -264,6 +264,65 @@ def test_a_new_daemon_that_lives_before_all_is_free_keeps_its_jobs(site: Callabl
     assert last_beat(bench.places) is not None
 
 
+# -- a clock that is set -------------------------------------------------------------------------------------
+
+
+@BOTH_GATES
+def test_a_step_of_the_clock_is_no_silence(site: Callable[[str], Hours], gate: str) -> None:
+    hours = site(gate)
+    for seconds in (3600.0, -3600.0):
+        hours.bench.world.clock.advance(seconds)
+        hours.due = hours.now() + 5.0
+        assert hours.watched(300) is None
+        assert epoch_of(hours.bench.places.journal) == 1, "nobody is fenced"
+
+
+@BOTH_GATES
+@pytest.mark.parametrize("once", [False, True])
+def test_a_daemon_that_dies_as_the_clock_is_set_back_is_missed_all_the_same(
+    site: Callable[[str], Hours], gate: str, once: bool
+) -> None:
+    hours = site(gate)
+    hours.lives = False
+    hours.bench.world.clock.advance(-3600.0)
+    began = hours.now()
+    hours.until = began + 1000
+    assert watch(hours.bench.config, hours.bench.places, hours, once) == 2
+    assert hours.now() - began < 60
+
+
+def test_a_new_daemon_is_known_also_when_the_clock_was_set_back(site: Callable[[str], Hours]) -> None:
+    hours = site("hold")
+    bench = hours.bench
+    bench.commands.trouble.dead = True
+    hours.lives, tries = False, 0
+
+    def each() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 3:
+            bench.world.clock.advance(-3600.0)
+            bench.commands.trouble.dead = False
+            bench.restart()
+            bench.daemon.beat()
+
+    hours.each = each
+    hours.until = hours.now() + 1000
+    assert take_over(bench.config, bench.places, hours) == 0
+    assert last_beat(bench.places) is not None
+
+
+def test_what_cannot_be_freed_is_said_once_and_not_at_each_try(
+    site: Callable[[str], Hours], caplog: pytest.LogCaptureFixture
+) -> None:
+    hours = site("begin")
+    hours.lives = False
+    running = next(record for record in hours.bench.world.living() if record.state == "RUNNING")
+    running.state = "COMPLETING"
+    assert hours.watched(300) is None
+    assert caplog.text.count("it is still completing") == 1
+
+
 # -- a daemon that lives and does nothing ---------------------------------------------------------------------
 
 
@@ -289,10 +348,16 @@ def test_what_a_paused_daemon_kept_back_is_freed_and_it_is_watched_on(
 
 
 def test_nobody_is_freed_when_the_pause_ends_while_the_dead_man_waits_for_its_turn(
-    site: Callable[[str], Hours],
+    site: Callable[[str], Hours], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hours, freed = site("begin"), list[int]()
+    hours, freed, found_it_paused = site("begin"), list[int](), threading.Event()
     bench = hours.bench
+
+    def about_to_free(places: Places) -> AbstractContextManager[None]:
+        found_it_paused.set()
+        return freeing(places)
+
+    monkeypatch.setattr("slurm_fair.deadman.freeing", about_to_free)
     leave_pause(bench.places, Pause("a test", time=hours.now() - LIMIT - 1))
     waiting = kept_back(bench)
     looks = threading.Thread(
@@ -300,7 +365,7 @@ def test_nobody_is_freed_when_the_pause_ends_while_the_dead_man_waits_for_its_tu
     )
     with freeing(bench.places):
         looks.start()
-        time.sleep(0.5)  # by now it waits
+        assert found_it_paused.wait(20)
         bench.places.paused.unlink()
     looks.join(20)
     assert freed == [0]
