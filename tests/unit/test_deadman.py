@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,74 +15,11 @@ from slurm_fair.errors import NotTheOwner
 from slurm_fair.model import Blind
 from slurm_fair.places import Heartbeat, Pause, Places, beat, being_freed, last_beat, leave_pause
 from slurm_fair.store import epoch_of
-from tests.daemon_bench import Bench, bench_in
+from tests.daemon_bench import Bench
+from tests.deadman_hours import BOTH_GATES, Hours, kept_back, sites
 
-BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])
 LIMIT = 45.0  # of a heartbeat, with leases of a minute
-
-
-@dataclass
-class Hours:
-    """The dead-man's clock: while it sleeps, the daemon looks when it is due, as long as it lives."""
-
-    bench: Bench
-    lives: bool = True
-    until: float = math.inf
-    due: float = 0.0
-    each: Callable[[], None] = lambda: None
-
-    def now(self) -> float:
-        """The bench's time."""
-        return self.bench.now
-
-    def sleep_until(self, instant: float) -> None:
-        """Let the daemon and the jobs live on until then."""
-        if instant > self.until:
-            raise TimeoutError
-        self.each()
-        clock = self.bench.world.clock
-        while self.lives and self.due <= instant:
-            clock.sleep_until(max(self.due, self.now()))
-            self.bench.world.catch_up()
-            began = self.now()
-            self.bench.daemon.once()
-            self.due = self.bench.daemon.next_look(began)
-        clock.sleep_until(max(instant, self.now()))
-        self.bench.world.catch_up()
-
-    def watched(self, seconds: float) -> int | None:
-        """What the dead-man came to in so many seconds; None while it watches on."""
-        self.until = self.now() + seconds
-        try:
-            return watch(self.bench.config, self.bench.places, self)
-        except TimeoutError:
-            return None
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Hours]]:
-    opened = []
-
-    def make(gate: str) -> Hours:
-        context = bench_in(tmp_path / "s", gate=gate)
-        bench = context.__enter__()
-        opened.append(context)
-        monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.commands)
-        for tenant in ("a", "b", "b"):
-            held = gate == "hold"
-            bench.world.submit(8, tenant, hold=held, gate_seconds=0.0 if held else 600.0)
-        bench.run(20)
-        return Hours(bench, due=bench.now)
-
-    yield make
-    for context in opened:
-        context.__exit__(None, None, None)
-
-
-def kept_back(bench: Bench) -> int:
-    """Jobs that wait behind a gate."""
-    waits = [record for record in bench.world.living() if record.state == "PENDING"]
-    return sum(bool(record.held) or record.eligible > bench.now + 2 for record in waits)
+site = pytest.fixture(sites)
 
 
 # -- what the heartbeat says ----------------------------------------------------------------------------------
@@ -261,54 +196,6 @@ def test_a_new_daemon_that_lives_before_all_is_free_keeps_its_jobs(site: Callabl
     hours.until = hours.now() + 1000
     assert take_over(bench.config, bench.places, hours) == 0
     assert kept_back(bench) == 2
-    assert last_beat(bench.places) is not None
-
-
-# -- a clock that is set -------------------------------------------------------------------------------------
-
-
-@BOTH_GATES
-def test_a_step_of_the_clock_is_no_silence(site: Callable[[str], Hours], gate: str) -> None:
-    hours = site(gate)
-    for seconds in (3600.0, -3600.0):
-        hours.bench.world.clock.advance(seconds)
-        hours.due = hours.now() + 5.0
-        assert hours.watched(300) is None
-        assert epoch_of(hours.bench.places.journal) == 1, "nobody is fenced"
-
-
-@BOTH_GATES
-@pytest.mark.parametrize("once", [False, True])
-def test_a_daemon_that_dies_as_the_clock_is_set_back_is_missed_all_the_same(
-    site: Callable[[str], Hours], gate: str, once: bool
-) -> None:
-    hours = site(gate)
-    hours.lives = False
-    hours.bench.world.clock.advance(-3600.0)
-    began = hours.now()
-    hours.until = began + 1000
-    assert watch(hours.bench.config, hours.bench.places, hours, once) == 2
-    assert hours.now() - began < 60
-
-
-def test_a_new_daemon_is_known_also_when_the_clock_was_set_back(site: Callable[[str], Hours]) -> None:
-    hours = site("hold")
-    bench = hours.bench
-    bench.commands.trouble.dead = True
-    hours.lives, tries = False, 0
-
-    def each() -> None:
-        nonlocal tries
-        tries += 1
-        if tries == 3:
-            bench.world.clock.advance(-3600.0)
-            bench.commands.trouble.dead = False
-            bench.restart()
-            bench.daemon.beat()
-
-    hours.each = each
-    hours.until = hours.now() + 1000
-    assert take_over(bench.config, bench.places, hours) == 0
     assert last_beat(bench.places) is not None
 
 
