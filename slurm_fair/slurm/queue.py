@@ -271,6 +271,8 @@ class Queue:
             self._task_texts[task] = (len(self.task_lists) - 1, limit)
         listed, limit = self._task_texts[task]
         self.array_limits[words.count(base)] = limit
+        if len(self.task_lists[listed]) == 1:  # `3%2`: one task, which carries its own marks
+            return words.count(base), int(self.task_lists[listed][0]), -1, limit
         return words.count(base), UNSPLIT, listed, limit
 
 
