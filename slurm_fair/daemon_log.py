@@ -1,4 +1,4 @@
-"""What the daemon says in its log: each thing once, however many looks it lasts."""
+"""The daemon's log lines: each fact is told once, however many looks it lasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When waiting jobs may start: the policy is played some leases ahead, on what is known now.
+"""Forecast of starts: it plays the policy some leases ahead, on what is known now.
 
 Nobody new comes, every job that runs ends when it says or at its time limit, and what cannot be asked to give way
 keeps its GPUs until then. What follows later than the last instant played is not known: "not before" that instant.

@@ -1,4 +1,4 @@
-"""What a site gets from `slurm-fair init`: the configuration, the submit hook, the systemd units. Values only."""
+"""The files of `slurm-fair init` as values: the configuration, the submit hook, the systemd units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon adds to the board that it publishes: expected starts, and how far the last ones were off."""
+"""Expected starts for the board that the daemon publishes, and how far the last ones were off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When to look again."""
+"""The instant of the daemon's next look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a period came to by the definitions of simulations: the jobs that lived in it, M, and tenants' accounts."""
+"""Metrics of a period by the definitions that simulations use: its jobs, M, and tenants' accounts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether all lines of an export are of one run: what no controller and no simulation would tell is a fault."""
+"""Check that all lines of an export come from one run: what no controller and no simulation writes is a fault."""
 
 from __future__ import annotations
 

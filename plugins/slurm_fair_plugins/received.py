@@ -1,4 +1,4 @@
-"""Who shares the GPUs, and what each has received of its share: the books of Gavel's rounds."""
+"""Accounts of Gavel's rounds: the jobs that share the GPUs, and how much each has received of its share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may choose about leases, checked where it comes in."""
+"""A user's choices about leases, checked where they come in."""
 
 from __future__ import annotations
 

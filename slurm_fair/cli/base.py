@@ -1,4 +1,4 @@
-"""What every command shares: where the configuration is, and errors as one line with a cure."""
+"""Shared by all commands: finding the configuration, and errors as one line with a cure."""
 
 from __future__ import annotations
 

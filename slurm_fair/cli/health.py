@@ -1,4 +1,4 @@
-"""Whether the daemon lives, sees and acts, for every view alike."""
+"""The daemon's health, worked out once for all views: it lives or not, sees or not, acts or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a job waits or runs, in sentences with a subject: who holds the GPUs, until when, and who goes before."""
+"""Sentences that explain why a job waits or runs: who holds the GPUs, until when, and who goes before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What really happened, as the events that a simulation of it would tell, so that every report reads it too."""
+"""The recorded past as events of the kind that a simulation writes, so that every report can read it."""
 
 from __future__ import annotations
 

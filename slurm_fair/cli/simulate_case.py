@@ -1,4 +1,4 @@
-"""What `simulate` is asked for: the inputs read and checked, and what was left out of them."""
+"""The inputs of `simulate`, read and checked, with a list of what was left out."""
 
 from __future__ import annotations
 

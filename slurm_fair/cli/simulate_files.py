@@ -1,4 +1,4 @@
-"""What `simulate` writes: every file is whole or not there, and all of them together."""
+"""The output files of `simulate`: each is written whole, and all of them appear together or none does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which run held which GPU: the simulated cluster knows nodes, a drawing wants single GPUs."""
+"""Single GPUs for a drawing: the simulated cluster knows only which node a run had GPUs of."""
 
 from __future__ import annotations
 

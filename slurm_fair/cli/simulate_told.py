@@ -1,4 +1,4 @@
-"""What `simulate` says of its results: the JSON document, and the lines above and below the table."""
+"""The words of `simulate`: its JSON document, and the lines above and below its table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a change of hands costs: as it was given, as the site's own journal measured it, or as others found it."""
+"""The cost of a change of hands: as options give it, as the site's own journal measured it, or as others found
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lease terms are tried on: a trace, a saved file of sacct, or the site's own past."""
+"""The sources that lease terms are tried on: a trace, a saved file of sacct, or the site's own past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tune-lease` says: the trade-off between terms, the recommended one, and why."""
+"""The words of `tune-lease`: the trade-off between terms, the recommended term, and why."""
 
 from __future__ import annotations
 

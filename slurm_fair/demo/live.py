@@ -1,4 +1,4 @@
-"""What a spectator sees: a live table on a terminal, a line every few seconds anywhere else."""
+"""The demo's display: a live table on a terminal, a line every few seconds anywhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What accounting says of one act, in the metrics of the product: the same function for both acts."""
+"""The metrics of one act of the demo, from accounting: one function measures both acts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the account that runs this may do."""
+"""Findings on the rights of the account that runs the daemon."""
 
 from __future__ import annotations
 

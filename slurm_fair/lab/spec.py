@@ -1,4 +1,4 @@
-"""What a lab looks like, and the Slurm configuration that says so: values in, text out."""
+"""The description of a lab, and the Slurm configuration made from it: values in, text out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who had what and who was owed what: a pure fold, and every fairness metric in one place."""
+"""The ledger of what everybody had and was owed: a pure fold, and every fairness metric in one place."""
 
 from slurm_fair.ledger.balance import could_be_added, jain, largest_envy
 from slurm_fair.ledger.efficiency import Spread

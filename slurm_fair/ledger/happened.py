@@ -1,4 +1,4 @@
-"""What happened to jobs in a window: columns for those who count, and events for those who read them."""
+"""Events of jobs in a window: as columns for counting, and one by one for readers."""
 
 from __future__ import annotations
 

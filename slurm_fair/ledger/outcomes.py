@@ -1,4 +1,4 @@
-"""What became of each job: one row per job of a simulation, a month of events, or accounting.
+"""The table of outcomes: one row per job of a simulation, a month of events, or accounting.
 
 Every metric of efficiency, latency and finish-time fairness is a function of this table, wherever it comes from.
 """

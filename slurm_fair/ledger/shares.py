@@ -1,4 +1,4 @@
-"""What is owed over a window, integrated exactly: shares are constant between two events.
+"""Shares integrated over a window. The integral is exact, because shares are constant between two events.
 
 Within one tenant every active job is owed at the rate w_i * min(D_i / w_i, level(t)), where the level is the
 tenant's share per unit of weight. So one timeline of levels per tenant serves all of its jobs.

@@ -1,4 +1,4 @@
-"""When shares change in a window: each tenant's demand, weights and quota, cut into segments of constant ones."""
+"""The segments of a window in which each tenant's demand, weight and quota are constant."""
 
 from __future__ import annotations
 

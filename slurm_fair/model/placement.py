@@ -1,4 +1,4 @@
-"""Which GPUs of which nodes: (row, node, gpus) triples over the rows of another table."""
+"""Placements: (row, node, gpus) triples over the rows of another table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller does to the jobs of a virtual cluster: each act as far as it still applies."""
+"""A controller's acts on a virtual cluster: each is carried out as far as it still applies."""
 
 from __future__ import annotations
 

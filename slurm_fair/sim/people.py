@@ -1,4 +1,4 @@
-"""What users and admins do to a virtual cluster, at any time and without asking the controller."""
+"""Acts of users and admins on a virtual cluster, at any time and without asking the controller."""
 
 from __future__ import annotations
 

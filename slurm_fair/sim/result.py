@@ -1,4 +1,4 @@
-"""What a simulation came to: outcomes of jobs, metrics, and the simulator's own cost."""
+"""The result of a simulation: outcomes of jobs, metrics, and the simulator's own cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is simulated: who submits what, on which machines, and what changing hands costs there."""
+"""The scenario of a simulation: jobs, machines, and the cost of a change of hands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller sees of a virtual cluster."""
+"""The snapshot that a controller is shown of a virtual cluster."""
 
 from __future__ import annotations
 

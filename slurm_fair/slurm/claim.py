@@ -1,4 +1,4 @@
-"""What of a waiting job's state is ours: its hold, its begin time, its node list. Marks and stamps tell.
+"""Tell our own hold, begin time and node list of a waiting job from others', by marks and stamps.
 
 We set begin times and node lists, never holds. The one hold of ours is the one that the submit hook or a template
 submitted a job with; at the first look a begin time takes its place. From then on every hold is somebody's own,

@@ -1,4 +1,4 @@
-"""Which jobs may be acted on: those of the scope, and only while they are who the last look showed."""
+"""The remit: a job may be acted on if it is in scope and still is the job that the last look showed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of the queue are managed, which are left alone and why, and what blocks a managed one."""
+"""Sort the rows of the queue: managed or left alone and why, and what blocks a managed one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one look at Slurm brought, before it is a Snapshot."""
+"""The parts of one look at Slurm, before they become a Snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scontrol is told of many jobs: lines shared out among several of it, which Slurm answers side by side."""
+"""Send the lines of many jobs to several scontrol processes, which Slurm answers side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one job's act came to, by what a command that named many jobs said."""
+"""The outcome of each job's act, from the output of a command that named many jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who goes where: bipartite assignment, and AlloX's order of jobs on GPU types (EuroSys 2020)."""
+"""Bipartite assignment, and AlloX's order of jobs on GPU types (EuroSys 2020)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a job of a trace ended, in Slurm's words or those of the public traces."""
+"""The end states of a trace's jobs, in Slurm's words or those of the public traces."""
 
 from __future__ import annotations
 

@@ -48,7 +48,9 @@ class Booted(FakeCommands):
 class Asked(Booted):
     """Remembers what it was asked."""
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> CommandResult:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The fake's own."""
         self.asked = [*getattr(self, "asked", []), " ".join(argv)]
         return super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
