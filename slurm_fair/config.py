@@ -106,7 +106,7 @@ class GuardSection:
 
 @dataclass(frozen=True, slots=True)
 class LogSection:
-    """The daemon's log."""
+    """The settings of the daemon's log."""
 
     level: str = "info"
     json: bool = False

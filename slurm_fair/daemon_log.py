@@ -67,7 +67,6 @@ class TickLog:
     _said: dict[str, float] = field(default_factory=dict)
 
     def tell(self, done: TickDone) -> None:
-        """One tick."""
         record = done.record
         if record is None:
             return

@@ -51,7 +51,6 @@ class _Told(NamedTuple):
 
     @classmethod
     def nothing(cls) -> Self:
-        """No files."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), {})
 
     @classmethod

@@ -101,7 +101,6 @@ class Stopwatch:
     _last: float = 0.0
 
     def start(self) -> None:
-        """Begin."""
         self._last = self.now()
 
     def lap(self, part: str) -> None:

@@ -114,7 +114,6 @@ def _check_all(turns: Sequence[PolicyTurn]) -> None:
 
 
 def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What --json prints."""
     document = document_of(case, seed, rows)
     document["options"]["costs"] = past.known.document()
     return {"source": past.source.document(), **document}

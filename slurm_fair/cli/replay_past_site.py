@@ -39,7 +39,6 @@ class LiveSite:
 
     @property
     def scope(self) -> ScopeSection:
-        """What is managed."""
         return self.site.config.scope
 
     @property

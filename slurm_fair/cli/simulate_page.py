@@ -28,7 +28,6 @@ _RHO_SHOWN = 2.0  # rho above it is drawn at it
 
 
 def page_of(case: Case, dones: Sequence[FinishedRun], rows: Sequence[Row], lead: Sequence[str]) -> str:
-    """The whole page."""
     results = [done.result for done in dones]
     sections = [
         page.section("Comparison", "The best value of each row is marked.", _comparison(rows)),

@@ -54,7 +54,6 @@ def _unfinished(done: FinishedRun) -> int:
 
 
 def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What --json prints."""
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
@@ -65,7 +64,6 @@ def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[s
 
 
 def lead_of(case: Case) -> list[str]:
-    """What was simulated."""
     trace, machines = case.trace_document(), case.scenario.machines
     costs = case.scenario.costs
     lines = [
@@ -125,7 +123,6 @@ def _told_notes(case: Case, policies: Sequence[str]) -> list[str]:
 
 
 def many(count: int, what: str) -> str:
-    """`3 jobs`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

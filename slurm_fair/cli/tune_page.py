@@ -17,7 +17,6 @@ _MORE_ROOM = 1.02
 
 
 def page_of(told: TuneTold) -> str:
-    """The whole page."""
     sections = [
         page.section(
             "Recommended", told.recommendation(), _table(told.table()), *map(_paragraph, told.notes())

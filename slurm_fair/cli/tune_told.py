@@ -103,7 +103,6 @@ class TuneTold:
         return [f"{lead_of(self.ground.case)[0]}; policy {clean(policy)}", self.ground.known.words]
 
     def recommendation(self) -> str:
-        """One sentence."""
         return f"Recommended: {self.advice.reason}."
 
     def notes(self) -> list[str]:
@@ -127,7 +126,6 @@ class TuneTold:
         return [*notes, *notes_of(self.ground.case, sound[:1])]
 
     def show(self) -> None:
-        """For people."""
         click.echo("\n".join(self.lead()) + "\n")
         print_table(COLUMNS, self.table())
         click.echo(f"\n{self.recommendation()}")

@@ -71,7 +71,6 @@ class Controller:
 
     @property
     def log(self) -> Path:
-        """What it says."""
         return self.folder / "daemon.log"
 
     def start(self, scenario: DemoScenario, slurm_conf: Path) -> None:

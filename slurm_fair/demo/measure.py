@@ -28,7 +28,7 @@ class TenantMeasures:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """One act."""
+    """The metrics of one act of the demo."""
 
     tenants: tuple[TenantMeasures, ...]
     hungry_seconds: float

@@ -32,7 +32,6 @@ class DemoJob:
 
     @property
     def gpus(self) -> int:
-        """The gang."""
         return self.nodes * self.gpus_per_node
 
     @property

@@ -58,7 +58,7 @@ class Facts:
     known: Mapping[str, frozenset[str] | str] = field(default_factory=dict)  # accounts and QOS
 
     def commands(self) -> Commands:
-        """To ask more."""
+        """The commands, for findings that ask Slurm more."""
         return _commands(self.config)[0]
 
     @property

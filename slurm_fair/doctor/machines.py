@@ -15,7 +15,6 @@ from slurm_fair.slurm.scope import Territory
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if not facts.reachable:
         return
     if isinstance(facts.machines, str):

@@ -18,7 +18,6 @@ _UNIT = Path("/etc/systemd/system/slurm-fair.service")
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     named = facts.config.lease.publish_dir
     if not named:
         yield ok(

@@ -18,7 +18,6 @@ _JOBS_LOOKED_AT = 8
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if not facts.reachable:
         return
     yield verbs(facts)

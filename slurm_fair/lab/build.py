@@ -188,13 +188,11 @@ def slurmdbd(site: LabSite, env: Mapping[str, str]) -> LabDaemon:
 
 
 def slurmctld(site: LabSite, env: Mapping[str, str]) -> LabDaemon:
-    """The controller."""
     argv = ("slurmctld", "-D", "-f", str(site.conf))
     return _daemon("slurmctld", argv, site, env, functools.partial(_controller_answers, dict(env)))
 
 
 def slurmd(site: LabSite, env: Mapping[str, str], node: str, port: int) -> LabDaemon:
-    """One node."""
     argv = ("slurmd", "-D", "-f", str(site.conf), "-N", node)
     return _daemon(f"slurmd-{node}", argv, site, env, functools.partial(port_answers, port))
 

@@ -158,7 +158,6 @@ def _nodes(snapshot: Snapshot, row: int, time: float) -> list[str]:
 
 
 def _written(some: Became) -> Iterator[Event]:
-    """As events."""
     names = tuple(some.said)
     details = zip(*some.said.values(), strict=True) if names else repeat(())
     for time, key, tenant, gpus, detail in zip(*some[3:7], details, strict=False):

@@ -86,7 +86,6 @@ class Heard:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
-        """All of these."""
         heard = cls()
         for event in events:
             heard.take(event)

@@ -113,7 +113,6 @@ def join(first: Rows, second: Rows) -> Rows:
 
 
 def rows_of(table: Rows, rows: Ints) -> Rows:
-    """Some rows."""
     return type(table)._make(column.take(rows) for column in table)
 
 

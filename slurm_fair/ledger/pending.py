@@ -61,17 +61,14 @@ class Pending:
 
     @property
     def tenants(self) -> TenantAccounts:
-        """Of the ledger."""
         return self.folded().tenants
 
     @property
     def jobs(self) -> JobAccounts:
-        """Of the ledger."""
         return self.folded().jobs
 
     @property
     def closed(self) -> ClosedRuns:
-        """Of the ledger."""
         return self.folded().closed
 
     def _tell(self, look: Look) -> Sequence[Event]:

@@ -26,7 +26,6 @@ class ActiveSpans(NamedTuple):
     until: Floats
 
     def take(self, rows: Ints | Bools) -> Self:
-        """Some of them."""
         return type(self)(
             self.tenant[rows], self.gpus[rows], self.weight[rows], self.since[rows], self.until[rows]
         )

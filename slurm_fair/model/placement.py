@@ -25,7 +25,6 @@ class Placement(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        """Nothing placed."""
         empty = np.zeros(0, dtype=np.int64)
         return cls(empty, empty, empty)
 

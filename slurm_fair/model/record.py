@@ -39,7 +39,6 @@ class Untold:
 
     @property
     def events(self) -> Sequence[Event]:
-        """All of them."""
         if self._tell is not None:
             self.told(self._tell())
         return self._events

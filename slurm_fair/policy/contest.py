@@ -44,7 +44,6 @@ class Contest:
 
     @once
     def free(self) -> Room:
-        """What nobody has."""
         view = self._view
         return Room(self._pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
 

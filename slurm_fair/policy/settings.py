@@ -72,7 +72,6 @@ class OneOf:
         return " or ".join(f"'{word}'" for word in self.words)
 
     def allows(self, value: object) -> bool:
-        """One of them."""
         return value in self.words
 
 

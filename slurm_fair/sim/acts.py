@@ -22,7 +22,6 @@ class Acts:
         self._life, self._roster, self._cells = life, roster, life.cells
 
     def do(self, action: Action, now: float) -> Outcome:
-        """One act."""
         if action.whole_record:
             return self._to_all(action, now)
         job = self._roster.row(action.key)

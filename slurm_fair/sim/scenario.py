@@ -89,7 +89,6 @@ class Scenario:
     report_share: ReportShare = "demand"
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
-        """Of these tenants."""
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)
 
     @property

@@ -80,7 +80,6 @@ class Progress:
 
     @once
     def batch_size(self) -> Ints:
-        """Today's."""
         return self._regimes.batch_size[self._row]
 
     @once

@@ -27,7 +27,6 @@ class Weights:
         return cls(dict(given))
 
     def of(self, account: str) -> float:
-        """Its weight."""
         return self.by_account.get(account, self.usual)
 
 

@@ -237,9 +237,8 @@ class DryRun:
         self.cluster = cluster
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        """The real cluster."""
         return self.cluster.observe(asked)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Nothing."""
+        """A dry run does nothing."""
         return tuple(Outcome(action, Result.REFUSED, "dry run", later=True) for action in actions)

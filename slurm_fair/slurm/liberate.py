@@ -30,16 +30,14 @@ class NoIntents:
     """Where nothing needs to be remembered: undoing twice changes nothing."""
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
-        """Nothing is written."""
         return range(len(actions))
 
-    def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
-        """Nothing is written."""
+    def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Liberated:
-    """How it went."""
+    """The jobs that were freed, and those that could not be."""
 
     freed: int
     left: tuple[str, ...]  # what could not be freed, in words

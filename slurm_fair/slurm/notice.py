@@ -55,7 +55,6 @@ class Notice:
     directory: str
 
     def in_words(self) -> str:
-        """Who it is."""
         return f"pid {self.pid} on {self.host} with {self.directory} (job {self.job} in the queue says so)"
 
 

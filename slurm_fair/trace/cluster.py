@@ -58,7 +58,6 @@ class Machines(Columns):
 
     @property
     def total_gpus(self) -> int:
-        """All of them."""
         return int(self.gpus.sum())
 
     @property
