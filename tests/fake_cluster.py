@@ -26,7 +26,7 @@ from slurm_fair.slurm.readers import Readers
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 TERMS = LeaseTerms(term=60.0, interval=10.0, grace=10.0, start_timeout=20.0)
 _WORK = tempfile.mkdtemp(prefix="fake_jobs_")
@@ -163,7 +163,7 @@ class Site:
         seed: int = 0,
     ) -> Site:
         """A site that has seen nothing yet."""
-        world = World(VirtualClock(), nodes, seed)
+        world = World(PushedClock(), nodes, seed)
         world.weights = dict(weights or {})
         commands, journal, config = FakeCommands(world), MemoryJournal(), fake_config(gate)
         cluster, rules = FakeCluster(commands, config, journal), rules_for(terms, policy)

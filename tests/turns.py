@@ -24,7 +24,7 @@ from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.builders import JobSpec, job, snapshot
 from tests.fake_cluster import MemoryJournal
-from tests.fake_slurm import VirtualClock
+from tests.fake_slurm import PushedClock
 
 BEGAN = 9000.0
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
@@ -64,7 +64,7 @@ class Turn:
     plan_limit_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        self.clock, self.journal = VirtualClock(BEGAN), MemoryJournal()
+        self.clock, self.journal = PushedClock(BEGAN), MemoryJournal()
         self.cluster = StubCluster(judge=self.judge)
         self.standing = Standing.new(BEGAN)
 

@@ -27,7 +27,7 @@ from slurm_fair.store import open_journal, open_reader
 from tests.builders import job, snapshot
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import START, USER, Record
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 GATE, BOOT = START + 600, int(START + 100)
 
@@ -57,7 +57,7 @@ class Asked(Booted):
 
 
 def test_after_a_clock_was_set_back_all_is_asked_again() -> None:
-    world = World(VirtualClock(), {"n1": 4})
+    world = World(PushedClock(), {"n1": 4})
     world.submit(1)
     commands = Asked(world)
     config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
@@ -74,7 +74,7 @@ class Scene:
     """A job behind a gate on full nodes, the daemon's cluster, and a mark."""
 
     def __init__(self, mark: Mapping[str, Any], scope: Mapping[str, Any] | None = None) -> None:
-        self.world = World(VirtualClock(), {"n1": 4})
+        self.world = World(PushedClock(), {"n1": 4})
         self.world.take("n1", 4)
         self.job = self.world.submit(1, begin=GATE, stamped=False)
         known = {"pinned": False, "set_at": START, "submit": self.record.submit, **mark}
@@ -149,7 +149,7 @@ class Unasked(Readers):
 
 @pytest.mark.parametrize("reports", ["none", "comment"])
 def test_no_folder_is_read_where_answers_are_not_looked_for_in_files(reports: str) -> None:
-    commands = FakeCommands(World(VirtualClock(), {"n1": 4}))
+    commands = FakeCommands(World(PushedClock(), {"n1": 4}))
     shown = snapshot(time=START, jobs=[job(1)])
     answers = Answers(commands, DetailsBook(commands), Unasked())
     assert answers.of(shown, {0: START - 10}, reports) == {}

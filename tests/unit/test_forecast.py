@@ -17,14 +17,14 @@ from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, decide, prepare, reconcile
 from slurm_fair.trace import uniform
 from tests.builders import JobSpec, job, snapshot
-from tests.fake_slurm import VirtualClock
+from tests.fake_slurm import PushedClock
 from tests.outlook_play import RULES, TERMS, Play, busy, played, whole_turns
 from tests.virtual_scene import Scene
 
 T0 = 600_000.0
 NODES = {f"n{number}": 8 for number in range(1, 5)}
 RUNS = JobState.RUNNING
-_CLOCK = VirtualClock(T0)
+_CLOCK = PushedClock(T0)
 
 
 def ticked(*jobs: JobSpec, rules: Rules = RULES) -> tuple[TickRecord, Standing]:

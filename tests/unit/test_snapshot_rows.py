@@ -19,7 +19,7 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import Queue
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import Machine
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 TERM = 300.0
 
@@ -41,7 +41,7 @@ class Reserving(FakeCommands):
 @pytest.fixture
 def world() -> World:
     """Two nodes."""
-    return World(VirtualClock(), {"n1": 4, "n2": 4})
+    return World(PushedClock(), {"n1": 4, "n2": 4})
 
 
 def seen(world: World, weights: dict[str, float] | None = None, reservations: str = "") -> Snapshot:
