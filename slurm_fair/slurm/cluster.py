@@ -152,7 +152,7 @@ class SlurmCluster:
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
-        self.marks.set(lifted(self.marks, rows))
+        self.marks.set(lifted(self.marks, rows, self._queue))
         self.marks.set(unlisted(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
         snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
