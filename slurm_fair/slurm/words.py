@@ -19,6 +19,7 @@ _DIGITS = re.compile(r"-?[0-9]+")
 _DURATION = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,9})(?:\.[0-9]+)?")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)[cn]?")
 _MEGABYTES = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
+_GRES = re.compile(r"(?:[^,(]|\([^()]*\)|\()+")  # between commas outside of brackets; a letter is read twice at most
 _TASKS = re.compile(r"\[?([0-9,:\-]+)(?:%([0-9]{1,9}))?\]?")
 _SPAN = re.compile(r"([0-9]{1,8})(?:-([0-9]{1,8}))?(?::([0-9]{1,8}))?")
 MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
@@ -107,8 +108,9 @@ def gres_gpus(text: str) -> tuple[int, str]:
     if text in _NOTHING:
         return 0, ""
     total, kinds = 0, set()
-    for part in re.split(r",(?![^(]*\))", text):
-        name = re.sub(r"\(.*\)$", "", re.sub(r"^gres[:/]", "", part.strip()))
+    for part in _GRES.findall(text):
+        name = re.sub(r"^gres[:/]", "", part.strip())
+        name = name.partition("(")[0] if name.endswith(")") else name
         pieces = name.split(":") if "=" not in name else name.replace("=", ":").split(":")
         if pieces[0] != "gpu":
             continue

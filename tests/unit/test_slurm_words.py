@@ -89,6 +89,7 @@ def test_gpus_of_a_tres_list(text: str, gpus: int, kind: str) -> None:
         ("gpu:a100:0(IDX:N/A)", 0, ""),
         ("shard:8,gpu:2", 2, ""),
         ("license:3", 0, ""),
+        ("gpu:a100:8(S:0,2-3),gpu:a100:2", 10, "a100"),
     ],
 )
 def test_gpus_of_a_gres_list(text: str, gpus: int, kind: str) -> None:
