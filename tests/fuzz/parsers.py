@@ -32,6 +32,7 @@ from slurm_fair.slurm.queue import Queue, spread_tasks
 from slurm_fair.slurm.refusals import classify
 from slurm_fair.slurm.spans import SpanBook
 from slurm_fair.slurm.stamp import read_stamp
+from slurm_fair.slurm.task_lists import read_tasks
 from slurm_fair.slurm.verdict import refused_or_unknown, signalled
 from slurm_fair.store.codec import read as read_tree
 from slurm_fair.trace.cluster import read_machines as read_cluster
@@ -266,7 +267,7 @@ PARSERS: dict[str, Parser] = {
         lambda text: words.tres_gpus(words.tres(text)), (*TRES, *(f"gres/gpu={huge}" for huge in HUGE))
     ),
     "GRES": Parser(words.gres_gpus, (*TRES, *(f"gpu:{huge}" for huge in HUGE))),
-    "array tasks": Parser(words.task_numbers, ("0-5,9,10-20:2%3", "[7]", *HUGE)),
+    "array tasks": Parser(lambda text: read_tasks(text).text(), ("0-5,9,10-20:2%3", "[7]", *HUGE)),
     "node lists": Parser(hostlist.expand, ("n[001-004,7],login1", "a[1-2]b[3-4]", "n1")),
     "job labels": Parser(parse_label, ("7", "7_3", *HUGE)),
     "stamps": Parser(
