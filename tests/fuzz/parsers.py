@@ -292,7 +292,10 @@ PARSERS: dict[str, Parser] = {
     "trees of the journal": Parser(_file("tree", lambda path: read_tree(path.read_bytes(), "x")), ("Z{}",)),
     "events": Parser(lambda text: read_line(text, "f:1"), EVENTS),
     "trace tables": Parser(_file("t.csv", read_trace), _files_of(("trace.csv",))),
-    "cluster files": Parser(_file("c2.toml", read_cluster), _files_of(("cluster.toml",))),
+    "cluster files": Parser(
+        _file("c2.toml", read_cluster),
+        (*_files_of(("cluster.toml",)), '[[nodes]]\nname = "n[1-200000]"\ngpus = 8\n'),
+    ),
     "throughputs": Parser(_file("th.csv", read_throughputs), _files_of(("throughputs.csv",))),
     "weights": Parser(_file("w.csv", read_weights), _files_of(("weights.csv",))),
     "regimes": Parser(_file("r.jsonl", read_regimes), _files_of(("regimes.jsonl",))),
