@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, any_of
+from slurm_fair.policy import alike
 from slurm_fair.policy.carried import job_numbers, keep_job_numbers
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
@@ -71,8 +72,10 @@ class GandivaFair(InRounds):
         if len(rows) == 0 and not view.memory:
             return ordered(view, rows, words=WORDS)
         books = _Stride(view)
-        gpus = view.snapshot.jobs.gpus[rows]
-        order = rows[np.lexsort((view.first_submit[rows], -gpus, books.passes[rows]))]
+        gpus, passes = view.snapshot.jobs.gpus[rows], books.passes[rows]
+        # The lowest pass is 0, so rounding errors are small only beside the highest.
+        passes = alike(passes + passes.max(initial=0.0))
+        order = rows[np.lexsort((view.first_submit[rows], -gpus, passes))]
         return ordered(
             view, order, place=self.placement, score=books.passes, memory=books.memory, words=WORDS
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy import alike
 from slurm_fair.policy.backfill import Depth, backfilled
 from slurm_fair.policy.carried import keep_tenant_numbers, tenant_numbers
 from slurm_fair.policy.decided import Order
@@ -71,7 +72,7 @@ class Multifactor:
         if len(waits) or not kept or view.now - kept["at"] >= RENEW_SECONDS:
             usage = Usage(view, self.priority_decay_half_life_seconds)
             memory = usage.kept()
-            score[waits] = self._priority(view, waits, usage)
+            score[waits] = alike(self._priority(view, waits, usage))
         order = waits[np.lexsort((view.first_submit[waits], -score[waits]))]
         depth = Depth(self.backfill, self.bf_max_job_test, self.bf_window_seconds, self.bf_resolution_seconds)
         return backfilled(view, order, placer(self.placement), depth, score, memory, WORDS)

@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
@@ -57,7 +58,7 @@ class Optimus:
         score[rows] = last_gpu_ratio(view.snapshot.jobs.gpus[rows], view.told.scaling[rows]).clip(
             max=_ONE_GPU
         )
-        left = view.told.left_seconds[rows]
+        left = alike(view.told.left_seconds[rows])
         order = rows[np.lexsort((view.first_submit[rows], left, -score[rows]))]
         return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)
 

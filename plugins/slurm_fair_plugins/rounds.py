@@ -16,6 +16,7 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.model.once import once
+from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
@@ -189,8 +190,8 @@ class _Books:
         if len(rows) < 2:
             return np.arange(len(rows))
         received = self._received
-        keys = (self.view.first_submit[rows], -received.deficit[at, kind], -received.priority[at, kind])
-        return np.lexsort(keys)
+        priority, deficit = alike(received.priority[at, kind]), np.round(received.deficit[at, kind], 3)
+        return np.lexsort((self.view.first_submit[rows], -deficit, -priority))
 
     def _picked_first(self, rows: Ints, at: Ints) -> Ints:
         """Who is taken while GPUs are left, by their number alone, before the rest; and on which type.

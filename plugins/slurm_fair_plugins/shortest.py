@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
@@ -96,6 +97,7 @@ class ShortestJob:
 
 def _shortest_first(view: View, rows: Ints, length: Floats, placement: str, *, preempt: bool) -> Plan:
     """In the order of `length`, those submitted first before equals."""
+    length = alike(length)
     order = rows[np.lexsort((view.first_submit[rows], length))]
     score = np.full(len(view.waiting), np.nan)
     score[rows] = length

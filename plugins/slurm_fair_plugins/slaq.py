@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
@@ -52,7 +53,7 @@ class Slaq:
         """GPUs to where the loss falls most."""
         rows = contenders(view)
         score = np.full(len(view.waiting), np.nan)
-        score[rows] = decrease_per_gpu(view, rows)
+        score[rows] = alike(decrease_per_gpu(view, rows))
         order = rows[np.lexsort((view.first_submit[rows], -score[rows]))]
         return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)
 

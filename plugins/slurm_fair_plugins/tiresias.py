@@ -10,6 +10,7 @@ import numpy as np
 
 from slurm_fair.model import JobState, Plan
 from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.policy import alike
 from slurm_fair.policy.carried import job_columns, keep_job_numbers
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
@@ -42,7 +43,7 @@ class Las:
     def plan(self, view: View) -> Plan:
         """GPUs to those that had the least GPU time."""
         rows = contenders(view)
-        had = view.had_gpu_seconds[rows] if len(rows) else np.zeros(0)
+        had = alike(view.had_gpu_seconds[rows]) if len(rows) else np.zeros(0)
         order = rows[np.lexsort((view.first_submit[rows], had))]
         score = np.full(len(view.waiting), np.nan)
         score[rows] = had
@@ -76,7 +77,7 @@ class Tiresias:
         rows = contenders(view)
         past = _Past(view, self.promote_knob)
         attained = view.had_gpu_seconds[rows] - past.had[rows] if len(rows) else np.zeros(0)
-        queue = np.searchsorted(np.array(self.thresholds_gpu_seconds), attained, side="right")
+        queue = np.searchsorted(np.array(self.thresholds_gpu_seconds), alike(attained), side="right")
         started = past.start[rows]
         submit = view.first_submit[rows] if len(rows) else np.zeros(0)
         order = rows[np.lexsort((submit, np.where(started > 0, started, np.inf), queue))]

@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 # Slurm's reasons of a job that is about to start.
 _WAITS_AS_USUAL = re.compile(
-    r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|SchedDefer|Nodes_required.*|Req.*)?$"
+    r"(None|BeginTime|Resources|Priority|Cleaning|Prolog|SchedDefer|Nodes_required.*|ReqNodeNotAvail)?$"
 )
 _ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
 _MISFIT = "what those ahead of it leave"

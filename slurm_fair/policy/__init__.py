@@ -1,5 +1,6 @@
 """What a policy is, what it sees, how it is found, and the bricks that policies share."""
 
+from slurm_fair.policy.alike import alike
 from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.draft import Draft, placed
@@ -28,6 +29,7 @@ __all__ = [
     "Sites",
     "View",
     "Walk",
+    "alike",
     "by_tenant",
     "consolidated",
     "expected_winners",

@@ -15,6 +15,7 @@ from slurm_fair.ledger.lives import at
 from slurm_fair.ledger.metrics import rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.policy.alike import alike
 from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
@@ -79,7 +80,7 @@ def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> In
     """Order in which each tenant offers its jobs (algorithm 2): preferred first, then smallest rho, then age."""
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    return np.lexsort((submit, rho, preference, tenant))
+    return np.lexsort((submit, alike(rho), preference, tenant))
 
 
 def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -> Ints:
@@ -91,13 +92,13 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
     if len(tenant) < 2:
         return np.arange(len(tenant))
     had = balances.had[tenant] + lease_seconds * _before(tenant, gpus)
-    rho = rho_for_choosing(had, balances.owed[tenant])
+    rho = alike(rho_for_choosing(had, balances.owed[tenant]))
     weight = balances.weight[tenant]
     per_weight = np.empty(len(tenant))
     per_weight.fill(np.inf)
     np.divide(had, weight, out=per_weight, where=weight > 0)
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
-    order: Ints = np.lexsort((-weight, per_weight, rho))
+    order: Ints = np.lexsort((-weight, alike(per_weight), rho))
     return order
 
 
@@ -117,7 +118,7 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     tenant = jobs.tenant[by_turn]
     before = _before(tenant, jobs.gpus[by_turn])
     had = balances.had[tenant] + lease_seconds * before
-    numbers[by_turn] = rho_for_choosing(had, balances.owed[tenant])
+    numbers[by_turn] = alike(rho_for_choosing(had, balances.owed[tenant]))
     return numbers
 
 

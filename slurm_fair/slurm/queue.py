@@ -278,7 +278,10 @@ class Queue:
             self._spans_kept += len(self.task_lists[-1].spans)
             self._task_texts[task] = len(self.task_lists) - 1
         listed = self._task_texts[task]
-        limit = self.array_limits[words.count(base)] = self.task_lists[listed].limit
+        tasks = self.task_lists[listed]
+        limit = self.array_limits[words.count(base)] = tasks.limit
+        if tasks.count == 1:  # `3%2`: one task, which carries its own marks
+            return words.count(base), tasks.spans[0][0], -1, limit
         return words.count(base), UNSPLIT, listed, limit
 
 

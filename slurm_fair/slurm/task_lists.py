@@ -58,9 +58,10 @@ def read_tasks(text: str) -> TaskList:
     total = 0
     for piece in match[1].split(",") if match else [""]:
         span = _SPAN.fullmatch(piece)
-        if span is None or int(span[2] or span[1]) >= MOST_TASKS or int(span[3] or 1) == 0:
+        first, last, step = (int(span[1]), int(span[2] or span[1]), int(span[3] or 1)) if span else (1, 0, 1)
+        if not first <= last < MOST_TASKS or step == 0:
             raise SlurmTextError(f"'{text[:60]}' is no list of array tasks")
-        spans.append(range(int(span[1]), int(span[2] or span[1]) + 1, int(span[3] or 1)))
+        spans.append(range(first, last + 1, step))
         total += len(spans[-1])
         if total > MOST_TASKS:
             raise SlurmTextError(f"'{text[:60]}' lists more tasks than an array can have")

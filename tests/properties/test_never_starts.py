@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import HealthCheck, assume, example, given, note, settings
 from hypothesis import strategies as st
 
 from slurm_fair.model import Blocked, JobState, JobTable, Placement, Plan, Snapshot, Told
@@ -164,6 +164,8 @@ ENOUGH_SECONDS = 40_000.0
     tenant=st.sampled_from("ab"),
     aligned=st.booleans(),
 )
+# At 300 s both tenants are owed the same, but for the last digit of sums over other looks.
+@example(jobs=[arrival(293.0, gpus=4, seconds=5.0, tenant="b")], tenant="a", aligned=False)
 def test_a_job_that_can_never_start_changes_nobodys_leases_in_a_simulation(
     policy: str, jobs: list[Arrival], tenant: str, aligned: bool
 ) -> None:

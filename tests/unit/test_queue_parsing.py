@@ -113,6 +113,8 @@ def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
         ({"Requeue": "0"}, "requeue", False),
         ({"Dependency": "afterok:3(unfulfilled)"}, "dependency", True),
         ({"ArrayJobID": 5, "ArrayTaskID": "2"}, "task", 2),
+        ({"ArrayTaskID": "3%2"}, "task", 3),
+        ({"ArrayTaskID": "3%2"}, "array_limit", 2),
         ({"tres_alloc": "cpu=1,mem=64G"}, "memory_mb", 65_536),
         ({"State": "DEADLINE", "Reason": "DeadLine"}, "state", JobState.DONE),
         ({"Deadline": "1795231610"}, "deadline", 1_795_231_610.0),

@@ -329,6 +329,11 @@ def test_gpus_are_told_of_all_nodes_because_jobs_also_run_on_nodes_that_are_drai
 def test_what_slurm_has_against_a_promised_job_is_told(board: Board) -> None:
     for reason, said in (
         ("AssocGrpGRES", "its GPUs on n4 are promised, but Slurm does not start it (AssocGrpGRES)"),
+        (
+            "ReqNodeNotAvail, UnavailableNodes:n4",
+            "its GPUs on n4 are promised, but Slurm does not start it (ReqNodeNotAvail, UnavailableNodes:n4)",
+        ),
+        ("ReqNodeNotAvail", "starting on n4: its GPUs are promised, it starts when they are free"),
         ("Resources", "starting on n4: its GPUs are promised, it starts when they are free"),
         ("BeginTime", "starting on n4: its GPUs are promised, it starts when they are free"),
     ):

@@ -114,7 +114,7 @@ def test_task_lists_and_their_limit(text: str, tasks: list[int], limit: int) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1,,2", "1-", "-", "0-5:0", "0-9999999", "1-3,...", "a", "[1-2"[1:] + "]x"]
+    "text", ["", "1,,2", "1-", "-", "0-5:0", "5-3", "0-9999999", "1-3,...", "a", "[1-2"[1:] + "]x"]
 )
 def test_a_task_list_that_is_cut_off_or_impossible_is_refused(text: str) -> None:
     with pytest.raises(SlurmTextError):
