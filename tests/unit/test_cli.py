@@ -232,3 +232,15 @@ def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path, words: str
     done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     os.close(writing)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"), [("--help", 0), ("--config {config} check", 1), ("explain one", 2), ("nosuch", 2)]
+)
+def test_a_standard_stream_that_is_closed_changes_no_exit_code(
+    nowhere: str, closed: str, words: str, code: int
+) -> None:
+    line = f"exec {sys.executable} -m slurm_fair.cli {words.format(config=nowhere)} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in done.stderr, "Error" in done.stderr) == (code, False, False)
