@@ -198,7 +198,8 @@ def leads_to(path: Path) -> Path:
 
 def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
     """Each place on the way, and what is known of it if it is a link; the last one is no link."""
-    at, rest, links = Path("/"), deque(Path.cwd().joinpath(path).parts[1:]), 0
+    whole = path if path.is_absolute() else Path.cwd().joinpath(path)
+    at, rest, links = Path("/"), deque(whole.parts[1:]), 0
     while rest:
         name = rest.popleft()
         here = at.parent if name == ".." else at / name
