@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slurm_fair.daemon import Daemon
 from slurm_fair.errors import ConfigError, Paused, SlurmTextError
 from slurm_fair.ledger import settle
 from slurm_fair.model import Blind
 from slurm_fair.model.ids import pack
 from slurm_fair.places import Pause, leave_pause
+from slurm_fair.slurm.cluster import DryRun
+from slurm_fair.wall import WallClock
 from tests.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
 
 
@@ -250,6 +253,13 @@ def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCap
 
 
 # -- shadow mode ----------------------------------------------------------------------------------------------
+
+
+def test_the_daemon_that_is_built_as_a_shadow_acts_on_nothing(bench: Bench) -> None:
+    for dry_run in (True, False):
+        built = Daemon.build(bench.daemon.config, bench.places, WallClock(), bench.journal, dry_run)
+        assert (isinstance(built.cluster, DryRun), built.rules.dry_run) == (dry_run, dry_run)
+        assert (built.notice is None) >= dry_run
 
 
 def test_a_shadow_sees_plans_and_records_and_never_acts_marks_or_beats(tmp_path: Path, gate: str) -> None:
