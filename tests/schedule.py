@@ -2,7 +2,7 @@
 
 A file on a real Slurm has a lab of its own, so one process gets all of it. Such files mostly wait. The first
 process begins with what computes, and the others begin with Slurm. A process that finds nothing of its kind takes
-the other kind. Properties compute for long, so each of them is handed out by itself.
+the other kind. Properties and parsers compute for long, so each of them is handed out by itself.
 """
 
 from __future__ import annotations
