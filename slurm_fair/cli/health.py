@@ -77,7 +77,9 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
     blind = beat is not None and bool(beat.blind) and now - beat.time <= beat.limit_seconds
     waits = blind and is_owned(site.places.journal)  # for a hung Slurm
     if _is_old(now - last, limit) and not waits:
-        return SILENT, _silence(now - last), pid
+        # a journal that was replaced takes lock and heartbeat with it
+        told = _public(site, board, now, limit)
+        return told if told[0] == BLIND else (SILENT, _silence(now - last), pid)
     if beat is None and not (board.dry_run or pause):
         return SILENT, "the daemon does not run", None
     if beat is not None and beat.blind:

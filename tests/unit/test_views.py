@@ -137,9 +137,9 @@ def test_what_is_left_alone_is_in_queue_and_status(view: View, storage: Path, no
     for command in ("queue", "status"):
         said = view(command).out
         assert "job 99 is left alone: it asks for no GPU" in said
-        assert "job 98 of mel is left alone: it has a row too short" in said
+        assert "job 98 of mel is left alone: Slurm's row of it cannot be read: has a row too short" in said
     assert "left alone: 2 (1 unreadable)" in view("status").out
-    assert "job 98 of mel is left alone: it has a row" in view("explain", "98").out
+    assert "job 98 of mel is left alone: Slurm's row of it cannot be read" in view("explain", "98").out
 
 
 def test_what_others_wrote_reaches_no_terminal_raw(view: View, storage: Path, now: float) -> None:
