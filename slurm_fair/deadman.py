@@ -14,6 +14,7 @@ from slurm_fair.config import Config
 from slurm_fair.daemon_log import Trouble
 from slurm_fair.errors import StoreBusy, StoreError
 from slurm_fair.model.mark import Mark
+from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of, heartbeat_limit
 from slurm_fair.places import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.ports import Clock
@@ -63,7 +64,13 @@ def watch(config: Config, places: Places, clock: Clock, once: bool = False) -> i
     While the daemon is paused or blind its jobs are freed too, and it is watched on. `once` looks a single time,
     for a timer of the service manager.
     """
-    lock = os.open(places.deadman_lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        lock = open_kept(places.deadman_lock)
+    except OSError as problem:
+        raise StoreError(
+            f"{places.deadman_lock}: cannot be opened, so nobody watches the daemon: {problem.strerror}: "
+            "remove it; the next dead-man makes it anew"
+        ) from None
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -252,7 +259,7 @@ def _marks(places: Places) -> tuple[tuple[Mark, ...], bool]:
 def freeing(places: Places) -> Iterator[None]:
     """A daemon that lives does nothing inside this block; one that can make no file does nothing anyway."""
     try:
-        handle = os.open(places.freeing, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = open_kept(places.freeing)
     except OSError as problem:
         log.error("%s: cannot be made: %s", places.freeing, problem.strerror)
         yield

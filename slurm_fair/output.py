@@ -130,10 +130,26 @@ def open_anew(path: Path) -> IO[str]:
     return os.fdopen(handle, "w", encoding="utf-8", newline="\n")
 
 
+def open_kept(path: Path, flags: int = os.O_RDWR, mode: int = 0o600) -> int:
+    """A file that stays and is opened again and again, such as a lock; a link in its place is an error.
+
+    One that root makes belongs to the folder's owner, whose programs it would shut out otherwise. A file that
+    was there before keeps its owner: another user may have put it there.
+    """
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        return os.open(path, flags | os.O_CREAT, mode)
+    owner = os.stat(path.parent).st_uid
+    if os.geteuid() == 0 and owner != 0:
+        os.fchown(handle, owner, -1)
+    return handle
+
+
 def open_to_append(path: Path, mode: int = 0o600) -> IO[bytes]:
-    """A log of ours, which grows; a link in its place is an error."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, mode), "ab")
+    """A log of ours, which grows."""
+    return os.fdopen(open_kept(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK, mode), "ab")
 
 
 def open_folder(target: Path) -> Folder:
@@ -182,7 +198,8 @@ def leads_to(path: Path) -> Path:
 
 def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
     """Each place on the way, and what is known of it if it is a link; the last one is no link."""
-    at, rest, links = Path("/"), deque(Path.cwd().joinpath(path).parts[1:]), 0
+    whole = path if path.is_absolute() else Path.cwd().joinpath(path)
+    at, rest, links = Path("/"), deque(whole.parts[1:]), 0
     while rest:
         name = rest.popleft()
         here = at.parent if name == ".." else at / name

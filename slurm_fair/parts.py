@@ -42,10 +42,21 @@ def commands_of(config: Config, places: Places) -> Commands:
     conf = site_conf(config.slurm.conf)
     if config.slurm.conf and conf is None:
         raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")
-    if conf is not None and os.path.isdir(places.directory) and os.access(places.directory, os.W_OK):
+    if conf is not None and _is_ours(places.directory):
         conf = short_timeout_copy(conf, places.slurm_conf, config.slurm.client_timeout)
     bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
     return Commands(conf, config.slurm.timeout, bin_dir)
+
+
+def _is_ours(directory: Path) -> bool:
+    """Whether the storage is this account's own.
+
+    Root neither makes the daemon's copy of slurm.conf, which the daemon could not read then, nor believes it.
+    """
+    try:
+        return directory.stat().st_uid == os.geteuid() and os.access(directory, os.W_OK)
+    except OSError:
+        return False
 
 
 def heartbeat_limit(config: Config) -> float:

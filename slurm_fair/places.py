@@ -12,6 +12,7 @@ from slurm_fair import output
 from slurm_fair.errors import StoreError
 from slurm_fair.locks import is_locked
 
+_PAUSE_MODE = 0o644  # root may make the pause, and the daemon's account reads whose it is
 _MOST_SAID = 120  # characters of a reason: twelve bytes each at most, so that a heartbeat has its place
 _MOST_SECONDS = 1e12
 
@@ -101,11 +102,11 @@ def write_whole(path: Path, text: str, mode: int = 0o600) -> None:
 def leave_pause(places: Places, pause: Pause) -> str:
     """Pause; on a full disk the pause stands all the same. Returns why its reason could not be kept."""
     try:
-        os.close(os.open(places.paused, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.close(output.open_kept(places.paused, os.O_WRONLY, _PAUSE_MODE))
     except OSError as problem:
         raise StoreError(f"{places.paused}: cannot be made: {problem.strerror}") from None
     try:
-        write_whole(places.paused, json.dumps(asdict(pause)))
+        write_whole(places.paused, json.dumps(asdict(pause)), _PAUSE_MODE)
     except StoreError as problem:
         return str(problem)
     return ""

@@ -52,6 +52,7 @@ from slurm_fair.reconcile.rests import (
 )
 
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
+NOTHING_MISSED = Events()
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
@@ -111,9 +112,15 @@ class Stopwatch:
 
 
 def tick(
-    cluster: Cluster, clock: Clock, journal: Journal, rules: Rules, standing: Standing, watch: Stopwatch
+    cluster: Cluster,
+    clock: Clock,
+    journal: Journal,
+    rules: Rules,
+    standing: Standing,
+    watch: Stopwatch,
+    missed: Events = NOTHING_MISSED,
 ) -> TickDone:
-    """One turn of the controller."""
+    """One turn of the controller; `missed` happened since the last one, and no look has shown it."""
     watch.start()
     snapshot = cluster.observe(owed_answers(standing))
     watch.lap("observe")
@@ -124,6 +131,7 @@ def tick(
     if odd:  # the next look confirms it, or shows that this one was wrong
         return TickDone(standing._replace(last_jobs=alive), blind=odd, odd=True)
     ready = prepare(standing, snapshot, rules, alive)
+    ready = ready._replace(events=missed + ready.events) if missed else ready
     if journal.keeps_all:
         ready.standing.ledger.read()
     watch.lap("advance")

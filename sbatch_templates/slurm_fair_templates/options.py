@@ -12,6 +12,7 @@ GATES = ("begin", "hold", "none")
 REPORTS = ("auto", "file", "comment", "none")
 PASS_ON = ("local", "steps", "none")
 _MOST_SAID = 200  # characters of a wrong value that its message shows
+MOST_SECONDS = 30 * 86400  # of a grace or a gate
 _COUNT = re.compile(r"[0-9]{1,6}")
 LR_RULE = re.compile(r"^(fixed|linear|sqrt|[0-9]{1,6}=[0-9.eE+-]{1,40}(,[0-9]{1,6}=[0-9.eE+-]{1,40})*)$")
 
@@ -54,8 +55,9 @@ class Options:
             self.template,
             "a plain name",
         )
-        _check(self.grace_seconds >= 1, "grace", self.grace_seconds, "at least 1 second")
-        _check(self.gate_seconds >= 1, "gate-seconds", self.gate_seconds, "at least 1 second")
+        for name, seconds in (("grace", self.grace_seconds), ("gate-seconds", self.gate_seconds)):
+            _check(seconds >= 1, name, seconds, "at least 1 second")
+            _check(seconds <= MOST_SECONDS, name, seconds, f"at most {MOST_SECONDS} seconds")
         _check(all(n >= 1 for n in self.gpus_choices), "gpus-choices", self.gpus_choices, "numbers from 1 up")
         _check(LR_RULE.match(self.lr_rule), "lr-rule", self.lr_rule, "fixed, linear, sqrt or GPUS=LR,GPUS=LR")
         for name in ("app", "checkpoint_command", "lease_py", "publish_dir"):

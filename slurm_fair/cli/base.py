@@ -112,6 +112,14 @@ def ended_in_one_line(run: Callable[[], Any]) -> int:
         return _code_of(run)
 
 
+def _is_nowhere() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _code_of(run: Callable[[], Any]) -> int:
     try:
         result = run()
@@ -132,6 +140,9 @@ def _code_of(run: Callable[[], Any]) -> int:
         click.echo("slurm-fair: stopped", err=True)
         return 130
     except OSError as problem:
+        if isinstance(problem, FileNotFoundError) and _is_nowhere():
+            click.echo("slurm-fair: the folder that this runs in was removed: cd elsewhere first", err=True)
+            return 1
         if problem.errno not in _FULL or problem.filename is not None:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  what was not written yet never will be

@@ -12,7 +12,7 @@ from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, health_of, say_age
 from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
-from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates
+from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates, why_alone
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
@@ -244,7 +244,8 @@ def _absent(board: Board, name: str, events: Sequence[Event]) -> list[str]:
     alone = next((a for a in board.left_alone if a["job"] in (name, name.partition("_")[0])), None)
     if alone is not None:
         whose = f" of {clean(alone['user'])}" if alone.get("user") else ""
-        return [f"job {name}{whose} is left alone: it {clean(alone['reason'])}; plain Slurm schedules it"]
+        flows = "" if alone["reason"].endswith("never runs") else "; plain Slurm schedules it"
+        return [f"job {name}{whose} is left alone: {why_alone(alone)}{flows}"]
     if events:
         return [f"job {name} is over"]
     raise InputError(

@@ -22,6 +22,7 @@ from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
 PRINT = "print"
+_MOST_BYTES = 64 * 1024**2  # of a script; sbatch itself takes 4 MB unless the site says otherwise
 _ASKS = ("help", "usage", "version")
 
 
@@ -172,11 +173,22 @@ def script_and_arguments(line: templates.CommandLine) -> tuple[str, templates.Co
     if line.script is None:
         raise InputError("no script given; write: fair-sbatch [sbatch options] SCRIPT [ARGUMENTS]")
     try:
-        return Path(line.script).read_bytes().decode("utf-8", "surrogateescape"), line
+        return _read(Path(line.script)).decode("utf-8", "surrogateescape"), line
     except OSError as error:
         raise InputError(
             f"script {line.script}: {error.strerror}; give the path of a readable file"
         ) from None
+
+
+def _read(script: Path) -> bytes:
+    """The whole of it; a pipe that nobody writes to is empty and is not waited for."""
+    handle = os.open(script, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "rb") as file:
+        text = file.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise InputError(f"script {script}: is longer than any script: {_MOST_BYTES} bytes at most")
+    return text
 
 
 def lease_file() -> str:

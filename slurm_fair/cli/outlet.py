@@ -46,9 +46,19 @@ class _Outlet:
                 os.close(nowhere)
 
 
+def _open_what_is_closed() -> None:
+    """A standard stream that the caller closed (`>&-`) leads nowhere; else the next file takes its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            handle = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)  # has the lowest number that is free
+            os.set_inheritable(handle, handle == number)
+            setattr(sys, name, os.fdopen(handle, "w" if number else "r"))
+
+
 @contextlib.contextmanager
 def readers_may_leave() -> Iterator[None]:
     """Inside it standard output is such a stream."""
+    _open_what_is_closed()
     before = sys.stdout
     sys.stdout = cast(Any, _Outlet(before))
     try:

@@ -210,12 +210,19 @@ class Reasons:
         """The policy's word, with whom it means."""
         word = clean(row["why"])
         if word == _ARRAY_LIMIT:
-            ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT]
-            tasks = [job for job in (*self._holders, *self._promised, *ahead) if _array(job) == _array(row)]
-            return f"{word} by {_listed(tasks)}" if tasks else word
+            return self._limited(row, word)
         if _MISFIT in word and not self.before(row):
             return word.replace(_MISFIT, "what the jobs that run leave")
         return word
+
+    def _limited(self, row: Row, word: str) -> str:
+        """Which tasks of its array have taken up its limit, or are to take it up first."""
+        ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT and _array(job) == _array(row)]
+        tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
+        first = f"{_listed(ahead)}, which {'goes' if len(ahead) == 1 else 'go'} before it"
+        if tasks:
+            return f"{word} by {_listed(tasks)}" + (f" and by {first}" if ahead else "")
+        return f"its array's own limit leaves no room beside {first}" if ahead else word
 
     def _at(self, when: float) -> str:
         ahead = when - self._now

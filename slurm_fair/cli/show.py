@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,12 +162,18 @@ def said_of_estimates(board: Board) -> str:
     )
 
 
+def why_alone(alone: Mapping[str, Any]) -> str:
+    """Why a job is never touched, as a sentence."""
+    reason = clean(alone["reason"])
+    return f"Slurm's row of it cannot be read: {reason}" if alone.get("unreadable") else f"it {reason}"
+
+
 def left_alone_lines(board: Board) -> list[str]:
     """The jobs that are never touched, and why."""
     lines = []
     for alone in apiece(board.left_alone, lambda alone: str(alone.get("user")), _MOST_ALONE):
         whose = f" of {clean(alone['user'])}" if alone.get("user") else ""
-        lines.append(f"job {clean(alone['job'])}{whose} is left alone: it {clean(alone['reason'])}")
+        lines.append(f"job {clean(alone['job'])}{whose} is left alone: {why_alone(alone)}")
     if len(board.left_alone) > _MOST_ALONE:
         lines.append(f"... and {len(board.left_alone) - _MOST_ALONE} more are left alone (see --json)")
     return lines

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.fold import DEFAULTS
+from slurm_fair.ledger.happened import Happened, written
 from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, rows_of, seconds_charged
+from slurm_fair.ledger.looks import NO_LOOKS
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.tenants import with_tenants
-from slurm_fair.model import Ledger, RunTable
+from slurm_fair.model import Event, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 
 
@@ -26,14 +29,21 @@ class _Chains:
     account: Ints  # row of the ledger's jobs per life, -1 = unknown to it
 
 
-def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSettings = DEFAULTS) -> Ledger:
-    """The ledger at `until`, from the runs and waits of accounting.
+class Filled(NamedTuple):
+    """The ledger after the gap, and what happened to jobs in it."""
+
+    ledger: Ledger
+    events: tuple[Event, ...] = ()
+
+
+def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSettings = DEFAULTS) -> Filled:
+    """The ledger at `until`, from the runs and waits of accounting, and the events that no look has shown.
 
     The cluster's size and the weights are those that the ledger saw last; jobs that accounting does not mention
     went on as they were. Holds are unknown: a job counts as active from its submission to its end.
     """
     if until <= ledger.time:
-        return ledger
+        return Filled(ledger)
     known, tenant_row = with_tenants(ledger, runs.tenants, np.ones(len(runs.tenants)))
     chains = _chains(known, runs)
     lives = _lives(known, chains, tenant_row, until)
@@ -44,7 +54,23 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
     order = np.argsort(np.concatenate([place[kept], silent]))
     stretches = join(_runs(known, chains, place, until), _silent_runs(known, silent, others))
     everyone = rows_of(join(rows_of(lives, np.flatnonzero(kept)), others), order)
-    return charge(known, Window.of(everyone, stretches), until, settings)[0]
+    window = Window.of(everyone, stretches)
+    after, result = charge(known, window, until, settings)
+    return Filled(after, _told(Happened(known, NO_LOOKS, window, result), runs))
+
+
+def _told(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
+    """In the order of time. Accounting knows whose the jobs are, and counts no restarts of their runs."""
+    user = {key: runs.users[row] for key, row in zip(runs.key.tolist(), runs.user.tolist(), strict=True)}
+    events = []
+    for event in (event for some in happened.became for event in written(some)):
+        said = dict(event.detail)
+        if event.kind in ("started", "stopped"):
+            said.pop("restarts", None)
+        elif event.key in user:
+            said["user"] = user[event.key]
+        events.append(event._replace(detail=said))
+    return tuple(sorted(events, key=lambda event: (event.time, event.key)))
 
 
 def _of_this_gap(ledger: Ledger, chains: _Chains, lives: JobLives, until: float) -> Bools:

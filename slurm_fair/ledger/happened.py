@@ -20,6 +20,8 @@ from slurm_fair.model.once import once
 
 _OF_PEOPLE = ("user", "declared_seconds", "limit_seconds", "state")
 _WHEN = itemgetter(0, 1)  # time and key
+_Person = tuple[str | None, float | None, float | None, str | None]
+_NOBODY: _Person = (None, None, None, None)  # no look shows the job
 _Said = Mapping[str, Sequence[Any]]
 
 
@@ -70,7 +72,7 @@ class Happened:
         """
         told: list[list[Event]] = [[] for _ in range(self.looks)]
         rows = [
-            row for some in self.became for row in zip(*some[3:5], *some[1:3], _written(some), strict=True)
+            row for some in self.became for row in zip(*some[3:5], *some[1:3], written(some), strict=True)
         ]
         for time, _, look, row, event in sorted(rows, key=_WHEN):
             if event.kind == EventKind.STARTED:
@@ -131,13 +133,13 @@ class Happened:
 
 def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
     """Whose jobs they are, how long they were expected to run, as far as anybody says, and how they ended."""
-    people = [_person(snapshots[look], row) for look, row in zip(looks, rows, strict=True)]
+    people = [
+        _person(snapshots[look], row) if row >= 0 else _NOBODY for look, row in zip(looks, rows, strict=True)
+    ]
     return dict(zip(_OF_PEOPLE, zip(*people, strict=True), strict=True))
 
 
-def _person(snapshot: Snapshot, row: int) -> tuple[str | None, float | None, float | None, str | None]:
-    if row < 0:
-        return None, None, None, None
+def _person(snapshot: Snapshot, row: int) -> _Person:
     jobs, told = snapshot.jobs, snapshot.told
     declared = math.nan if told is None else told.declared_seconds.item(row)
     limit = jobs.time_limit_seconds.item(row)
@@ -157,7 +159,7 @@ def _nodes(snapshot: Snapshot, row: int, time: float) -> list[str]:
     return [snapshot.nodes.names[node] for node in snapshot.held.nodes_of(row).tolist()]
 
 
-def _written(some: Became) -> Iterator[Event]:
+def written(some: Became) -> Iterator[Event]:
     names = tuple(some.said)
     details = zip(*some.said.values(), strict=True) if names else repeat(())
     for time, key, tenant, gpus, detail in zip(*some[3:7], details, strict=False):

@@ -7,16 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import (
-    Event,
-    EventKind,
-    LeasePhase,
-    Leases,
-    LeaseTerms,
-    Placement,
-    Snapshot,
-    Standing,
-)
+from slurm_fair.model import Event, EventKind, LeasePhase, Leases, LeaseTerms, Placement, Snapshot, Standing
 from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.reconcile.free import shares, summed

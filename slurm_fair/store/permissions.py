@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 from slurm_fair.errors import NotHere, UnsafeStore
+from slurm_fair.output import open_kept
 from slurm_fair.store.mishaps import in_words
 
 DIRECTORY_MODE = 0o700
@@ -56,7 +57,7 @@ def check_readable(path: Path) -> None:
 def make_file(path: Path) -> int:
     """A descriptor of a companion file, made for its user alone; never through a symlink."""
     with in_words(path):
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE)
+        return open_kept(path, mode=FILE_MODE)
 
 
 def _check(place: Path, is_kind: object, kind: str, most: int) -> None:

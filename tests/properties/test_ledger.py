@@ -289,7 +289,7 @@ def test_a_gap_filled_from_accounting_is_as_good_as_polls(world: World, seen_pol
     weights = dict.fromkeys(TENANTS, 1.0)
     world = World(ones, world.polls, world.nodes, weights, world.settings)
     before, _ = watch(world, world.polls[: 1 + seen_polls])
-    filled = fill_gap(before, world.accounting(), FINISH, world.settings)
+    filled = fill_gap(before, world.accounting(), FINISH, world.settings).ledger
     truth = reference(world, ((BEGAN, 7),))
     had: dict[str, float] = defaultdict(float)
     for one in world.lives:

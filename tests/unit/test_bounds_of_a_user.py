@@ -6,6 +6,7 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair import estimates
+from slurm_fair.board import draw
+from slurm_fair.cli.show import left_alone_lines
 from slurm_fair.config import from_tree
+from slurm_fair.doctor import machines, node_lists
 from slurm_fair.estimates import Estimates
 from slurm_fair.model import Action, Event, ListInDoubt, Snapshot, Verb
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.model.snapshot import LeftAlone
+from slurm_fair.places import Places
 from slurm_fair.slurm import scope, task_lists
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.doubt import said_of_doubts
@@ -26,9 +32,12 @@ from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.made_up import OF_A_USER
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import BETWEEN
+from tests.board_scene import recorded
+from tests.builders import snapshot
 from tests.daemon_bench import Bench, bench_in, crowd
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import PushedClock, World
+from tests.site_facts import FACTS
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 30))
@@ -130,6 +139,22 @@ def test_absurd_arrays_cost_their_user_alone() -> None:
 def test_of_many_lists_in_doubt_everybodys_is_named() -> None:
     doubts = [ListInDoubt(str(job), "n1", "news") for job in range(100)] + [ListInDoubt("500", "n1", "games")]
     assert "job 500 of games: n1; and 81 more" in said_of_doubts(tuple(doubts))
+
+
+def test_check_and_status_name_a_job_of_everybody_before_anybodys_second(tmp_path: Path) -> None:
+    whose = ["news"] * 100 + ["games"]
+    doubts = tuple(ListInDoubt(str(job), "n1", user) for job, user in enumerate(whose))
+    alone = tuple(LeftAlone(str(job), "its row is odd", user, True) for job, user in enumerate(whose))
+    seen = replace(snapshot(nodes={"n1": 8}), in_doubt=doubts, left_alone=alone)
+    (tmp_path / "journal.db").touch()
+    (told,) = node_lists.findings(replace(FACTS, places=Places(tmp_path), snapshot=seen))
+    assert "job 100 of games (n1)" in told.what
+    assert any(found.what.startswith("job 100 of games is left alone") for found in machines.jobs(seen))
+    record, standing = recorded()
+    lines = left_alone_lines(
+        draw(record._replace(snapshot=replace(record.snapshot, left_alone=alone)), standing)
+    )
+    assert any(line.startswith("job 100 of games is left alone") for line in lines)
 
 
 def test_no_user_fills_the_estimates_or_their_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -232,3 +232,36 @@ def test_a_reader_that_goes_away_changes_no_exit_code(tmp_path: Path, words: str
     done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     os.close(writing)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"), [("--help", 0), ("--config {config} check", 1), ("explain one", 2), ("nosuch", 2)]
+)
+def test_a_standard_stream_that_is_closed_changes_no_exit_code(
+    nowhere: str, closed: str, words: str, code: int
+) -> None:
+    line = f"exec {sys.executable} -m slurm_fair.cli {words.format(config=nowhere)} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in done.stderr, "Error" in done.stderr) == (code, False, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("--config {config} check", 1, "errors were found"),
+        ("--config {config} status", 3, "no journal yet"),
+        ("--config {config} report tenants --html page.html", 1, "the folder that this runs in was removed"),
+        ("trace describe nosuch.csv", 2, "cannot be read"),
+    ],
+)
+def test_in_a_folder_that_was_removed_a_command_ends_in_one_line(
+    nowhere: str, tmp_path: Path, words: str, code: int, said: str
+) -> None:
+    command = f"{sys.executable} -I -m slurm_fair.cli {words.format(config=nowhere)}"
+    line = f"mkdir gone && cd gone && rmdir ../gone && {command}"
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    assert said in done.stderr

@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from slurm_fair.daemon import Daemon
 from slurm_fair.errors import ConfigError, Paused, SlurmTextError
 from slurm_fair.ledger import settle
 from slurm_fair.model import Blind
+from slurm_fair.model.ids import pack
 from slurm_fair.places import Pause, leave_pause
+from slurm_fair.slurm.cluster import DryRun
+from slurm_fair.wall import WallClock
 from tests.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
 
 
@@ -47,6 +52,28 @@ def test_the_time_without_it_is_charged_from_accounting_up_to_two_seconds_ago(be
     had = dict(zip(filled.tenants.names, filled.tenants.had.tolist(), strict=True))
     before = dict(zip(ledger.tenants.names, ledger.tenants.had.tolist(), strict=True))
     assert had["a"] - before["a"] == pytest.approx(8 * 500.0)
+
+
+def test_what_happened_without_it_is_told_at_its_first_look(bench: Bench) -> None:
+    crowd(bench)
+    bench.run(20)
+    ledger, job = bench.daemon.standing.ledger, bench.world.living()[0]
+    gone, row = ledger.time, ledger.jobs.key.tolist().index(pack(job.number))
+    came, ran = ledger.jobs.submit.item(row), ledger.jobs.run_start.item(row)
+    bench.pass_time(1000)
+    bench.world.finish(job.number)
+    daemon = bench.restart()
+    runs = run_table((job.number, "a", 8, ran, gone + 500.0), (9999, "a", 4, gone + 10, gone + 20))
+    bench.books.says = lambda start, end: replace(runs, submit=np.array([came, gone + 9.0]))
+    daemon.catch_up()
+    for _ in range(2):
+        daemon.once()
+    told = [event for event in daemon.journal.events(gone) if event.key in (pack(job.number), pack(9999))]
+    first = [(event.kind, event.time - gone) for event in told if event.key == pack(job.number)]
+    other = [(event.kind, event.time - gone) for event in told if event.key == pack(9999)]
+    assert first == [("finished", 500.0)]
+    assert other == [("submitted", 9.0), ("started", 10.0), ("finished", 20.0)]
+    assert (told[-1].detail["user"], told[2].detail["had"], told[2].detail["ran"]) == ("u", 40.0, 10.0)
 
 
 @pytest.mark.parametrize("broken", ["blind", "raises"])
@@ -226,6 +253,13 @@ def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCap
 
 
 # -- shadow mode ----------------------------------------------------------------------------------------------
+
+
+def test_the_daemon_that_is_built_as_a_shadow_acts_on_nothing(bench: Bench) -> None:
+    for dry_run in (True, False):
+        built = Daemon.build(bench.daemon.config, bench.places, WallClock(), bench.journal, dry_run)
+        assert (isinstance(built.cluster, DryRun), built.rules.dry_run) == (dry_run, dry_run)
+        assert (built.notice is None) >= dry_run
 
 
 def test_a_shadow_sees_plans_and_records_and_never_acts_marks_or_beats(tmp_path: Path, gate: str) -> None:

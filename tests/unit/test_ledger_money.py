@@ -34,7 +34,7 @@ class Books:
 
     def fill(self, until: float, *said: RunSpec) -> None:
         """A gap."""
-        self.ledger = fill_gap(self.ledger, runs(*said), until, self.settings)
+        self.ledger = fill_gap(self.ledger, runs(*said), until, self.settings).ledger
 
     def had(self, column: str = "had") -> dict[str, float]:
         """Of the tenants."""

@@ -267,11 +267,10 @@ def test_a_report_writes_through_no_link_of_another_user(shared: Path, tmp_path:
 OTHER_WAYS = {
     "slurm_fair/output.py": "is the one way",
     "slurm_fair/places.py": "the heartbeat is written in place, so that a full disk looks like no dead daemon",
-    "slurm_fair/store/permissions.py": "makes the journal's files for SQLite, which opens them by name",
     "slurm_fair/lease.py": "stands alone, so that it can be copied to a compute node",
     "sbatch_templates/slurm_fair_templates/demo_counter.py": "runs as a job of its user's",
     "slurm_fair/cli/base.py": "/dev/null",
-    "slurm_fair/deadman.py": "its lock",
+    "slurm_fair/cli/outlet.py": "/dev/null",
 }
 _WRITES = re.compile(
     r"write_text\((?!\w+, |self\._path)|\.write_bytes\(|open\([^)]*[\"'][wax]b?[\"']|os\.O_CREAT|os\.rename\("

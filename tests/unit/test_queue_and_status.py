@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from click.testing import CliRunner
 
 from slurm_fair.board import draw
 from slurm_fair.cli.main import cli
+from slurm_fair.health import NAME, Health
 from slurm_fair.model import Event, Events
 from slurm_fair.model.ids import pack
+from slurm_fair.model.snapshot import LeftAlone
 from slurm_fair.nameless import nameless
+from slurm_fair.slurm import notice
 from slurm_fair.store import open_journal
 from tests.board_scene import NOW, recorded
 
@@ -82,3 +86,28 @@ def test_where_the_board_names_nobody_slurm_says_which_jobs_are_ones_own(
     done = CliRunner().invoke(cli, ["--config", str(config), "queue", "--me"])
     assert "Slurm does not say which jobs are yours" in done.stderr
     assert "PrivateData" in done.stdout
+
+
+def test_a_daemon_that_lives_without_its_journal_is_blind_for_admins_as_for_users(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal that was replaced takes the daemon's lock and its heartbeat with it."""
+    site.write_text(site.read_text().replace('publish_dir = ""', f'publish_dir = "{tmp_path}"'))
+    monkeypatch.setattr(time, "time", lambda: NOW + 70)
+    (tmp_path / NAME).write_text(Health(NOW + 69, 10.0, NOW, "blind", "the journal was removed").text())
+    assert said_by(site, "status").startswith(
+        "slurm_fair: blind: the journal was removed (no good look for 70"
+    )
+    (tmp_path / NAME).write_text(Health(NOW + 10, 10.0, NOW, "blind", "the journal was removed").text())
+    assert said_by(site, "status").startswith("slurm_fair: silent: ")
+
+
+def test_of_the_daemons_own_notice_it_is_not_said_that_slurm_schedules_it(site: Path, tmp_path: Path) -> None:
+    seen = recorded()[0].snapshot
+    alone = (LeftAlone("97", notice.REASON, "slurm-fair"), *seen.left_alone)
+    (tmp_path / "other").mkdir(mode=0o750)
+    with open_journal(tmp_path / "other" / "journal.db") as journal:
+        journal.append(*recorded(snapshot=replace(seen, left_alone=alone)))
+    site.write_text(site.read_text().replace("/storage", "/other"))
+    assert said_by(site, "explain", "97") == f"job 97 of slurm-fair is left alone: it {notice.REASON}\n"
+    assert said_by(site, "explain", "99").endswith("it asks for no GPU; plain Slurm schedules it\n")

@@ -276,8 +276,8 @@ def test_a_task_at_its_arrays_limit_hears_which_tasks_use_it_up_and_not_who_hold
     }
     jobs = tuple({**row, **changes.get(row["job"], {})} for row in board.jobs)
     told = replace(board, jobs=jobs)
-    assert full(told, "20_2") == [f"{word} by jobs 20_1, 20_3 (nlp)"]
-    assert short(told, "20_2") == f"{word} by jobs 20_1, 20_3 (nlp)"
+    said = f"{word} by job 20_1 (nlp) and by job 20_3 (nlp), which goes before it"
+    assert (full(told, "20_2"), short(told, "20_2")) == ([said], said)
 
 
 def test_what_happened_within_one_second_is_told_as_it_came() -> None:
@@ -344,4 +344,5 @@ def test_what_slurm_has_against_a_promised_job_is_told(board: Board) -> None:
 def test_a_task_that_goes_first_uses_its_arrays_limit_too(board: Board) -> None:
     word = "its array's own limit is reached"
     jobs = tuple({**row, "why": word, "rank": -1} if row["job"] == "20_2" else row for row in board.jobs)
-    assert short(replace(board, jobs=jobs), "20_2") == f"{word} by jobs 20_1, 20_3 (nlp)"
+    said = "its array's own limit leaves no room beside jobs 20_1, 20_3 (nlp), which go before it"
+    assert short(replace(board, jobs=jobs), "20_2") == said, "none of them runs yet"

@@ -327,11 +327,15 @@ def test_the_gate_is_the_sites(tmp_path: Path, words: list[str], env: dict[str, 
         (["-N1", ":", "s.sh"], "heterogeneous"),
         (["--template=nosuch", "s.sh"], "not found in"),
         (["--grace=0", "s.sh"], "grace is 0, but must be at least 1 second"),
+        (["--grace=99999999999999999999999", "s.sh"], "but must be at most 2592000 seconds"),
         (["--gpus-choices=x", "s.sh"], "numbers such as"),
+        (["pipe"], "script: the first line must be #!"),
+        (["/dev/zero"], "script /dev/zero: is longer than any script"),
     ],
 )
 def test_wrong_use_ends_with_2_and_one_line(tmp_path: Path, words: list[str], reason: str) -> None:
     (tmp_path / "s.sh").write_text("#!/bin/sh\n")
+    os.mkfifo(tmp_path / "pipe")
     done = fair_sbatch(tmp_path, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr

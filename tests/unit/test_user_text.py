@@ -48,6 +48,13 @@ def test_the_comments_of_a_whole_queue_cost_one_call_too_and_those_of_other_jobs
     assert slurm.calls == 1
 
 
+def test_above_two_hundred_records_one_listing_of_all_serves() -> None:
+    for asked, listed in ((200, 200), (201, 7000)):
+        slurm = _Slurm(dict.fromkeys(range(1, 7001), "a"))
+        assert len(ask_text(slurm, range(1, asked + 1), "k")) == asked
+        assert [answer.out.count("\n") for answer in slurm.said] == [listed]
+
+
 def test_nobodys_text_costs_no_call() -> None:
     slurm = _Slurm({1: "a"})
     assert (ask_text(slurm, [], "k"), slurm.calls) == ({}, 0)

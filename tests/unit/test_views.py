@@ -137,9 +137,9 @@ def test_what_is_left_alone_is_in_queue_and_status(view: View, storage: Path, no
     for command in ("queue", "status"):
         said = view(command).out
         assert "job 99 is left alone: it asks for no GPU" in said
-        assert "job 98 of mel is left alone: it has a row too short" in said
+        assert "job 98 of mel is left alone: Slurm's row of it cannot be read: has a row too short" in said
     assert "left alone: 2 (1 unreadable)" in view("status").out
-    assert "job 98 of mel is left alone: it has a row" in view("explain", "98").out
+    assert "job 98 of mel is left alone: Slurm's row of it cannot be read" in view("explain", "98").out
 
 
 def test_what_others_wrote_reaches_no_terminal_raw(view: View, storage: Path, now: float) -> None:
@@ -178,8 +178,11 @@ def test_every_view_says_that_the_daemon_is_silent(
     assert "what follows is 7" in said.complaint
 
 
-def test_silence_goes_before_a_pause(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
+@pytest.mark.parametrize("since", [-70, 3600], ids=["silent", "dead since the clock was set back"])
+def test_silence_goes_before_a_pause(
+    view: View, storage: Path, monkeypatch: pytest.MonkeyPatch, since: int
+) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() + since)
     keep(storage)
     (storage / "paused").write_text("maintenance")
     assert shown(view, "status")["health"]["word"] == "silent"
