@@ -63,11 +63,11 @@ def measure(jobs: int, tenants: int, events: int, seed: int, repeat: int) -> Ite
     """Steps of one cluster, the first two of which are not counted."""
     looks = _looks(jobs, tenants, events, np.random.default_rng(seed))
     ledger, _ = advance(Ledger.new(BEGAN + 0.4), next(looks))
-    ledger = advance(ledger, next(looks))[0].read()
+    ledger = advance(ledger, next(looks))[0]
     for _ in range(repeat):
         look = next(looks)
         wall, cpu = time.perf_counter(), time.process_time()
-        ledger = advance(ledger, look)[0].read()
+        ledger = advance(ledger, look)[0]
         yield {
             "size": {"jobs": jobs, "tenants": tenants, "events": events},
             "method": "advance",

@@ -163,11 +163,13 @@ class _World:
 
     def decide(self, rules: Rules) -> bool:
         """One look of the controller; False when the policy could not say what follows."""
-        ready = prepare(self.standing, self.snapshot, rules)
+        ready = prepare(self.standing, self.snapshot, rules, wants=())
         plan = decide(ready.view, rules, _Still(self.now), in_full=False)
         if plan.note:
             return False
-        leases, _ = promise(ready.standing.leases, plan, ready.snapshot, rules.terms, self.now)
+        leases, _ = promise(
+            ready.standing.leases, plan, ready.snapshot, rules.terms, self.now, tell_all=False
+        )
         self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
         self.changed = bool((~leases.running).any())
         return True

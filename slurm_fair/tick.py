@@ -7,7 +7,7 @@ a tick can be computed again from what the journal keeps.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,10 +19,10 @@ from slurm_fair.model import (
     Blind,
     Event,
     EventKind,
-    Events,
     LeasePhase,
     Leases,
     LeaseTerms,
+    Ledger,
     Outcome,
     Plan,
     Result,
@@ -33,11 +33,10 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import label
-from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
-from slurm_fair.ports import Clock, Cluster, Journal
+from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
@@ -55,7 +54,10 @@ _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
 _WAS_DONE = Result.DONE
-_OF_ACTS = (EventKind.OPENED, EventKind.ASKED, EventKind.REQUEUED)
+
+
+# How a ledger takes in a look; events of jobs that the journal does not want may be left out.
+Advance = Callable[[Ledger, Snapshot, LedgerSettings], tuple[Ledger, tuple[Event, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class Rules:
     seed: int = 0
     plan_limit_seconds: float = 30.0
     dry_run: bool = False
+    advance: Advance = advance
 
 
 class Prepared(NamedTuple):
@@ -79,7 +82,7 @@ class Prepared(NamedTuple):
     standing: Standing
     snapshot: Snapshot
     view: View
-    events: Events
+    events: tuple[Event, ...]
 
 
 class Done(NamedTuple):
@@ -123,13 +126,12 @@ def tick(
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
         return Done(standing._replace(last_jobs=alive), blind=odd, odd=True)
-    ready = prepare(standing, snapshot, rules, alive)
-    if journal.keeps_all:
-        ready.standing.ledger.read()
+    wants = journal.wants
+    ready = prepare(standing, snapshot, rules, alive, wants)
     watch.lap("advance")
-    plan = decide(ready.view, rules, clock, in_full=journal.keeps_all)
+    plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants)
     watch.lap("plan")
-    leases, actions, granted = reconcile(ready, plan, rules)
+    leases, actions, granted = reconcile(ready, plan, rules, wants)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
     answered = requeues_for(outcomes)
@@ -137,7 +139,8 @@ def tick(
         outcomes += cluster.actuate(answered)
     watch.lap("act")
     after = conclude(ready, leases, outcomes, plan, rules)
-    record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
+    events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
+    record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
     record = record._replace(amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return Done(after, record)
@@ -153,15 +156,23 @@ def owed_answers(standing: Standing) -> dict[int, float]:
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 
 
-def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | None = None) -> Prepared:
+def prepare(
+    standing: Standing,
+    snapshot: Snapshot,
+    rules: Rules,
+    alive: int | None = None,
+    wants: Collection[Want] = EVERYTHING,
+) -> Prepared:
     """Ledger and leases brought up to the snapshot, and what of it the policy may plan; so many jobs live."""
     now = snapshot.time
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
     standing = still_resting(standing, now)
     snapshot = overlaid(seen, standing)
-    ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
-    leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
-    failed = [event for event in followed.of(EventKind.TAKEN_BACK) if event.detail[EventKind.OPENED]]
+    ledger, happened = rules.advance(standing.ledger, snapshot, rules.ledger)
+    leases, followed, job_of_lease = follow(
+        standing.leases, snapshot, rules.terms, tell_ends=Want.LEASE_EVENTS in wants
+    )
+    failed = [e for e in followed if e.kind == EventKind.TAKEN_BACK and e.detail[EventKind.OPENED]]
     standing = standing._replace(
         ledger=ledger,
         leases=leases,
@@ -189,15 +200,15 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     return Prepared(standing, snapshot, view, happened + followed)
 
 
-def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, Events]:
+def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, tuple[Event, ...]]:
     """Nobody is stopped for a job that has gone, or that has found its GPUs elsewhere."""
     spare = Spare(view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
     leases, stays = withdrawn(
         standing.leases, view.snapshot, view.terms, standing.asked_for, standing.unsettled, spare
     )
     if not stays:
-        return standing, view, Events()
-    return standing._replace(leases=leases), replace(view, leases=leases), Events(stays)
+        return standing, view, ()
+    return standing._replace(leases=leases), replace(view, leases=leases), tuple(stays)
 
 
 def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> Plan:
@@ -221,10 +232,14 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     return plan if view.terms.grants_at(view.now) else postponed(plan)
 
 
-def reconcile(ready: Prepared, plan: Plan, rules: Rules) -> tuple[Leases, tuple[Action, ...], Events]:
+def reconcile(
+    ready: Prepared, plan: Plan, rules: Rules, wants: Collection[Want] = EVERYTHING
+) -> tuple[Leases, tuple[Action, ...], tuple[Event, ...]]:
     """The leases with the plan's promises in them, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
-    leases, events = promise(standing.leases, plan, snapshot, rules.terms, snapshot.time)
+    leases, events = promise(
+        standing.leases, plan, snapshot, rules.terms, snapshot.time, tell_all=Want.LEASE_EVENTS in wants
+    )
     actions = actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time)
     return leases, without_refused(actions, standing, snapshot.time), events
 
@@ -257,7 +272,7 @@ def _record(
     ready: Prepared,
     plan: Plan,
     outcomes: tuple[Outcome, ...],
-    granted: Events,
+    events: tuple[Event, ...],
     rules: Rules,
     watch: Stopwatch,
     guard: str,
@@ -272,18 +287,20 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + _of_acts(outcomes, ready, after)
-        if outcomes
-        else ready.events + granted,
+        events=events,
         seconds=dict(watch.seconds),
         dry_run=rules.dry_run,
         guard=guard,
     )
 
 
-def _of_acts(outcomes: Iterable[Outcome], ready: Prepared, after: Standing) -> Events:
-    told = Later(_OF_ACTS, lambda: _asked(outcomes, ready, after.asked_for))
-    return Events(told, _stays(outcomes, ready, after.leases))
+def _of_acts(
+    outcomes: tuple[Outcome, ...], ready: Prepared, after: Standing, wants: Collection[Want]
+) -> tuple[Event, ...]:
+    if not outcomes:
+        return ()
+    asked = _asked(outcomes, ready, after.asked_for) if Want.LEASE_EVENTS in wants else ()
+    return (*asked, *_stays(outcomes, ready, after.leases))
 
 
 def _asked(

@@ -9,7 +9,6 @@ import numpy as np
 
 from slurm_fair.model import (
     Blocked,
-    Events,
     JobState,
     LeasePhase,
     Leases,
@@ -79,7 +78,7 @@ def tick(seen: Snapshot, planned: Plan, **changes: Any) -> TickRecord:
     """The record of a seventh tick."""
     usual: dict[str, Any] = {
         "number": 7, "time": seen.time, "policy": "astraea", "settings": {}, "terms": LeaseTerms(term=TERM),
-        "seed": 0, "snapshot": seen, "plan": planned, "outcomes": (), "events": Events(),
+        "seed": 0, "snapshot": seen, "plan": planned, "outcomes": (), "events": (),
         "seconds": {"observe": 0.1},
     }  # fmt: skip
     return TickRecord(**(usual | changes))

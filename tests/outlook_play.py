@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.forecast import forecast
 from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Standing, TickRecord, Verdict
+from slurm_fair.ports import EVERYTHING
 from slurm_fair.reconcile import Limits
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, Stopwatch, tick
@@ -24,7 +25,7 @@ Rule = Callable[[TickRecord, Standing], Mapping[int, float]]
 class Kept:
     """A journal of the last tick."""
 
-    keeps_all = True
+    wants = EVERYTHING
 
     def __init__(self) -> None:
         self.record: TickRecord | None = None

@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.ledger.heard import Heard
-from slurm_fair.model import Events, Leases, Plan, Snapshot, Standing, TickRecord, Verdict
+from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of
+from slurm_fair.ports import EVERYTHING, Want
 
 Listener = Callable[[TickRecord, Standing], None]
-# So many looks, and rows of their jobs in all, are kept until their events are asked for together.
-_MOST_LOOKS, _MOST_ROWS = 64, 65_536
 
 
 class Log:
-    """A Journal that keeps of events what outcomes are made of; `listen` hears of every tick."""
+    """A Journal that keeps of events what outcomes are made of; `listen` hears of every tick what it wants."""
 
-    def __init__(self, epoch: float, listen: Listener | None = None) -> None:
+    def __init__(
+        self, epoch: float, listen: Listener | None = None, wants: Collection[Want] = EVERYTHING
+    ) -> None:
         self._epoch = epoch
-        self._heard = Heard()
-        self._untold: list[Events] = []  # of the last looks: what the ledger has not been asked for
-        self._rows = 0  # of the jobs at these looks
+        self.heard = Heard()  # what outcomes are made of
         # Looks at which somebody waited, by the GPUs that the plan left idle.
         self._idle: Counter[int] = Counter()
         self._listen = listen
-
-    @property
-    def keeps_all(self) -> bool:
-        """It asks for some events, later."""
-        return False
+        self.wants: Collection[Want] = () if listen is None else wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
@@ -40,26 +34,11 @@ class Log:
             gist = tick.plan.note.strip().splitlines()[-1].strip()  # of a traceback: what was wrong
             second = tick.time - self._epoch
             raise SlurmFairError(f"policy {tick.policy} failed at second {second:g} of the trace: {gist}")
-        events = tick.events if isinstance(tick.events, Events) else Events(tick.events)
-        self._untold.append(events.at_hand)
-        self._rows += len(tick.snapshot.jobs)
-        if len(self._untold) >= _MOST_LOOKS or self._rows >= _MOST_ROWS:
-            self._ask()
+        for event in tick.events:
+            self.heard.take(event)
         self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
-
-    @property
-    def heard(self) -> Heard:
-        """What outcomes are made of."""
-        self._ask()
-        return self._heard
-
-    def _ask(self) -> None:
-        # The ledger finds out about all looks before the last one with it.
-        told = [events.told for events in reversed(self._untold)]
-        self._heard.take_all(chain.from_iterable(reversed(told)))
-        self._untold, self._rows = [], 0
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.log import Listener, Log
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.result import Result, result_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules
@@ -82,12 +84,14 @@ def simulate(
     *,
     watch: Callable[[Simulation], None] | None = None,
     listen: Listener | None = None,
+    wants: Collection[Want] = EVERYTHING,
 ) -> Result:
-    """The result; `watch` is called after every look, `listen` hears of every tick with its events."""
+    """The result; `watch` is called after every look, `listen` hears of every tick what it wants."""
     refuse_endless(scenario, rules.terms.term)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = Log(epoch_for(rules.terms.term), listen)
-    simulation = Simulation(scenario, rules, log)
+    log = Log(epoch_for(rules.terms.term), listen, wants)
+    batches = None if Want.JOB_EVENTS in log.wants else LedgerBatches(log.heard.take_columns)
+    simulation = Simulation(scenario, rules, log, batches=batches)
     if watch is not None:
         simulation.watch = watch
     simulation.run()

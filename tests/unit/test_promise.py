@@ -24,7 +24,8 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from slurm_fair.reconcile import follow, promise, renewed_until, settle
+from slurm_fair.reconcile import follow, promise, settle
+from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
 from tests.builders import job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
@@ -97,7 +98,8 @@ RENEWED_UNTIL = {
 def test_leases_that_only_go_on_are_renewed_at_each_of_their_ends(
     aligned: bool, until: float, end: float, told: list[tuple[float, float, int]]
 ) -> None:
-    after, events = renewed_until(HELD, SHOWN, replace(TERMS, aligned=aligned), until)
+    terms = replace(TERMS, aligned=aligned)
+    after, events = renewed_until(HELD, terms, until), renewals_until(HELD, SHOWN, terms, until)
     last = told[-1][0] if told else 3600.0
     assert columns(after, "end", "granted", "renewals") == [[end], [last], [3 + len(told)]]
     assert [(e.time, e.detail["until"], e.detail["number"]) for e in events] == told

@@ -20,7 +20,7 @@ class Both:
 
     def __init__(self, disk: SqliteJournal) -> None:
         self.disk, self.seen = disk, list[Snapshot]()
-        self.latest, self.ticks, self.keeps_all = disk.latest, disk.ticks, disk.keeps_all
+        self.latest, self.ticks, self.wants = disk.latest, disk.ticks, disk.wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep it twice."""
