@@ -127,7 +127,7 @@ def tick(
     if odd:  # the next look confirms it, or shows that this one was wrong
         return Done(standing._replace(last_jobs=alive), blind=odd, odd=True)
     wants = journal.wants
-    ready = prepare(standing, snapshot, rules, alive, wants)
+    ready = prepare(standing, snapshot, rules, wants)
     watch.lap("advance")
     plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants)
     watch.lap("plan")
@@ -157,13 +157,9 @@ def owed_answers(standing: Standing) -> dict[int, float]:
 
 
 def prepare(
-    standing: Standing,
-    snapshot: Snapshot,
-    rules: Rules,
-    alive: int | None = None,
-    wants: Collection[Want] = EVERYTHING,
+    standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collection[Want] = EVERYTHING
 ) -> Prepared:
-    """Ledger and leases brought up to the snapshot, and what of it the policy may plan; so many jobs live."""
+    """Ledger and leases brought up to the snapshot, and what of it the policy may plan."""
     now = snapshot.time
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
     standing = still_resting(standing, now)
@@ -179,7 +175,7 @@ def prepare(
         tick=standing.tick + 1,
         backoff=backoff_after(standing.backoff, failed, now) if failed else standing.backoff,
         shunned=shunned_after(standing.shunned, failed, snapshot),
-        last_jobs=living(snapshot) if alive is None else alive,
+        last_jobs=living(snapshot),
         amended=False,
     )
     view = View(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.columns import Bools, Floats, find
+from slurm_fair.ports import Want
 from tests.conservation import broken, left_waiting
 
 _STOPS = (Verb.ASK, Verb.REQUEUE)
@@ -28,6 +29,8 @@ _STOPS = (Verb.ASK, Verb.REQUEUE)
 
 class Witness:
     """A listener of a simulation; `digest` is a fingerprint of everything that was seen and decided."""
+
+    wants: ClassVar[frozenset[Want]] = frozenset()  # no events
 
     def __init__(self) -> None:
         self.looks = 0

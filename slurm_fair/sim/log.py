@@ -11,6 +11,7 @@ from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of
 from slurm_fair.ports import EVERYTHING, Want
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 
 Listener = Callable[[TickRecord, Standing], None]
 
@@ -44,6 +45,10 @@ class Log:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
         if any_of(plan.verdict == Verdict.WAIT) and not any_of(leases.revoking):
             self._idle[max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)] += 1
+
+    def batches(self) -> LedgerBatches | None:
+        """What folds the ledger many looks at a time; nothing where whoever listens wants events of jobs."""
+        return None if Want.JOB_EVENTS in self.wants else LedgerBatches(self.heard.take_columns)
 
     def latest(self) -> Standing | None:
         """A simulation begins with nothing."""

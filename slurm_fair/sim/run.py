@@ -15,7 +15,6 @@ from slurm_fair.reconcile import Limits
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.log import Listener, Log
-from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.result import Result, result_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules
@@ -90,8 +89,7 @@ def simulate(
     refuse_endless(scenario, rules.terms.term)
     wall, cpu = time.perf_counter(), time.process_time()
     log = Log(epoch_for(rules.terms.term), listen, wants)
-    batches = None if Want.JOB_EVENTS in log.wants else LedgerBatches(log.heard.take_columns)
-    simulation = Simulation(scenario, rules, log, batches=batches)
+    simulation = Simulation(scenario, rules, log, batches=log.batches())
     if watch is not None:
         simulation.watch = watch
     simulation.run()

@@ -24,8 +24,9 @@ class LedgerBatches:
 
     def __init__(self, hear: Hear) -> None:
         self._hear = hear
-        self._shown: list[tuple[Look, Pending]] = []  # those that nobody has heard of yet
+        self._shown: list[Look] = []  # those that nobody has heard of yet
         self._rows = 0  # of their jobs
+        self._newest: Pending | None = None
 
     def advance(
         self, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings
@@ -35,24 +36,30 @@ class LedgerBatches:
             return ledger, ()
         if len(self._shown) >= _MOST_LOOKS or self._rows >= _MOST_ROWS:
             self.tell_all()
-        pending = Pending.after(ledger, snapshot, settings)
-        self._shown.append((pending.last, pending))
+        look, self._newest = Pending.after(ledger, snapshot, settings)
+        self._shown.append(look)
         self._rows += len(snapshot.jobs)
-        return Batched(ledger, snapshot, pending), resized(ledger, snapshot)
+        return Batched(ledger, snapshot, self._newest), resized(ledger, snapshot)
 
     def tell_all(self) -> None:
         """Whoever hears is told of every look so far."""
         looks: dict[Happened, list[int]] = {}
-        for look, pending in reversed(self._shown):  # the last one folds those before it with it
-            looks.setdefault(pending.happened(look), []).append(look.number)
-        for happened, numbers in reversed(looks.items()):
-            self._hear(happened, numbers[::-1])
+        for look in self._shown:
+            looks.setdefault(self._happened(look), []).append(look.number)
         self._shown, self._rows = [], 0
+        for happened, numbers in looks.items():
+            self._hear(happened, numbers)
 
     def events(self) -> Sequence[Event]:
         """What the last look shows of jobs, one by one; of that look nobody else hears then."""
-        look, pending = self._shown.pop()
-        return pending.happened(look).events[look.number]
+        look = self._shown.pop()
+        return self._happened(look).events[look.number]
+
+    def _happened(self, look: Look) -> Happened:
+        if look.happened is None and self._newest is not None:
+            self._newest.folded()
+        assert look.happened is not None, "a ledger was advanced that is not the newest"
+        return look.happened
 
 
 class Pending:
@@ -62,18 +69,19 @@ class Pending:
         self, base: Ledger, before: Snapshot | None, looks: tuple[Look, ...], settings: LedgerSettings
     ) -> None:
         self._base, self._before, self._looks = base, before, looks
-        self.last, self._settings = looks[-1], settings
+        self._last, self._highest, self._settings = looks[-1].snapshot, looks[-1].highest, settings
 
     @classmethod
-    def after(cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings) -> Pending:
-        """The ledger and one look more."""
+    def after(cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings) -> tuple[Look, Pending]:
+        """One look more, and the ledger that lacks it."""
         if not isinstance(ledger, Batched):
-            return cls(ledger, None, (Look(snapshot, -1),), settings)
+            look = Look(snapshot, -1)
+            return look, cls(ledger, None, (look,), settings)
         pending = ledger.pending
-        look = Look(snapshot, pending.last.highest)
+        look = Look(snapshot, pending._highest)
         if pending._goes_on(settings):
-            return cls(pending._base, pending._before, (*pending._looks, look), settings)
-        return cls(pending.folded(), pending.last.snapshot, (look,), settings)
+            return look, cls(pending._base, pending._before, (*pending._looks, look), settings)
+        return look, cls(pending.folded(), pending._last, (look,), settings)
 
     def folded(self) -> Ledger:
         """The plain ledger."""
@@ -82,22 +90,15 @@ class Pending:
             self._base, happened = folded(self._base, strip, self._settings)
             for number, look in zip(range(happened.looks), looks, strict=False):
                 look.happened, look.number = happened, number
-        self._before, self._looks = self.last.snapshot, ()
+        self._before, self._looks = self._last, ()
         return self._base
-
-    def happened(self, look: Look) -> Happened:
-        """What one of the looks was folded into."""
-        if look.happened is None:
-            self.folded()
-        assert look.happened is not None
-        return look.happened
 
     def _goes_on(self, settings: LedgerSettings) -> bool:
         """Whether one look more can be kept until somebody reads all of them."""
         looks = len(self._looks)
         if not looks or self._before is None or settings != self._settings:
             return False
-        return (looks + 1) * len(self.last.snapshot.jobs) <= _MOST_ROWS
+        return (looks + 1) * len(self._last.jobs) <= _MOST_ROWS
 
 
 class Batched(Ledger):
