@@ -29,7 +29,7 @@ from slurm_fair.policy.registry import load
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import open_journal
-from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair.wall import WallClock
 
 NODES, GPUS = 8, 8
@@ -196,7 +196,7 @@ def _row(*cells: object) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _turn(done: Done, began: float, wall: float, cpu: Cpu) -> Turn:
+def _turn(done: TickDone, began: float, wall: float, cpu: Cpu) -> Turn:
     record = done.record
     if record is None:
         raise SystemExit(f"blind: {done.blind}")

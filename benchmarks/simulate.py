@@ -28,7 +28,7 @@ import numpy as np
 from slurm_fair.cli.base import ended_in_one_line
 from slurm_fair.cli.simulate_case import policies_of
 from slurm_fair.errors import InputError, SlurmFairError
-from slurm_fair.trace import WORKLOADS, Trace, Wish, generate, read_trace, write_trace
+from slurm_fair.trace import WORKLOADS, Trace, TraceWish, generate, read_trace, write_trace
 
 # What is measured: the command as a person runs it, with its own use of the machine on standard error.
 _CHILD = """
@@ -156,7 +156,7 @@ def _traces(options: argparse.Namespace, seed: int, folder: Path) -> list[tuple[
 def _whole(options: argparse.Namespace, seed: int) -> Trace:
     if options.trace:
         return _copied(read_trace(options.trace).trace, options.copies)
-    wish = Wish(options.jobs or 500, None, options.load, options.gpus, 8, 1.0, WORKLOADS["shockwave"])
+    wish = TraceWish(options.jobs or 500, None, options.load, options.gpus, 8, 1.0, WORKLOADS["shockwave"])
     return generate(wish, np.random.default_rng(seed))
 
 

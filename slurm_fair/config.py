@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import stat
 import tomllib
@@ -15,14 +14,14 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.tenant import LEAST_WEIGHT
-from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.registry import names
+from slurm_fair.suggest import known_names, nearest
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ScopeSection:
     """Which jobs are managed; empty means all that want GPUs."""
 
     partitions: tuple[str, ...] = ()
@@ -31,7 +30,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseSection:
     """The lease rules; all lengths in seconds."""
 
     term: float = 900.0
@@ -57,7 +56,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenants:
+class TenantsSection:
     """Tenants' weights: Slurm's shares; `weights` takes the place of the RawShares of single accounts."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -72,7 +71,7 @@ class Tenants:
 
 
 @dataclass(frozen=True, slots=True)
-class Slurm:
+class SlurmSection:
     """How to talk to Slurm."""
 
     gate: str = "begin"
@@ -87,7 +86,7 @@ class Slurm:
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class StorageSection:
     """Where the journal lies and how much of it is kept."""
 
     dir: str = "/var/lib/slurm-fair"
@@ -96,7 +95,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class GuardSection:
     """Limits on what one tick may do; the rest waits for the next tick."""
 
     max_revokes: int = 512
@@ -106,15 +105,15 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """The daemon's log."""
+class LogSection:
+    """The settings of the daemon's log."""
 
     level: str = "info"
     json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PolicySection:
     """Which policy decides; its own settings stand in [policy.<name>]."""
 
     name: str = "astraea"
@@ -129,14 +128,14 @@ class Policy:
 class Config:
     """Everything a site can set."""
 
-    scope: Scope = Scope()
-    lease: Lease = Lease()
-    policy: Policy = Policy()
-    tenants: Tenants = Tenants()
-    slurm: Slurm = Slurm()
-    storage: Storage = Storage()
-    guard: Guard = Guard()
-    log: Log = Log()
+    scope: ScopeSection = ScopeSection()
+    lease: LeaseSection = LeaseSection()
+    policy: PolicySection = PolicySection()
+    tenants: TenantsSection = TenantsSection()
+    slurm: SlurmSection = SlurmSection()
+    storage: StorageSection = StorageSection()
+    guard: GuardSection = GuardSection()
+    log: LogSection = LogSection()
     source: str = "built-in defaults"
 
 
@@ -213,7 +212,7 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
     return config
 
 
-def _policy(tree: Mapping[str, Any], source: str) -> Policy:
+def _policy(tree: Mapping[str, Any], source: str) -> PolicySection:
     settings = {name: value for name, value in tree.items() if isinstance(value, dict) and name != "name"}
     plain = {name: value for name, value in tree.items() if name not in settings}
     for name in plain:
@@ -221,7 +220,7 @@ def _policy(tree: Mapping[str, Any], source: str) -> Policy:
             raise ConfigError(
                 f"{source}: unknown key policy.{name}: a policy's settings go into [policy.<name>]"
             )
-    name = plain.get("name", Policy().name)
+    name = plain.get("name", PolicySection().name)
     if not isinstance(name, str):
         raise ConfigError(f"{source}: policy.name must be a string")
     for other in settings:
@@ -229,7 +228,7 @@ def _policy(tree: Mapping[str, Any], source: str) -> Policy:
             raise ConfigError(
                 f"{source}: [policy.{other}]: there is no such policy: {known_names(other, names())}"
             )
-    return Policy(name, settings)
+    return PolicySection(name, settings)
 
 
 def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
@@ -244,8 +243,8 @@ def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(known)}"
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else f"; known are {', '.join(known)}"
 
 
 def _typed(value: Any, hint: Any, where: str) -> Any:

@@ -157,7 +157,6 @@ def _choices(name: str) -> tuple[str, ...]:
 
 
 def page() -> str:
-    """docs/configuration.md."""
     lines = [_PAGE_HEAD.rstrip()]
     now = ""
     for section, key, default in keys():

@@ -36,7 +36,7 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
-from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
@@ -131,7 +131,7 @@ class Daemon:
         stopped = replace(self.health(), state=STOPPED, why="the daemon was stopped")
         self._safely("saying how it is", lambda: self.publisher.publish_health(stopped))
 
-    def once(self) -> Done:
+    def once(self) -> TickDone:
         """One tick; what goes wrong in it is logged and the next one looks again."""
         pause = pause_of(self.places)
         paused = self.pauses.heed(pause, self.clock.now())
@@ -147,15 +147,15 @@ class Daemon:
             raise
         except Paused as why:
             log.warning("%s; what was left of this tick is not done", why)
-            return Done(self.standing)
+            return TickDone(self.standing)
         except JournalGone as problem:
-            done = Done(self.standing, blind=f"{problem}; {self._rescue()}")
+            done = TickDone(self.standing, blind=f"{problem}; {self._rescue()}")
         except SlurmFairError as problem:
             self.no_room = isinstance(problem, StoreBusy)
-            done = Done(self.standing, blind=str(problem))
+            done = TickDone(self.standing, blind=str(problem))
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
-            done = Done(self.standing, blind="internal error")
+            done = TickDone(self.standing, blind="internal error")
         self.standing, self.again_in = done.standing, 1.0 if done.odd else math.inf
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
@@ -189,7 +189,7 @@ class Daemon:
         if self.no_room:
             self.journal.need_room()
 
-    def _tick(self, paused: bool) -> Done:
+    def _tick(self, paused: bool) -> TickDone:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
         rules = replace(self.rules, dry_run=True) if paused else self.rules
         began = self.clock.now()
@@ -232,7 +232,7 @@ class Daemon:
             f"{self.places.journal} and start again; without that a new ledger begins"
         )
 
-    def after(self, done: Done) -> None:
+    def after(self, done: TickDone) -> None:
         """Log, publish, settle, prune; nothing of it can end the daemon."""
         now = self.clock.now()
         if done.record is not None:
@@ -241,7 +241,7 @@ class Daemon:
             if self.outlook is not None:
                 self._safely("looking ahead", partial(self.outlook.hear, record))
             self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
-        if now - self.settled_at > _SETTLE_SECONDS:
+        if not 0 <= now - self.settled_at <= _SETTLE_SECONDS:
             self.settled_at = now
             self._safely("settling with accounting", lambda: self.settle_accounts(now))
         self._safely("forgetting old ticks", lambda: self._prune(now))
@@ -249,7 +249,7 @@ class Daemon:
     def _prune(self, now: float) -> None:
         storage = self.config.storage
         most = int(storage.max_mb * 1024**2)
-        if now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
+        if 0 <= now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
             return
         left = self.journal.forget(now, keep_seconds=storage.keep_days * _DAY, max_bytes=most)
         self.pruned_at = self.pruned_at if left else now
@@ -292,7 +292,7 @@ class Daemon:
 
     def goes_on(self) -> None:
         """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""
-        if self.rules.dry_run or self.clock.now() - self.beaten_at < 1.0:
+        if self.rules.dry_run or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
         with suppress(StoreError):
             if os.path.exists(self.places.heartbeat):

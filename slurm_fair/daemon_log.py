@@ -1,4 +1,4 @@
-"""What the daemon says in its log: each thing once, however many looks it lasts."""
+"""The daemon's log lines: each fact is told once, however many looks it lasts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slurm_fair.model import Outcome, Result
+from slurm_fair.model import Outcome, Result, label
 from slurm_fair.places import Pause
-from slurm_fair.tick import Done
+from slurm_fair.tick import TickDone
 
 _AGAIN_SECONDS = 600.0  # after which a trouble that lasts is said again
 _ANEW_SECONDS = 60.0  # between two reasons of one trouble
@@ -66,8 +66,7 @@ class TickLog:
 
     _said: dict[str, float] = field(default_factory=dict)
 
-    def tell(self, done: Done) -> None:
-        """One tick."""
+    def tell(self, done: TickDone) -> None:
         record = done.record
         if record is None:
             return
@@ -95,4 +94,4 @@ class TickLog:
 def in_words(outcome: Outcome) -> str:
     """An act and what came of it, in one line."""
     action = outcome.action
-    return f"{action.verb.value} {action.record}: {outcome.result.value} {outcome.detail}".strip()
+    return f"{action.verb.value} {label(action.key)}: {outcome.result.value} {outcome.detail}".strip()

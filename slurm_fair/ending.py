@@ -20,7 +20,7 @@ _HARD_CODE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class SignalWishes:
     """What signals have done; each is called in a thread of its own."""
 
     stop: Callable[[], None]
@@ -28,7 +28,7 @@ class Wishes:
     give_up: Callable[[], None]
 
 
-def heed_signals(wishes: Wishes) -> None:
+def heed_signals(wishes: SignalWishes) -> None:
     """From now on, in the main thread."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(writing, False)
@@ -38,7 +38,7 @@ def heed_signals(wishes: Wishes) -> None:
     threading.Thread(target=_listen, args=(reading, wishes), name="signals", daemon=True).start()
 
 
-def _listen(reading: int, wishes: Wishes) -> None:
+def _listen(reading: int, wishes: SignalWishes) -> None:
     ending = False
     while said := os.read(reading, 64):
         for number in said:
@@ -49,7 +49,7 @@ def _listen(reading: int, wishes: Wishes) -> None:
                 threading.Thread(target=_end, args=(wishes,), name="ending", daemon=True).start()
 
 
-def _end(wishes: Wishes) -> None:
+def _end(wishes: SignalWishes) -> None:
     """Ask, then end what is under way, then end ourselves; the last step depends on nothing that may hang."""
     last = threading.Timer(HARD_SECONDS, os._exit, (_HARD_CODE,))
     last.daemon = True

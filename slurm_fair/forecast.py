@@ -1,4 +1,4 @@
-"""When waiting jobs may start: the policy is played some leases ahead, on what is known now.
+"""Forecast of starts: it plays the policy some leases ahead, on what is known now.
 
 Nobody new comes, every job that runs ends when it says or at its time limit, and what cannot be asked to give way
 keeps its GPUs until then. What follows later than the last instant played is not known: "not before" that instant.
@@ -25,7 +25,7 @@ _PLANNED = (Blocked.NOT_BLOCKED, Blocked.OWN_BEGIN, *_PASSES)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ForecastBounds:
     """How far the policy is played, at most."""
 
     seconds: float = 2.0  # of our own time
@@ -52,19 +52,18 @@ class _Still:
     def now(self) -> float:
         return self._instant
 
-    def sleep_until(self, instant: float) -> None:
-        """Nobody waits here."""
+    def sleep_until(self, instant: float) -> None: ...
 
 
 def forecast(
     record: TickRecord,
     standing: Standing,
     rules: Rules,
-    bounds: Bounds | None = None,
+    bounds: ForecastBounds | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Forecast:
     """What is expected after one tick; nothing where nobody waits or the policy fails."""
-    bounds = bounds or Bounds()
+    bounds = bounds or ForecastBounds()
     world = _World.of(record, standing, bounds.jobs)
     if not world.hopes.any():
         return Forecast()

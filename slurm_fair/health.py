@@ -1,4 +1,4 @@
-"""Whether the daemon looks and acts: what it says of itself to users who may not read its storage."""
+"""The daemon's own report on whether it looks and acts, for users who may not read its storage."""
 
 from __future__ import annotations
 

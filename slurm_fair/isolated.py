@@ -1,4 +1,4 @@
-"""How we start a Python of our own: it imports from nowhere but its installation, and inherits no setting."""
+"""Start a Python of our own that imports only from its installation and inherits no setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site gets from `slurm-fair init`: the configuration, the submit hook, the systemd units. Values only."""
+"""The files of `slurm-fair init` as values: the configuration, the submit hook, the systemd units."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class InitChoices:
     """What the admin chose; `config` is what holds after the files are written."""
 
     config: Config
@@ -47,7 +47,7 @@ class Wishes:
     slurm_conf: Path | None = None  # where Slurm would not find it by itself
 
 
-def files(wishes: Wishes) -> tuple[File, ...]:
+def files(wishes: InitChoices) -> tuple[File, ...]:
     """All files, by their final paths."""
     if not _ACCOUNT.fullmatch(wishes.account):
         raise InputError(f"--account: '{wishes.account}' is no name of a Unix account")
@@ -85,7 +85,7 @@ def _lua_list(names: tuple[str, ...]) -> str:
     return "{" + ", ".join(json.dumps(name, ensure_ascii=False) for name in names) + "}"
 
 
-def unit(name: str, wishes: Wishes) -> str:
+def unit(name: str, wishes: InitChoices) -> str:
     """A systemd unit for this site."""
     words = {
         "@ACCOUNT@": wishes.account,

@@ -65,7 +65,7 @@ class Status:
 
 
 @dataclass(frozen=True, order=True)
-class Snapshot:
+class SavedState:
     """A saved state; the later restart is the newer one, whatever its step (a dead node may live on)."""
 
     restart: int
@@ -395,15 +395,15 @@ def _content(name: str, folder: int) -> bytes:
         return file.read(REPORT_BYTES_MAX)
 
 
-def snapshots(directory: PathLike) -> list[Snapshot]:
+def snapshots(directory: PathLike) -> list[SavedState]:
     """All whole snapshots, the newest first; half-written ones carry another name."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         found = ((SNAPSHOT.match(entry.name), Path(entry.path)) for entry in os.scandir(directory))
-        return sorted((Snapshot(int(m[1]), int(m[2]), path) for m, path in found if m), reverse=True)
+        return sorted((SavedState(int(m[1]), int(m[2]), path) for m, path in found if m), reverse=True)
     return []
 
 
-def latest(directory: PathLike, valid: Callable[[Path], bool] | None = None) -> Snapshot | None:
+def latest(directory: PathLike, valid: Callable[[Path], bool] | None = None) -> SavedState | None:
     """The newest snapshot that is not empty and passes the caller's own check, to resume from."""
     whole = (snapshot for snapshot in snapshots(directory) if _has_content(snapshot.path))
     return next((snapshot for snapshot in whole if valid is None or valid(snapshot.path)), None)

@@ -1,4 +1,4 @@
-"""What the daemon adds to the board that it publishes: expected starts, and how far the last ones were off."""
+"""Expected starts for the board that the daemon publishes, and how far the last ones were off."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.estimates import NAME, Estimates
-from slurm_fair.forecast import Bounds, Forecast, forecast
+from slurm_fair.forecast import Forecast, ForecastBounds, forecast
 from slurm_fair.model import Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
 from slurm_fair.output import write_whole
 from slurm_fair.tick import Rules
 
 # A look waits for it: it takes about half a second at most, and one part in fifty of the time.
-_BOUNDS = Bounds(seconds=0.5, looks=200, jobs=5000)
+_BOUNDS = ForecastBounds(seconds=0.5, looks=200, jobs=5000)
 _PART_OF_TIME = 50
 _KEPT_SECONDS = 60.0
 log = logging.getLogger("slurm_fair")

@@ -1,4 +1,4 @@
-"""When to look again."""
+"""The instant of the daemon's next look."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def next_look(
     if gates_left:
         return now + _LEAST_SECONDS
     leases = standing.leases
-    due = began + terms.interval
+    due = min(began, now) + terms.interval  # the clock may have been set back in this tick
     busy = leases.revoking | leases.promised
     if busy.any():
         due = min(due, now + max(_BUSY_SECONDS, breath_seconds))

@@ -1,4 +1,4 @@
-"""What the configuration makes of the parts that daemon, dead-man and commands are put together from."""
+"""Builders that make the parts of daemon, dead-man and commands from the configuration."""
 
 from __future__ import annotations
 

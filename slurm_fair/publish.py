@@ -1,4 +1,4 @@
-"""What users may read: a small file for each job that runs or is asked to give way, and the board.
+"""The published files: a small one for each job that runs or is asked to give way, and the board.
 
 The folder is the daemon's own, and only the daemon writes in it: a job believes what it reads there.
 """
@@ -50,7 +50,6 @@ class _Told(NamedTuple):
 
     @classmethod
     def nothing(cls) -> Self:
-        """No files."""
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), {})
 
     @classmethod

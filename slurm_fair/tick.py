@@ -38,6 +38,7 @@ from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
+from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import (
@@ -85,7 +86,7 @@ class Prepared(NamedTuple):
     events: tuple[Event, ...]
 
 
-class Done(NamedTuple):
+class TickDone(NamedTuple):
     """What a tick came to."""
 
     standing: Standing
@@ -103,7 +104,6 @@ class Stopwatch:
     _last: float = 0.0
 
     def start(self) -> None:
-        """Begin."""
         self._last = self.now()
 
     def lap(self, part: str) -> None:
@@ -115,17 +115,17 @@ class Stopwatch:
 
 def tick(
     cluster: Cluster, clock: Clock, journal: Journal, rules: Rules, standing: Standing, watch: Stopwatch
-) -> Done:
+) -> TickDone:
     """One turn of the controller."""
     watch.start()
     snapshot = cluster.observe(owed_answers(standing))
     watch.lap("observe")
     if isinstance(snapshot, Blind):
-        return Done(standing, blind=snapshot.reason)
+        return TickDone(standing, blind=snapshot.reason)
     alive = living(snapshot)
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
-        return Done(standing._replace(last_jobs=alive), blind=odd, odd=True)
+        return TickDone(standing._replace(last_jobs=alive), blind=odd, odd=True)
     wants = journal.wants
     ready = prepare(standing, snapshot, rules, wants)
     watch.lap("advance")
@@ -143,7 +143,7 @@ def tick(
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
     record = record._replace(amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
-    return Done(after, record)
+    return TickDone(after, record)
 
 
 def owed_answers(standing: Standing) -> dict[int, float]:
@@ -161,8 +161,8 @@ def prepare(
 ) -> Prepared:
     """Ledger and leases brought up to the snapshot, and what of it the policy may plan."""
     now = snapshot.time
+    standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
-    standing = still_resting(standing, now)
     snapshot = overlaid(seen, standing)
     ledger, happened = rules.advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
@@ -90,7 +90,7 @@ class Anybody(Remit):
         return {}
 
 
-EVERYTHING = Anybody(Territory(frozenset(), ()), Scope(), np.zeros(0, np.int64), np.zeros(0, RAW))
+EVERYTHING = Anybody(Territory(frozenset(), ()), ScopeSection(), np.zeros(0, np.int64), np.zeros(0, RAW))
 
 
 @dataclass

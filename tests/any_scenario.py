@@ -28,9 +28,9 @@ from slurm_fair.sim import (
     Manners,
     NodeEvent,
     Outage,
-    Result,
     Scenario,
     Simulation,
+    SimulationResult,
     population,
     rules_for,
 )
@@ -298,7 +298,7 @@ class Played:
     """What came of a case."""
 
     case: Case
-    result: Result
+    result: SimulationResult
     simulation: Simulation
     books: Books
 

@@ -23,7 +23,7 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.store import SqliteJournal, open_journal
 from tests.command_line import heard
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 LEASE = {"term": 60.0, "interval": 10.0, "grace": 10.0, "start_timeout": 20.0}
 
@@ -134,7 +134,7 @@ def bench_in(
         "slurm": {"gate": gate, "reports": "none", "notice": False},
     }
     config = from_tree(tree | {"storage": {"dir": str(folder)}}, "test")
-    world = World(VirtualClock(), dict(nodes or {"n1": 8}))
+    world = World(PushedClock(), dict(nodes or {"n1": 8}))
     places = Places(folder)
     journal = open_journal(places.journal, busy_seconds=0.05)
     bench = Bench(world, FakeCommands(world), places, config, journal, None, Books())  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from slurm_fair.config import Config, Slurm, from_tree
+from slurm_fair.config import Config, SlurmSection, from_tree
 from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Standing, TickRecord, label
 from slurm_fair.model.mark import Mark
 from slurm_fair.pace import next_look
@@ -24,10 +24,10 @@ from slurm_fair.slurm.acks import job_directory
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import Liberated, liberate
 from slurm_fair.slurm.readers import Readers
-from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 TERMS = LeaseTerms(term=60.0, interval=10.0, grace=10.0, start_timeout=20.0)
 _WORK = tempfile.mkdtemp(prefix="fake_jobs_")
@@ -131,7 +131,7 @@ class FakeCluster:
 
 def fake_config(gate: str = "begin") -> Config:
     """Everything managed."""
-    return replace(from_tree({}, "test"), slurm=Slurm(gate=gate, reports="file"))
+    return replace(from_tree({}, "test"), slurm=SlurmSection(gate=gate, reports="file"))
 
 
 def rules_for(terms: LeaseTerms = TERMS, policy: Policy | None = None) -> Rules:
@@ -164,7 +164,7 @@ class Site:
         seed: int = 0,
     ) -> Site:
         """A site that has seen nothing yet."""
-        world = World(VirtualClock(), nodes, seed)
+        world = World(PushedClock(), nodes, seed)
         world.weights = dict(weights or {})
         commands, journal, config = FakeCommands(world), MemoryJournal(), fake_config(gate)
         cluster, rules = FakeCluster(commands, config, journal), rules_for(terms, policy)
@@ -175,7 +175,7 @@ class Site:
         """The site's time."""
         return self.world.clock.now()
 
-    def tick(self) -> Done:
+    def tick(self) -> TickDone:
         """One turn of the controller."""
         watch = Stopwatch(self.world.clock.now)
         done = tick(self.cluster, self.world.clock, self.journal, self.rules, self.standing, watch)

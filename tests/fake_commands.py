@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from slurm_fair.model.ids import NO_TASK
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from tests.fake_slurm import ADMIN, COMPLETING, PENDING, RUNNING, Machine, Record, World
 
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
@@ -41,7 +41,9 @@ class FakeCommands(Commands):
         self.said: list[str] = []  # every act, as a line
         self.work = "/nonexistent"  # the working folders of its jobs
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """One command."""
         self._begins()
         self.world.catch_up()
@@ -50,13 +52,13 @@ class FakeCommands(Commands):
         if argv[0] == "scancel" or (argv == ("scontrol",) and stdin is not None):
             return self._act(argv, stdin or "")
         if self.trouble.dead:
-            return Answer(argv, 1, "", f"slurm_load_jobs error: {NO_CONTROLLER}", 2.0)
+            return CommandResult(argv, 1, "", f"slurm_load_jobs error: {NO_CONTROLLER}", 2.0)
         if self.trouble.garbled:
             text, self.trouble.garbled = self.trouble.garbled, ""
-            return Answer(argv, 0, text, "", 0.01)
+            return CommandResult(argv, 0, text, "", 0.01)
         return self._listing(argv)
 
-    def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> Answer:
+    def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> CommandResult:
         """scancel for tasks of an array that has waiting ones: sent, and an answer that seems to deny it."""
         if argv[:3] != ("scancel", "-v", "--batch"):
             raise NotImplementedError(" ".join(argv))
@@ -66,11 +68,11 @@ class FakeCommands(Commands):
         waiting = [self._waits_in_array(job) for job in argv[4:]]
         heard = "scancel: Job is in transitional state, retrying\n" * sum(tasks > 1 for tasks in waiting)
         if not heard:
-            return Answer(argv, 0, "", "", 0.01)
+            return CommandResult(argv, 0, "", "", 0.01)
         if enough(heard):
-            return Answer(argv, -9, "", heard, 0.01)
+            return CommandResult(argv, -9, "", heard, 0.01)
         self.world.clock.advance(timeout_seconds)
-        return Answer(argv, -9, "", heard, timeout_seconds, timed_out=True)
+        return CommandResult(argv, -9, "", heard, timeout_seconds, timed_out=True)
 
     def _waits_in_array(self, job: str) -> int:
         """How many tasks of its array wait in one record; of the last one Slurm says nothing."""
@@ -83,7 +85,7 @@ class FakeCommands(Commands):
 
     # -- acts ---------------------------------------------------------------------------------------------
 
-    def _act(self, argv: tuple[str, ...], stdin: str) -> Answer:
+    def _act(self, argv: tuple[str, ...], stdin: str) -> CommandResult:
         lines = [line for line in stdin.split("\n") if line and line != "exit"]
         said = tuple(lines) or (" ".join(argv),)
         self.said += said
@@ -93,24 +95,24 @@ class FakeCommands(Commands):
         self.watch("after", said)
         return answer
 
-    def _answer_act(self, argv: tuple[str, ...], lines: list[str]) -> Answer:
+    def _answer_act(self, argv: tuple[str, ...], lines: list[str]) -> CommandResult:
         trouble = self.trouble
         ids = [_id_of(line) for line in lines] or [word for word in argv[1:] if word[0].isdigit()]
         if trouble.dead:
             text = "\n".join(f"{LOST} for job {job}" for job in ids)
-            return Answer(argv, 8 if argv[0] == "scancel" else 1, "", text, 2.0)
+            return CommandResult(argv, 8 if argv[0] == "scancel" else 1, "", text, 2.0)
         if trouble.late_replies:
             trouble.late_replies -= 1
             self.world.later.append(
                 (self.world.time + trouble.late_by, lambda: self._do_quietly(argv, lines))
             )
-            return Answer(argv, -1, "", "", self.timeout_seconds, timed_out=True)
+            return CommandResult(argv, -1, "", "", self.timeout_seconds, timed_out=True)
         errors = self._do(argv, lines)
         if trouble.lose_replies:
             trouble.lose_replies -= 1
             text = "\n".join(f"{LOST} for job {job}" for job in ids)
-            return Answer(argv, 1, "", text, 3.0)
-        return Answer(argv, 1 if errors else 0, "", "\n".join(errors), 0.01)
+            return CommandResult(argv, 1, "", text, 3.0)
+        return CommandResult(argv, 1 if errors else 0, "", "\n".join(errors), 0.01)
 
     def _do_quietly(self, argv: tuple[str, ...], lines: list[str]) -> None:
         self._do(argv, lines)
@@ -202,36 +204,36 @@ class FakeCommands(Commands):
 
     # -- listings -----------------------------------------------------------------------------------------
 
-    def _listing(self, argv: tuple[str, ...]) -> Answer:
+    def _listing(self, argv: tuple[str, ...]) -> CommandResult:
         if argv[0] == "squeue":
             return self._squeue(argv)
         if argv[0] == "sinfo" and argv[1:5] == ("-h", "-N", "-a", "-O"):
             fields = _O_FIELD.findall(argv[5])
             rows = [_machine_row(m, self._used(m)) for m in self.world.machines.values()]
-            return Answer(argv, 0, _table(rows, fields), "", 0.01)
+            return CommandResult(argv, 0, _table(rows, fields), "", 0.01)
         if argv[0] == "sshare":
             lines = [f" {name}||{weight:g}" for name, weight in sorted(self.world.weights.items())]
-            return Answer(argv, 0, "\n".join(["root||", *lines, ""]), "", 0.01)
+            return CommandResult(argv, 0, "\n".join(["root||", *lines, ""]), "", 0.01)
         if argv[:3] == ("sprio", "-h", "-j"):  # nobody has fixed a priority
-            return Answer(argv, 0, "", "", 0.01)
+            return CommandResult(argv, 0, "", "", 0.01)
         if argv == ("scontrol", "-o", "show", "reservation"):
-            return Answer(argv, 0, _reservations(self.world.reserved), "", 0.01)
+            return CommandResult(argv, 0, _reservations(self.world.reserved), "", 0.01)
         if argv == ("scontrol", "ping"):
-            return Answer(argv, 0, "Slurmctld(primary) at fake is UP\n", "", 0.01)
+            return CommandResult(argv, 0, "Slurmctld(primary) at fake is UP\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
-            return Answer(argv, 0, "ClusterName             = fake\n", "", 0.01)
+            return CommandResult(argv, 0, "ClusterName             = fake\n", "", 0.01)
         raise NotImplementedError(" ".join(argv))
 
-    def _shown(self, argv: tuple[str, ...], stdin: str) -> Answer:
+    def _shown(self, argv: tuple[str, ...], stdin: str) -> CommandResult:
         """scontrol repeats each command that it reads, and answers it."""
         said = []
         for line in stdin.splitlines():
             what, _, which = line.removeprefix("show ").partition(" ")
             told = {"job": lambda name: _layout(self.world.records[int(name)]), "hostnames": "{}\n".format}
             said.append(f"scontrol: {line}\n" + (told[what](which) if line != "exit" else ""))
-        return Answer(argv, 0, "".join(said), "", 0.01)
+        return CommandResult(argv, 0, "".join(said), "", 0.01)
 
-    def _squeue(self, argv: tuple[str, ...]) -> Answer:
+    def _squeue(self, argv: tuple[str, ...]) -> CommandResult:
         if argv[1:6] != ("-h", "-a", "-t", "all", "--array-unique"):
             raise NotImplementedError(" ".join(argv))
         records, words = self.world.listed(), argv[6:]
@@ -239,13 +241,13 @@ class FakeCommands(Commands):
             asked = {int(text) for text in words[1].split(",")}
             records = [r for r in records if r.base in asked or r.number in asked]
             if not records:
-                return Answer(argv, 1, "", "slurm_load_jobs error: Invalid job id specified", 0.01)
+                return CommandResult(argv, 1, "", "slurm_load_jobs error: Invalid job id specified", 0.01)
             words = words[2:]
         rows = [self._job_row(record) for record in records]
         if words[0] == "-O":
-            return Answer(argv, 0, _table(rows, _O_FIELD.findall(words[1])), "", 0.01)
+            return CommandResult(argv, 0, _table(rows, _O_FIELD.findall(words[1])), "", 0.01)
         letters = [(f"%{letter}", between) for letter, between in re.findall(r"%([A-Za-z])([^%]*)", words[1])]
-        return Answer(argv, 0, _table(rows, letters), "", 0.01)
+        return CommandResult(argv, 0, _table(rows, letters), "", 0.01)
 
     def _job_row(self, r: Record) -> dict[str, str]:
         tasks = ",".join(map(str, r.tasks)) + (f"%{r.array_limit}" if r.array_limit else "")

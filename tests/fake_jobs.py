@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from slurm_fair.model.ids import pack
+from slurm_fair.sim import VirtualClock
 
 START = 1_800_000_000.0  # a multiple of every lease term that tests use
 REQUEUE_DELAY_SECONDS = 121.0
@@ -16,19 +17,11 @@ PENDING, RUNNING, COMPLETING = "PENDING", "RUNNING", "COMPLETING"
 OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED", "NODE_FAIL", "DEADLINE"})
 
 
-class VirtualClock:
-    """Time that passes only when told to."""
+class PushedClock(VirtualClock):
+    """The clock of simulations, which a test may push on by hand."""
 
     def __init__(self, now: float = START) -> None:
-        self._now = now
-
-    def now(self) -> float:
-        """Epoch seconds."""
-        return self._now
-
-    def sleep_until(self, instant: float) -> None:
-        """Be there at once."""
-        self._now = max(self._now, instant)
+        super().__init__(now)
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""

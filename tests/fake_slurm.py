@@ -24,9 +24,9 @@ from tests.fake_jobs import (
     START,
     USER,
     Machine,
+    PushedClock,
     Record,
     Start,
-    VirtualClock,
     Work,
     spread,
 )
@@ -39,8 +39,8 @@ __all__ = [
     "START",
     "USER",
     "Machine",
+    "PushedClock",
     "Record",
-    "VirtualClock",
     "Work",
     "World",
 ]
@@ -49,7 +49,7 @@ __all__ = [
 class World:
     """slurmctld and its nodes, on a clock."""
 
-    def __init__(self, clock: VirtualClock, nodes: Mapping[str, int], seed: int = 0) -> None:
+    def __init__(self, clock: PushedClock, nodes: Mapping[str, int], seed: int = 0) -> None:
         self.clock, self.time = clock, clock.now()
         self.machines = {name: Machine(name, gpus) for name, gpus in nodes.items()}
         self.records: dict[int, Record] = {}

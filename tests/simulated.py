@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from slurm_fair.ports import EVERYTHING, Want
-from slurm_fair.sim import Costs, Listener, Outage, Result, Scenario, rules_for, simulate
+from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -113,7 +113,7 @@ def simulated(
     until: float = float("inf"),
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
-) -> Result:
+) -> SimulationResult:
     """A whole run."""
     how = how or Rounds()
     scenario = Scenario(

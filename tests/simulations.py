@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.trace import WORKLOADS, Wish, generate, write_trace
+from slurm_fair.trace import WORKLOADS, TraceWish, generate, write_trace
 from tests.command_line import Said, call
 
 HEADER = "job_id,tenant,submit_s,gpus,duration_s"
@@ -21,7 +21,7 @@ TIMINGS = {"decision_p50_s", "decision_p95_s", "decision_max_s", "wall_s", "cpu_
 def made(folder: Path, jobs: int = 40, seed: int = 1) -> Path:
     """A trace that keeps 16 GPUs busy for some hours, of four tenants."""
     path = folder / "trace.csv"
-    wish = Wish(jobs, None, 1.3, 16, 4, 1.0, WORKLOADS["shockwave"])
+    wish = TraceWish(jobs, None, 1.3, 16, 4, 1.0, WORKLOADS["shockwave"])
     trace = generate(wish, np.random.default_rng(seed))
     shorter = {name: np.round(getattr(trace, name) / 10, 3) for name in ("submit_s", "duration_s")}
     write_trace(trace.with_columns(**shorter), path)

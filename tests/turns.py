@@ -20,11 +20,11 @@ from slurm_fair.model import (
 )
 from slurm_fair.policy import Policy
 from slurm_fair.reconcile import Limits
-from slurm_fair.tick import Done, Rules, Stopwatch, tick
+from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.builders import JobSpec, job, snapshot
 from tests.fake_cluster import MemoryJournal
-from tests.fake_slurm import VirtualClock
+from tests.fake_slurm import PushedClock
 
 BEGAN = 9000.0
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
@@ -64,16 +64,16 @@ class Turn:
     plan_limit_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        self.clock, self.journal = VirtualClock(BEGAN), MemoryJournal()
+        self.clock, self.journal = PushedClock(BEGAN), MemoryJournal()
         self.cluster = StubCluster(judge=self.judge)
         self.standing = Standing.new(BEGAN)
 
-    def see(self, *jobs: JobSpec, after: float = 10.0, gpus: int = 8) -> Done:
+    def see(self, *jobs: JobSpec, after: float = 10.0, gpus: int = 8) -> TickDone:
         """A look at these jobs."""
         self.clock.advance(after)
         return self.look(snapshot(time=self.clock.now(), nodes={"n1": gpus}, jobs=jobs))
 
-    def look(self, sight: Snapshot | Blind) -> Done:
+    def look(self, sight: Snapshot | Blind) -> TickDone:
         """A look at anything."""
         rules = Rules(
             "test", self.policy, {}, self.terms, limits=self.limits, dry_run=self.dry_run,
@@ -101,7 +101,7 @@ def running(base: int, start: float, **columns: Any) -> JobSpec:
     return job(base, **({"gpus": 4, "state": RUNNING, "start": start, "submit": BEGAN} | columns))
 
 
-def kinds(done: Done) -> list[tuple[str, int]]:
+def kinds(done: TickDone) -> list[tuple[str, int]]:
     """Events of jobs in one tick."""
     assert done.record is not None
     return [(event.kind, event.key >> 23) for event in done.record.events if event.kind != EventKind.CAPACITY]

@@ -1,4 +1,6 @@
-"""Who held what when, as inline SVG: a row a GPU and a bar a run, or a row a job and a bar a lease."""
+"""Charts of time as inline SVG: one row for each GPU with a bar for each run, or one row for each job with a
+bar for each lease.
+"""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ class Live:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class JobStories:
     """Stories of a period, and the ledger's accounts of those jobs that live."""
 
     stories: tuple[Story, ...]
     live: Mapping[int, Live]
 
 
-def history_of(source: JournalReader, period: Period) -> History:
+def history_of(source: JournalReader, period: Period) -> JobStories:
     """Read it; the ledger first, so that a job that ends meanwhile is told as ended."""
     standing = source.latest()
     live = live_of(standing, period)
@@ -59,7 +59,7 @@ def history_of(source: JournalReader, period: Period) -> History:
     chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]
     told = {story.key for story in chosen if not story.finished}
     silent = [_from_ledger(key, job) for key, job in live.items() if key not in told | ended.keys()]
-    return History((*chosen, *silent), live)
+    return JobStories((*chosen, *silent), live)
 
 
 def live_of(standing: Standing | None, period: Period) -> dict[int, Live]:

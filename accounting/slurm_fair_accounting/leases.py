@@ -5,7 +5,7 @@ from __future__ import annotations
 from slurm_fair.model import Event, EventKind, label
 from slurm_fair_accounting.period import Period
 from slurm_fair_accounting.source import JournalReader
-from slurm_fair_accounting.stories import Lease, Story, tell
+from slurm_fair_accounting.stories import LeaseStory, Story, tell
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
 
 COLUMNS = (
@@ -60,7 +60,7 @@ def leases(source: JournalReader, period: Period, choice: Choice) -> Report:
     return Report("leases", "Leases", COLUMNS, tuple(rows), period, period)
 
 
-def _row(story: Story, lease: Lease) -> Row:
+def _row(story: Story, lease: LeaseStory) -> Row:
     return {
         "job": label(story.key),
         "tenant": story.tenant,

@@ -1,4 +1,4 @@
-"""What a period came to by the definitions of simulations: the jobs that lived in it, M, and tenants' accounts."""
+"""Metrics of a period by the definitions that simulations use: its jobs, M, and tenants' accounts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair.ledger.efficiency import mean_gpus, span
 from slurm_fair.ledger.outcomes import Outcomes, Runs, only, told
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.ledger.summary import Facts
+from slurm_fair.ledger.summary import RunFacts
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, windows_of_moments
 from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair_accounting.history import live_of, newest_known
@@ -35,7 +35,7 @@ class Measured:
     """What every metric of a period is made of."""
 
     outcomes: Outcomes  # jobs that lived in the period; over = ended in it
-    facts: Facts
+    facts: RunFacts
     accounts: Mapping[str, Account]  # of tenants, over the covered period
     windows: Mapping[str, int]  # row of each tenant in the facts' windows
     covered: Period
@@ -68,9 +68,9 @@ def measured(source: JournalReader, period: Period, share: ReportShare = "demand
 
 def _facts(
     outcomes: Outcomes, runs: Runs, capacity: Steps, windows: TenantWindows, accounts: Mapping[str, Account]
-) -> Facts:
+) -> RunFacts:
     mine = [accounts[name] for name in sorted(accounts)]
-    return Facts(
+    return RunFacts(
         total_gpus=mean_gpus(capacity, outcomes),
         windows=windows,
         tenant_had=np.array([account.had for account in mine], dtype=np.float64),

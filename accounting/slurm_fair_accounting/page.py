@@ -122,7 +122,6 @@ def side_by_side(*figures: str) -> str:
 
 
 def page(title: str, lead: Iterable[str], sections: Iterable[str]) -> str:
-    """The whole document."""
     paragraphs = "\n".join(f"<p>{text(line)}</p>" for line in lead)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>\n'

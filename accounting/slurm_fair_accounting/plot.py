@@ -221,7 +221,6 @@ def _grid(x: Axis, y: Axis) -> str:
 
 
 def shortened(words: str, most: int) -> str:
-    """Words that fit."""
     return words if len(words) <= most else words[: most - 1] + "…"
 
 

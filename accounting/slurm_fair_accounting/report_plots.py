@@ -1,4 +1,4 @@
-"""What each report's page draws: fairness and GPU time, curves of many jobs, days, leases."""
+"""The charts of each report's page: fairness and GPU time, curves of many jobs, days, leases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report reads: the journal, or an export of it."""
+"""The source of a report: the journal, or an export of it."""
 
 from __future__ import annotations
 

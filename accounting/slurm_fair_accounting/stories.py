@@ -11,7 +11,7 @@ from slurm_fair.model import Event, EventKind
 
 
 @dataclass(slots=True)
-class Lease:
+class LeaseStory:
     """One lease of a job as its events tell it."""
 
     number: int
@@ -35,7 +35,7 @@ class Story:
     user: str = ""
     submit: float | None = None
     runs: list[tuple[float, float | None]] = field(default_factory=list)
-    leases: list[Lease] = field(default_factory=list)
+    leases: list[LeaseStory] = field(default_factory=list)
     nodes: tuple[str, ...] = ()  # of its last run
     revoked: int = 0
     restarts: int = 0
@@ -78,20 +78,20 @@ class Story:
         self.finished = {"end": event.time, **event.detail}
 
     def _granted(self, event: Event) -> None:
-        lease = Lease(_number(event, 1), _nodes(event), event.time)
+        lease = LeaseStory(_number(event, 1), _nodes(event), event.time)
         if self.runs and event.time - self.runs[-1][0] <= _SAME_START_SECONDS:
             lease.start = self.runs[-1][0]  # Slurm's whole second may lie before the grant
         self.leases.append(lease)
 
     def _adopted(self, event: Event) -> None:
         start = float(event.detail.get("start", event.time))
-        self.leases.append(Lease(_number(event, 1), _nodes(event) or self.nodes, event.time, start))
+        self.leases.append(LeaseStory(_number(event, 1), _nodes(event) or self.nodes, event.time, start))
 
     def _renewed(self, event: Event) -> None:
         before = self.leases[-1] if self.leases else None
         self._end_lease(event.time, EventKind.RENEWED)
         number, nodes = (before.number, before.nodes) if before else (0, self.nodes)
-        self.leases.append(Lease(_number(event, number + 1), nodes, event.time, event.time))
+        self.leases.append(LeaseStory(_number(event, number + 1), nodes, event.time, event.time))
 
     def _revoked(self, event: Event) -> None:
         self.revoked += 1
@@ -111,7 +111,7 @@ class Story:
     def _takenback(self, event: Event) -> None:
         self._end_lease(event.time, EventKind.TAKEN_BACK)
 
-    def _open_lease(self) -> Lease | None:
+    def _open_lease(self) -> LeaseStory | None:
         return self.leases[-1] if self.leases and self.leases[-1].end is None else None
 
     def _end_lease(self, time: float, by: str) -> None:

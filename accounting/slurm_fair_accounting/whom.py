@@ -1,4 +1,4 @@
-"""Whose names a source knows: a report on nobody is a wrong name, not an empty report."""
+"""The names that a source knows: an unknown name is refused, not answered with an empty report."""
 
 from __future__ import annotations
 

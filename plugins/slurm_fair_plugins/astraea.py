@@ -136,7 +136,6 @@ class Round:
 
     @once
     def rho(self) -> Floats:
-        """Of each candidate."""
         return self.accounts.rho()
 
     @once

@@ -29,7 +29,6 @@ class Gavel(InRounds):
     called: ClassVar[str] = "gavel"
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
-        """The shares."""
         return _max_min(crowd)
 
 
@@ -51,7 +50,6 @@ class GavelFtf(InRounds):
     alone: Literal["part", "whole"] = "part"
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
-        """The shares."""
         alone = alone_rate(crowd) if self.alone == "part" else turn_rate(crowd)
         return _finish_time(crowd, alone)
 
@@ -67,7 +65,6 @@ class MaxSumThroughput(InRounds):
     called: ClassVar[str] = "mst"
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
-        """The shares."""
         return _max_sum(crowd)
 
 

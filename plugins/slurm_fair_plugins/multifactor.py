@@ -1,4 +1,4 @@
-"""What a site has today: Slurm's multifactor priority with fair tree, and backfill."""
+"""The policy that sites have today: Slurm's multifactor priority with fair tree, and backfill."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ class Ossp(InRounds):
     whole: bool = False
 
     def divide(self, crowd: Crowd) -> tuple[Table, Mapping[str, Any]]:
-        """The shares."""
         return _on_one_type(crowd) if self.whole else _shared(crowd)
 
 

@@ -1,4 +1,4 @@
-"""Who shares the GPUs, and what each has received of its share: the books of Gavel's rounds."""
+"""Accounts of Gavel's rounds: the jobs that share the GPUs, and how much each has received of its share."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ServiceClock:
     """Seconds that grow while a job runs: of progress on the reference type if it reports, else of running."""
 
     seconds: Floats
@@ -115,7 +115,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class SharesPast:
     """What the last plan that computed shares kept, as arrays."""
 
     kinds: list[int]
@@ -125,7 +125,7 @@ class Past:
     absent: Floats  # what stands there for a job without a key
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Past:
+    def of(cls, kept: Mapping[str, Any]) -> SharesPast:
         """Mostly what was kept when this was asked last: shares stand for many plans."""
         global _last
         if _last is None or _last[0] is not kept:
@@ -148,7 +148,7 @@ class Past:
 
 
 # A plan's memory never changes, so its arrays follow from which one it is. Only of the last one.
-_last: tuple[Mapping[str, Any], Past] | None = None
+_last: tuple[Mapping[str, Any], SharesPast] | None = None
 
 
 class Received:
@@ -157,15 +157,15 @@ class Received:
     With one type the clock tells what was received; with several, it is noted at every plan on which type.
     """
 
-    def __init__(self, crowd: Crowd, clock: Clock, kept: Mapping[str, Any]) -> None:
+    def __init__(self, crowd: Crowd, clock: ServiceClock, kept: Mapping[str, Any]) -> None:
         self._crowd, self._clock = crowd, clock
         shape = (len(crowd.rows), len(crowd.kinds))
-        if not kept or shape[1] == 0 or Past.of(kept).kinds != crowd.kinds.tolist():
+        if not kept or shape[1] == 0 or SharesPast.of(kept).kinds != crowd.kinds.tolist():
             self.share: Table = np.full(shape, np.nan)
             self.deficit: Table = np.zeros(shape)
             self.time: Table = np.zeros(shape)
             return
-        mine, types = Past.of(kept).of_keys(crowd.key), shape[1]
+        mine, types = SharesPast.of(kept).of_keys(crowd.key), shape[1]
         self.share, self.deficit = mine[:, :types], mine[:, types : 2 * types]
         if types == 1:
             self.time = clock.since(mine[:, 2], lambda: crowd.rate[:, 0])[:, None]

@@ -22,7 +22,7 @@ from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first,
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 from slurm_fair.solve import LIMIT_SECONDS, Table
-from slurm_fair_plugins.received import Clock, Crowd, Past, Received
+from slurm_fair_plugins.received import Crowd, Received, ServiceClock, SharesPast
 
 __all__ = ["Crowd", "InRounds", "limit_of"]
 
@@ -117,14 +117,14 @@ class _Books:
         score[self.crowd.rows] = self._received.priority.max(axis=1, initial=0.0)
         return score
 
-    def _clock(self) -> Clock:
+    def _clock(self) -> ServiceClock:
         """What time received is read from; the ledger is asked only where a job does not say."""
         rows, said = self.crowd.rows, self.view.snapshot.told
         if said is None or self.policy.received == "run":
-            return Clock(self.view.ran_seconds[rows])
+            return ServiceClock(self.view.ran_seconds[rows])
         done = said.done_seconds[rows]
         reports = ~np.isnan(done)
-        return Clock(
+        return ServiceClock(
             done if all_of(reports) else np.where(reports, done, self.view.ran_seconds[rows]), reports
         )
 
@@ -134,7 +134,7 @@ class _Books:
         Who looks more often finds nothing else: a round ends at a look, and when there is none that could end,
         `again` says when there is something to compute. Nothing is where nobody is there.
         """
-        if not kept or Past.of(kept).kinds != self.kinds.tolist():
+        if not kept or SharesPast.of(kept).kinds != self.kinds.tolist():
             return True
         if not len(self.crowd.key) or self._shared_out(kept):
             return False
@@ -146,7 +146,7 @@ class _Books:
 
     def _shared_out(self, kept: Mapping[str, Any]) -> bool:
         """Whether the shares were computed for just those who are there."""
-        members, key = Past.of(kept).members, self.crowd.key
+        members, key = SharesPast.of(kept).members, self.crowd.key
         return len(members) == len(key) and all_of(members == key)
 
     def rest(self) -> bool:

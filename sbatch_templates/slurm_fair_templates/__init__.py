@@ -3,7 +3,7 @@
 from slurm_fair_templates.options import GATES, PASS_ON, Options, parse_choices
 from slurm_fair_templates.rendering import render, search_path, wrap
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, split
-from slurm_fair_templates.stamp import SIGNALS, Stamp, stamped
+from slurm_fair_templates.stamp import SIGNALS, StampWords, stamped
 from slurm_fair_templates.submission import gpus_asked, notes, script_of_wrap, submit_argv
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "CommandLine",
     "Given",
     "Options",
-    "Stamp",
+    "StampWords",
     "directives",
     "gpus_asked",
     "notes",

@@ -1,4 +1,4 @@
-"""How long the gate of a job with a deadline may stay shut: sbatch refuses a begin time behind the deadline."""
+"""The longest time that the gate of a job with a deadline may stay shut: sbatch refuses a begin time behind it."""
 
 from __future__ import annotations
 

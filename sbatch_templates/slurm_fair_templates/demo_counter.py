@@ -162,7 +162,6 @@ def write_result(counter: Counter) -> None:
 
 
 def main() -> int:
-    """Count."""
     parser = argparse.ArgumentParser(
         "demo_counter.py", description="A stand-in for training that proves itself."
     )

@@ -1,4 +1,4 @@
-"""What a user may choose about leases, checked where it comes in."""
+"""A user's choices about leases, checked where they come in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from slurm_fair.errors import TemplateError
-from slurm_fair_templates.stamp import SIGNALS, Stamp
+from slurm_fair_templates.stamp import SIGNALS, StampWords
 
 GATES = ("begin", "hold", "none")
 REPORTS = ("auto", "file", "comment", "none")
@@ -62,9 +62,9 @@ class Options:
             value = getattr(self, name)
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
 
-    def stamp(self, gate: str) -> Stamp:
+    def stamp(self, gate: str) -> StampWords:
         """What the job says of itself in its comment."""
-        return Stamp(self.signal, self.grace_seconds, gate)
+        return StampWords(self.signal, self.grace_seconds, gate)
 
 
 def parse_choices(text: str) -> tuple[int, ...]:

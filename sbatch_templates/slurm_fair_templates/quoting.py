@@ -37,7 +37,6 @@ def shell_lines(text: str) -> Ready:
 
 
 def shell_words(values: Iterable[str]) -> Ready:
-    """Several words."""
     return Ready(" ".join(shell(value) for value in values))
 
 

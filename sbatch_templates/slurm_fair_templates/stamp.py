@@ -11,7 +11,7 @@ _TOKEN = re.compile(r"^slurm_fair:v\d+(,[a-z_]+=[A-Za-z0-9_+.-]*)*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class StampWords:
     """What the controller learns from the comment: how to ask, how long to wait, which begin time is ours.
 
     gate: `uts<epoch>` or `+<seconds>` (the --begin that was given with it), `hold` (-H), or empty (none is ours).
@@ -27,7 +27,7 @@ class Stamp:
         return f"{PREFIX}v1,signal={self.signal},grace={self.grace_seconds}{gate}"
 
 
-def stamped(comment: str, stamp: Stamp) -> str:
+def stamped(comment: str, stamp: StampWords) -> str:
     """The user's own comment with our token behind it, in place of any older one."""
     own = [word for word in comment.split(" ") if not _TOKEN.match(word)]
     return " ".join([*own, str(stamp)]).lstrip(" ")

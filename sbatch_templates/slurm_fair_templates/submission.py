@@ -1,4 +1,6 @@
-"""What goes to sbatch as arguments, never as text: the stamp, the gate, and the user's own options unchanged."""
+"""The arguments of sbatch: the stamp, the gate, and the user's own options unchanged. None of them passes
+through a shell.
+"""
 
 from __future__ import annotations
 

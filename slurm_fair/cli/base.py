@@ -1,4 +1,4 @@
-"""What every command shares: where the configuration is, and errors as one line with a cure."""
+"""Shared by all commands: finding the configuration, and errors as one line with a cure."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from slurm_fair.cli.outlet import readers_may_leave
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
 from slurm_fair.places import Places
+from slurm_fair.suggest import nearest
 
 if TYPE_CHECKING:
     from slurm_fair.store import Reader
@@ -99,10 +100,8 @@ class OneLineErrors(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A mistyped command names the nearest one."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            import difflib
-
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else "; see slurm-fair --help"
+            near = nearest(args[0], self.list_commands(ctx))
+            hint = f"; did you mean '{near}'?" if near else "; see slurm-fair --help"
             raise click.UsageError(f"no command '{args[0]}'{hint}", ctx)
         return super().resolve_command(ctx, args)
 

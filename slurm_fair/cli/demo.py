@@ -15,7 +15,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
-from slurm_fair.cli.table import Column, print_table
+from slurm_fair.cli.table import TextColumn, print_table
 from slurm_fair.demo import live, scenario, stage, verdict, virtual
 from slurm_fair.demo.measure import Measures, measure
 from slurm_fair.errors import InputError, LabError, SlurmFairError
@@ -85,7 +85,7 @@ def demo(
 
 def _plot(
     quick: bool, nodes: int | None, gpus_per_node: int | None, lease: float | None
-) -> scenario.Scenario:
+) -> scenario.DemoScenario:
     """What is played: the small demo has its own cluster, the other one is as big as is asked for."""
     asked = {"--nodes": nodes, "--gpus-per-node": gpus_per_node, "--lease": lease}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -158,7 +158,7 @@ def _say_what_failed(failed: Sequence[verdict.Check], played: stage.Played) -> N
         click.echo(f"slurm-fair: the daemon's log: {complaint}", err=True)
 
 
-def _introduce(plot: scenario.Scenario, no_fifo: bool, made_up: bool) -> None:
+def _introduce(plot: scenario.DemoScenario, no_fifo: bool, made_up: bool) -> None:
     tenants = ", ".join(f"{name} (weight {weight})" for name, weight in plot.weights.items())
     click.echo(
         f"{plot.nodes} nodes with {plot.gpus_per_node} GPUs each; tenants {tenants}; {len(plot.jobs)} jobs that "
@@ -177,7 +177,7 @@ def _introduce(plot: scenario.Scenario, no_fifo: bool, made_up: bool) -> None:
         click.echo(f"A second {kind} gets the same jobs at the same times, without slurm_fair.")
 
 
-def _tell(plot: scenario.Scenario, played: stage.Played) -> Sequence[verdict.Check]:
+def _tell(plot: scenario.DemoScenario, played: stage.Played) -> Sequence[verdict.Check]:
     """Reports, comparison, proof; the checks that failed."""
     _reports(played)
     fair = measure(played.fair.runs, plot.weights, plot.total_gpus)
@@ -202,10 +202,10 @@ def _reports(played: stage.Played) -> None:
         group.main([name], prog_name="slurm-fair report", standalone_mode=False)
 
 
-def _comparison(plot: scenario.Scenario, fair: Measures, fifo: Measures | None, books: str) -> None:
+def _comparison(plot: scenario.DemoScenario, fair: Measures, fifo: Measures | None, books: str) -> None:
     click.echo(f"\nThe same jobs (from {books}, by the same function)")
     rows = [
         {"what": row.what, "fair": row.fair, "fifo": row.fifo} for row in verdict.compare(plot, fair, fifo)
     ]
-    columns = [Column("", "what"), Column("slurm_fair", "fair")]
-    print_table([*columns, Column("plain Slurm FIFO", "fifo")] if fifo else columns, rows)
+    columns = [TextColumn("", "what"), TextColumn("slurm_fair", "fair")]
+    print_table([*columns, TextColumn("plain Slurm FIFO", "fifo")] if fifo else columns, rows)

@@ -1,4 +1,4 @@
-"""Whether the daemon lives, sees and acts, for every view alike."""
+"""The daemon's health, worked out once for all views: it lives or not, sees or not, acts or not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class State:
 
     @property
     def text(self) -> str:
-        """One line."""
         return f"{self.word}: {self.why}" if self.why else self.word
 
     @property
@@ -65,7 +64,7 @@ def _may_look(site: Site) -> bool:
 
 
 def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
-    """From the storage."""
+    """The health that the storage shows."""
     beat, pause = last_beat(site.places), pause_of(site.places)
     pid = beat.pid if beat else None
     last = max(board.time, beat.time if beat else 0.0)

@@ -13,7 +13,7 @@ import click
 
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.kit import GATE_CALL, HOOK, KINDS, TIMER, File, Wishes, files, folders
+from slurm_fair.kit import GATE_CALL, HOOK, KINDS, TIMER, File, InitChoices, files, folders
 from slurm_fair.places import write_whole
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.nodes import read_machines
@@ -64,7 +64,7 @@ def init(
         click.echo("everything is there already")
 
 
-def _next(wishes: Wishes, missing: list[str]) -> str:
+def _next(wishes: InitChoices, missing: list[str]) -> str:
     """What is left to do, by whom."""
     account, program = wishes.account, f"slurm-fair --config {wishes.config_path}"
     if wishes.config_path == DEFAULT_PATH:
@@ -92,7 +92,7 @@ def _next(wishes: Wishes, missing: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _make_folders(wishes: Wishes, root: str) -> list[str]:
+def _make_folders(wishes: InitChoices, root: str) -> list[str]:
     """Make the daemon's folders; where that cannot be done here, the lines that do it."""
     missing = []
     for name, mode in folders(wishes.config):
@@ -127,7 +127,7 @@ def _is_account(name: str) -> bool:
     return True
 
 
-def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> Wishes:
+def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> InitChoices:
     """What holds after the files are written; a configuration that is there already decides."""
     there = _below(root, config_path)
     config = load(there) if os.path.isfile(there) and not afresh else Config()
@@ -138,7 +138,7 @@ def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh
     given |= {"slurm.bin_dir": bin_dir} if bin_dir else {}
     if gate:
         config = replace(config, slurm=replace(config.slurm, gate=gate))
-    return Wishes(
+    return InitChoices(
         config=config,
         config_path=config_path,
         plugin_dir=conf.parent if conf else DEFAULT_PATH.parent,
@@ -156,7 +156,7 @@ def _bin_dir(config: Config) -> str:
     return "" if folder in _SERVICE_PATH else folder
 
 
-def _wanted(root: str, wishes: Wishes, only: tuple[str, ...]) -> list[File]:
+def _wanted(root: str, wishes: InitChoices, only: tuple[str, ...]) -> list[File]:
     chosen = [file for file in files(wishes) if not only or file.kind in only]
     return [replace(file, path=_below(root, file.path)) for file in chosen]
 

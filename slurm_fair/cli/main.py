@@ -1,4 +1,4 @@
-"""The entry points."""
+"""The entry points of the three commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ _COMMANDS = {
 
 
 def our_version() -> str:
-    """The installed version."""
     try:
         return version("slurm_fair")
     except PackageNotFoundError:
@@ -58,7 +57,6 @@ def cli(config: str | None) -> None:
 
 
 def main() -> None:
-    """`slurm-fair`."""
     sys.exit(ended_in_one_line(lambda: cli.main(prog_name="slurm-fair", standalone_mode=False)))
 
 
@@ -69,7 +67,6 @@ def report_main() -> None:
 
 
 def fair_sbatch_main() -> None:
-    """`fair-sbatch`."""
     from slurm_fair.cli.fair_sbatch import fair_sbatch
 
     sys.exit(ended_in_one_line(lambda: fair_sbatch.main(prog_name="fair-sbatch", standalone_mode=False)))

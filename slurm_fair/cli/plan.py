@@ -11,7 +11,7 @@ import click
 from slurm_fair.board import draw
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.show import JSON, PARSABLE, number
-from slurm_fair.cli.table import Column, clean, print_table
+from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
 from slurm_fair.model import Blind, Standing, TickRecord, label, labels
@@ -78,12 +78,12 @@ def _counted(acts: Sequence[str]) -> str:
     return ", ".join(f"{acts.count(kind)} {kind}" for kind in ("open", "close", "ask", "requeue"))
 
 
-_PLAN: Sequence[Column] = (
-    Column("JobID", "job"),
-    Column("Tenant", "tenant"),
-    Column("GPUs", "gpus", str),
-    Column("State", "state"),
-    Column("Verdict", "verdict"),
-    Column("rho", "rho", number),
-    Column("Why", "why"),
+_PLAN: Sequence[TextColumn] = (
+    TextColumn("JobID", "job"),
+    TextColumn("Tenant", "tenant"),
+    TextColumn("GPUs", "gpus", str),
+    TextColumn("State", "state"),
+    TextColumn("Verdict", "verdict"),
+    TextColumn("rho", "rho", number),
+    TextColumn("Why", "why"),
 )

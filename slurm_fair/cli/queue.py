@@ -14,7 +14,7 @@ from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
 from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number, said_of_estimates
-from slurm_fair.cli.table import Column, instant, print_table
+from slurm_fair.cli.table import TextColumn, instant, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.parts import commands_of
 from slurm_fair_accounting.whom import refuse_name
@@ -129,16 +129,16 @@ def _say_rest(
         click.echo(past)
 
 
-_QUEUE: Sequence[Column] = (
-    Column("JobID", "job"),
-    Column("Tenant", "tenant"),
-    Column("User", "user"),
-    Column("GPUs", "gpus", str),
-    Column("State", "state"),
-    Column("rho", "rho", number),
-    Column("LR", "latency_ratio", number),
-    Column("Lease end", "lease_end", instant),
-    Column("Expected start", "expected"),
-    Column("Nodes", "nodes"),
-    Column("Why", "reason"),
+_QUEUE: Sequence[TextColumn] = (
+    TextColumn("JobID", "job"),
+    TextColumn("Tenant", "tenant"),
+    TextColumn("User", "user"),
+    TextColumn("GPUs", "gpus", str),
+    TextColumn("State", "state"),
+    TextColumn("rho", "rho", number),
+    TextColumn("LR", "latency_ratio", number),
+    TextColumn("Lease end", "lease_end", instant),
+    TextColumn("Expected start", "expected"),
+    TextColumn("Nodes", "nodes"),
+    TextColumn("Why", "reason"),
 )

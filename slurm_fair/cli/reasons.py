@@ -1,4 +1,4 @@
-"""Why a job waits or runs, in sentences with a subject: who holds the GPUs, until when, and who goes before."""
+"""Sentences that explain why a job waits or runs: who holds the GPUs, until when, and who goes before."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +28,15 @@ _MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
 OTHER = "another account"
 KEPT = Blocked.KEPT.name.lower()  # it waits for jobs that cannot be asked to give way
+
+
+class WayBack(StrEnum):
+    """How a job that holds GPUs will come to give them back; groups of holders are told in this order."""
+
+    AT_LEASE_END = "leased"
+    NOW = "leaves"
+    NOT_BEFORE_ITS_END = "stays"
+    UNKNOWN = "unknown"
 
 
 class Reasons:
@@ -131,15 +141,15 @@ class Reasons:
 
     def until(self, jobs: Sequence[Row]) -> str:
         """Until when jobs of one kind keep their GPUs."""
-        kind, several = _kind(jobs[0]), len(jobs) > 1
-        if kind == "stays":
+        way, several = _way_back(jobs[0]), len(jobs) > 1
+        if way == WayBack.NOT_BEFORE_ITS_END:
             ends = [job["ends_by"] for job in jobs]
             limit = f"limit {self._at(max(ends))}" if all(ends) else "they have no time limit"
             what = "keep their GPUs until they end" if several else "keeps its GPUs until it ends"
             return f"which cannot save and {what} ({limit})"
-        if kind == "leaves":
+        if way == WayBack.NOW:
             return f"which {'give' if several else 'gives'} them back now"
-        if kind == "leased":
+        if way == WayBack.AT_LEASE_END:
             return f"whose {'leases end' if several else 'lease ends'} {self._at(jobs[0]['lease_end'])}"
         return f"which {'run' if several else 'runs'} without a lease"
 
@@ -150,8 +160,8 @@ class Reasons:
             misfit = ", but its gang does not fit them as they lie" if _MISFIT in row["why"] else ""
             return f"{_are(self._free)} free{misfit}"
         used = sum(job["gpus"] for job in self._holders)
-        ends = [job["lease_end"] for job in self._holders if _kind(job) == "leased"]
-        stays = sum(job["gpus"] for job in self._holders if _kind(job) == "stays")
+        ends = [job["lease_end"] for job in self._holders if _way_back(job) == WayBack.AT_LEASE_END]
+        stays = sum(job["gpus"] for job in self._holders if _way_back(job) == WayBack.NOT_BEFORE_ITS_END)
         parts = [f"{used} of {self._in_all} GPUs are held"]
         parts += [f"the next lease ends {self._at(min(ends))}"] if ends else []
         parts += [f"{stays} by jobs that cannot save"] if stays else []
@@ -161,7 +171,7 @@ class Reasons:
 
     def _running(self, row: Row) -> str:
         word = clean(row["why"])
-        if _kind(row) == "stays" and row["state"] == "running":
+        if _way_back(row) == WayBack.NOT_BEFORE_ITS_END and row["state"] == "running":
             limit = f" (limit {self._at(row['ends_by'])})" if row["ends_by"] else ""
             return f"it cannot save, so it keeps its GPUs until it ends{limit}"
         if row["lease"] == REVOKING:
@@ -228,21 +238,21 @@ def _in_line(job: Row) -> bool:
     return bool(job["state"] == "waiting" and job["rank"] >= 0 and job["lease"] != PROMISED)
 
 
-def _kind(job: Row) -> str:
+def _way_back(job: Row) -> WayBack:
     """How a job that holds GPUs will come to give them back."""
     if job["lease"] == REVOKING or job["state"] == "ending":
-        return "leaves"
+        return WayBack.NOW
     if not job.get("can_be_asked", job.get("checkpoints", True)):
-        return "stays"
-    return "leased" if job["lease_end"] else "unknown"
+        return WayBack.NOT_BEFORE_ITS_END
+    return WayBack.AT_LEASE_END if job["lease_end"] else WayBack.UNKNOWN
 
 
 def _grouped(jobs: Iterable[Row]) -> Iterable[Iterable[Row]]:
     """By tenant, how they give back, and when; the greatest holders first."""
 
     def sort(job: Row) -> tuple[str, str, float]:
-        kind = _kind(job)
-        return _tenant(job), kind, (job["lease_end"] or math.inf) if kind == "leased" else 0.0
+        way = _way_back(job)
+        return _tenant(job), way, (job["lease_end"] or math.inf) if way == WayBack.AT_LEASE_END else 0.0
 
     groups = [list(group) for _, group in groupby(sorted(jobs, key=sort), sort)]
     return sorted(groups, key=lambda group: -sum(job["gpus"] for job in group))

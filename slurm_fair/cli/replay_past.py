@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay_past_case import KnownPast, Origin, Source, Wish, case_of, read_past
+from slurm_fair.cli.replay_past_case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_past
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate_case import Case, PolicyTurn, check_turn, policies_of, settings_of
 from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate_options import (
     COSTS,
@@ -32,10 +32,10 @@ from slurm_fair.cli.simulate_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Grant, Order, run_all, warn_of_costs
+from slurm_fair.cli.simulate_runs import FinishedRun, Grant, SimulationOrder, run_all, warn_of_costs
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
-from slurm_fair.cli.tune_costs import Given
+from slurm_fair.cli.tune_costs import CostOptions
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.ledger.windows import Steps
@@ -77,19 +77,20 @@ def replay(
     is what accounting cannot know. --jobs-out and --events-out write a file for each: jobs.csv is
     jobs.astraea.csv and jobs.recorded.csv. docs/schema/replay.json has the keys of --json.
     """
-    names, wish, origin = policies_of(policies), part(Wish, options), part(Origin, options)
+    names, wish, origin = policies_of(policies), part(ReplayOptions, options), part(Origin, options)
     given = settings_of(settings, names)
     _check(names, origin)
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, jobs_out, events_out, html)
-        past = read_past(context, origin, part(Given, options), time.time())
+        past = read_past(context, origin, part(CostOptions, options), time.time())
         cost, aligned, looks = past.known.costs.checkpoint, align == "aligned", interval or USUAL_INTERVAL
         share = job_share or past.job_share
-        turns = [Turn(name, given[name], lease, looks, aligned, False, cost, seed, share) for name in names]
+        how = lease, looks, aligned, False, cost, seed, share
+        turns = [PolicyTurn(name, given[name], *how) for name in names]
         _check_all(turns)
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
-        orders = [Order(case.scenario, turn, files.events.get(turn.policy), where) for turn in turns]
+        orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, workers, beat)
@@ -106,14 +107,13 @@ def replay(
         _print(rows, words)
 
 
-def _check_all(turns: Sequence[Turn]) -> None:
+def _check_all(turns: Sequence[PolicyTurn]) -> None:
     """Refuse a policy that cannot be loaded before any work is done."""
     for turn in turns:
         check_turn(turn)
 
 
 def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What --json prints."""
     document = document_of(case, seed, rows)
     document["options"]["costs"] = past.known.document()
     return {"source": past.source.document(), **document}
@@ -135,15 +135,15 @@ def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
         click.echo(line)
 
 
-def _recorded(source: Source, case: Case, job_share: JobShare) -> Done:
+def _recorded(source: PastSource, case: Case, job_share: JobShare) -> FinishedRun:
     """What really happened, in the form of a simulation's result."""
     result = recorded_result(source.jobs, case.scenario, job_share)
     grants = (Grant(key, when, nodes) for key, when, nodes in nodes_of_runs(source.jobs, result))
     here = set(case.scenario.machines.names)
-    return Done(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))
+    return FinishedRun(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))
 
 
-def _warn_of_size(case: Case, really: Done) -> None:
+def _warn_of_size(case: Case, really: FinishedRun) -> None:
     """On standard error: what was recorded cannot have been on a cluster so small."""
     runs = really.result.runs
     most = int(Steps.of(runs.start, runs.end, runs.gpus).level.max(initial=0.0))
@@ -156,7 +156,7 @@ def _warn_of_size(case: Case, really: Done) -> None:
         )
 
 
-def _row(source: Source, case: Case, turn: Turn, really: Done) -> dict[str, Any]:
+def _row(source: PastSource, case: Case, turn: PolicyTurn, really: FinishedRun) -> dict[str, Any]:
     """The recorded metrics by their JSON keys; None for what accounting cannot know."""
     jobs = set(map(str, case.scenario.trace.job_id.tolist()))
     return {
@@ -185,7 +185,7 @@ def _claim(
 
 
 def _write(
-    files: _Files, case: Case, jobs: Jobs, dones: Sequence[Done], rows: Sequence[dict[str, Any]],
+    files: _Files, case: Case, jobs: Jobs, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]],
     words: Sequence[str],
 ) -> None:  # fmt: skip
     columns = columns_to_write(case.scenario.trace) if files.jobs else {}

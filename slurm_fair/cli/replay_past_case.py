@@ -18,7 +18,7 @@ from slurm_fair.cli.replay_past_site import LiveSite
 from slurm_fair.cli.simulate_case import Case, machines_of, weights_of, without_failed, without_too_large
 from slurm_fair.cli.simulate_told import many, some
 from slurm_fair.cli.table import clean, instant
-from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs, measured_at
+from slurm_fair.cli.tune_costs import CostOptions, KnownCosts, known_costs, measured_at
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.load import refuse_impossible
@@ -30,7 +30,7 @@ from slurm_fair_accounting.period import Period, choose
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PastSource:
     """Where a past is from, and who is in it."""
 
     kind: str  # slurmdbd or sacct
@@ -103,7 +103,7 @@ class Origin:
 class KnownPast:
     """A past, what a change of hands costs, and the site where it was."""
 
-    source: Source
+    source: PastSource
     known: KnownCosts
     live: LiveSite | None
 
@@ -113,7 +113,7 @@ class KnownPast:
         return self.live.job_share if self.live else "proportional"
 
 
-def read_past(context: click.Context, origin: Origin, given: Given, now: float) -> KnownPast:
+def read_past(context: click.Context, origin: Origin, given: CostOptions, now: float) -> KnownPast:
     """Out of slurmdbd and the site's own journal, or out of a file; bad rows that were skipped are listed."""
     if origin.saved is not None:
         source = _of_file(origin.saved, origin.skip_bad)
@@ -125,7 +125,7 @@ def read_past(context: click.Context, origin: Origin, given: Given, now: float) 
     return KnownPast(source, known_costs(given, measured_at(live.site, period)), live)
 
 
-def _of_site(live: LiveSite, period: Period, now: float) -> Source:
+def _of_site(live: LiveSite, period: Period, now: float) -> PastSource:
     when = f"{instant(period.start)} to {instant(period.end)}"
     past = live.past(period)
     jobs = jobs_of(past, now)
@@ -133,7 +133,7 @@ def _of_site(live: LiveSite, period: Period, now: float) -> Source:
         never = sum(past.unsplit.values()) + len(set(past.runs.key.tolist()))
         also = f" ({many(never, 'job')} only waited)" if never else ""
         raise InputError(f"no GPU job ran from {when}{also}: give another --start and --end")
-    return Source("slurmdbd", Path(f"history from {when}"), jobs, now, past.left_out, period)
+    return PastSource("slurmdbd", Path(f"history from {when}"), jobs, now, past.left_out, period)
 
 
 def _no_run_of(past: Past) -> str:
@@ -148,18 +148,18 @@ def _no_run_of(past: Past) -> str:
     return "no GPU job of it ran for a second: give a longer history"
 
 
-def _of_file(path: Path, skip_bad: bool) -> Source:
+def _of_file(path: Path, skip_bad: bool) -> PastSource:
     """A past that sacct wrote into a file."""
     saved = read_saved(path, skip_bad)
     jobs = jobs_of(saved.past, saved.until)
     if jobs is None:
         reasons = ", ".join(f"{count} {why}" for why, count in sorted(saved.past.left_out.items()))
         raise InputError(f"{path}: {_no_run_of(saved.past)}{f' (but {reasons})' if reasons else ''}")
-    return Source("sacct", path, jobs, saved.until, saved.past.left_out, bad=saved.bad)
+    return PastSource("sacct", path, jobs, saved.until, saved.past.left_out, bad=saved.bad)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReplayOptions:
     """What the options say of machines, tenants and jobs."""
 
     gpus: int | None
@@ -179,7 +179,7 @@ class Wish:
         ]
 
 
-def case_of(past: KnownPast, wish: Wish) -> tuple[Case, list[str]]:
+def case_of(past: KnownPast, wish: ReplayOptions) -> tuple[Case, list[str]]:
     """The scenario, and what is to be said about its machines."""
     source = past.source
     reading = Reading(source.jobs.trace, source.bad)
@@ -187,7 +187,7 @@ def case_of(past: KnownPast, wish: Wish) -> tuple[Case, list[str]]:
 
 
 def case_of_reading(
-    name: Path, reading: Reading, wish: Wish, costs: Costs, live: LiveSite | None
+    name: Path, reading: Reading, wish: ReplayOptions, costs: Costs, live: LiveSite | None
 ) -> tuple[Case, list[str]]:
     """The same of jobs that are a trace already."""
     machines, mixed = _machines(wish, live)
@@ -209,7 +209,7 @@ def case_of_reading(
     return Case(scenario, name, len(reading.bad), failed, large, named), [nodes] if mixed else []
 
 
-def _machines(wish: Wish, live: LiveSite | None) -> tuple[Machines, tuple[str, ...]]:
+def _machines(wish: ReplayOptions, live: LiveSite | None) -> tuple[Machines, tuple[str, ...]]:
     if live is not None and wish.gpus is None and wish.gpus_per_node is None and wish.cluster is None:
         return live.machines()
     return machines_of(wish.gpus, wish.gpus_per_node, wish.cluster), ()

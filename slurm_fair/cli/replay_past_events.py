@@ -1,4 +1,4 @@
-"""What really happened, as the events that a simulation of it would tell, so that every report reads it too."""
+"""The recorded past as events of the kind that a simulation writes, so that every report can read it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.cli.simulate_case import Case
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair.ledger.outcomes import Outcomes
 from slurm_fair.ledger.windows import Steps
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.moment import TenantMoment
 from slurm_fair.sim.past import Jobs
-from slurm_fair.sim.result import Result
+from slurm_fair.sim.result import SimulationResult
 from slurm_fair.trace.files import write_whole
 from slurm_fair_accounting.export import account_line, event_line
 
@@ -34,7 +34,7 @@ class _Run(NamedTuple):
     nodes: list[str]
 
 
-def write_recorded(path: Path, case: Case, jobs: Jobs, really: Done) -> None:
+def write_recorded(path: Path, case: Case, jobs: Jobs, really: FinishedRun) -> None:
     """Events and tenants' accounts, in the order of time."""
     first = Event(really.result.epoch, EventKind.CAPACITY, 0, "", case.scenario.machines.total_gpus)
     lines = [(moment.time, account_line(moment)) for moment in _moments(really)]
@@ -46,7 +46,7 @@ def write_recorded(path: Path, case: Case, jobs: Jobs, really: Done) -> None:
 # -- jobs -----------------------------------------------------------------------------------------------------
 
 
-def _events(case: Case, jobs: Jobs, really: Done) -> Iterator[Event]:
+def _events(case: Case, jobs: Jobs, really: FinishedRun) -> Iterator[Event]:
     """Job after job, each in the order in which it lived."""
     result = really.result
     nodes = {(grant.key, grant.time): list(grant.nodes) for grant in really.grants}
@@ -56,7 +56,9 @@ def _events(case: Case, jobs: Jobs, really: Done) -> Iterator[Event]:
         yield from _life(result.outcomes, job, name, jobs.state[jobs.row_of[name]], runs)
 
 
-def _runs(result: Result, job: int, rows: slice, nodes: Mapping[tuple[int, float], list[str]]) -> list[_Run]:
+def _runs(
+    result: SimulationResult, job: int, rows: slice, nodes: Mapping[tuple[int, float], list[str]]
+) -> list[_Run]:
     key, runs = int(result.outcomes.key[job]), result.runs
     columns = (column[rows].tolist() for column in (runs.start, runs.end, runs.gpus))
     return [
@@ -100,7 +102,7 @@ def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:
 # -- tenants --------------------------------------------------------------------------------------------------
 
 
-def _moments(really: Done) -> Iterator[TenantMoment]:
+def _moments(really: FinishedRun) -> Iterator[TenantMoment]:
     """Accounts at the beginning, each full hour, and the end."""
     result, outcomes, runs = really.result, really.result.outcomes, really.result.runs
     last = float(outcomes.ended_or_now.max())

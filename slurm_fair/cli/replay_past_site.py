@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.cli.base import Site
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.parts import commands_of
 from slurm_fair.slurm.accounts import read_weights
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.nodes import Machines as SlurmMachines
+from slurm_fair.slurm.nodes import NodeListing as SlurmMachines
 from slurm_fair.slurm.nodes import read_machines
 from slurm_fair.slurm.past import Past, read_past
 from slurm_fair.slurm.scope import Territory
@@ -38,8 +38,7 @@ class LiveSite:
         return cls(site, commands_of(site.config, site.places))
 
     @property
-    def scope(self) -> Scope:
-        """What is managed."""
+    def scope(self) -> ScopeSection:
         return self.site.config.scope
 
     @property
@@ -77,7 +76,7 @@ class LiveSite:
         return {tenant: shares.of(tenant) for tenant in tenants}
 
 
-def machines_of_site(seen: SlurmMachines, scope: Scope) -> tuple[Machines, tuple[str, ...]]:
+def machines_of_site(seen: SlurmMachines, scope: ScopeSection) -> tuple[Machines, tuple[str, ...]]:
     """Nodes with one type of GPUs; racks and speeds are not known to Slurm."""
     here = [seen.nodes[name] for name in Territory.of(seen, scope).nodes]
     nodes = [node for node in here if node.gpu_type != "+"]

@@ -17,9 +17,10 @@ from slurm_fair.config import Config, load
 from slurm_fair.daemon import Daemon
 from slurm_fair.doctor.facts import names_known
 from slurm_fair.doctor.terms import names
-from slurm_fair.ending import Wishes, heed_signals
+from slurm_fair.ending import SignalWishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
+from slurm_fair.model import label
 from slurm_fair.output import open_to_append
 from slurm_fair.parts import rules_of
 from slurm_fair.slurm.command import Commands
@@ -122,14 +123,14 @@ def _once(daemon: Daemon) -> None:
         raise SlurmFairError(f"no tick was made: {done.blind or 'paused'}")
     record = done.record
     acts = [
-        f"  {o.action.verb.value:8} job {o.action.record}: {o.result.value} {o.detail}"
+        f"  {o.action.verb.value:8} job {label(o.action.key)}: {o.result.value} {o.detail}"
         for o in record.outcomes
     ]
     click.echo(f"tick {record.number}: {len(record.snapshot.jobs)} jobs seen, {len(acts)} acts")
     click.echo("\n".join(acts), nl=bool(acts))
 
 
-def _wishes(daemon: Daemon, clock: WallClock) -> Wishes:
+def _wishes(daemon: Daemon, clock: WallClock) -> SignalWishes:
     def stop() -> None:
         daemon.stopping = True
         clock.wake()
@@ -138,7 +139,7 @@ def _wishes(daemon: Daemon, clock: WallClock) -> Wishes:
         daemon.reloading = True
         clock.wake()
 
-    return Wishes(stop, reread, daemon.commands.give_up)
+    return SignalWishes(stop, reread, daemon.commands.give_up)
 
 
 def open_patiently(path: Path) -> SqliteJournal:

@@ -16,7 +16,7 @@ from slurm_fair import estimates, recent
 from slurm_fair.board import Board, draw, read_board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, State, health_of, say_age
-from slurm_fair.cli.table import Column, clean, duration, instant, print_table
+from slurm_fair.cli.table import TextColumn, clean, duration, instant, print_table
 from slurm_fair.errors import NotHere, SlurmFairError, StoreError
 from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import forecast
@@ -186,15 +186,15 @@ def number(value: float | None) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
 
 
-_TENANTS: Sequence[Column] = (
-    Column("Tenant", "tenant"),
-    Column("Weight", "weight", lambda v: f"{v:g}"),
-    Column("Quota", "quota_gpus", lambda v: f"{v:.1f}"),
-    Column("GPUs", "gpus", str),
-    Column("Wants", "demand_gpus", str),
-    Column("Runs", "running", str),
-    Column("Waits", "waiting", str),
-    Column("Had(h)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
-    Column("Owed(h)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
-    Column("rho", "rho", number),
+_TENANTS: Sequence[TextColumn] = (
+    TextColumn("Tenant", "tenant"),
+    TextColumn("Weight", "weight", lambda v: f"{v:g}"),
+    TextColumn("Quota", "quota_gpus", lambda v: f"{v:.1f}"),
+    TextColumn("GPUs", "gpus", str),
+    TextColumn("Wants", "demand_gpus", str),
+    TextColumn("Runs", "running", str),
+    TextColumn("Waits", "waiting", str),
+    TextColumn("Had(h)", "had_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
+    TextColumn("Owed(h)", "owed_gpu_seconds", lambda v: f"{v / 3600:.2f}"),
+    TextColumn("rho", "rho", number),
 )

@@ -13,7 +13,7 @@ import click
 from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, read_case, settings_of
+from slurm_fair.cli.simulate_case import Case, PolicyTurn, check_turn, policies_of, read_case, settings_of
 from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate_options import (
     COSTS,
@@ -29,7 +29,7 @@ from slurm_fair.cli.simulate_options import (
     Seconds,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Order, run_all, warn_of_costs
+from slurm_fair.cli.simulate_runs import FinishedRun, SimulationOrder, run_all, warn_of_costs
 from slurm_fair.cli.simulate_table import print_comparison
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
 from slurm_fair.errors import InputError
@@ -95,7 +95,7 @@ def simulate(
     aligned, looks = align == "aligned", interval or USUAL_INTERVAL
     costs = Costs(checkpoint_cost or 0.0, restart_cost or 0.0, requeue_delay or 0.0)
     turns = [
-        Turn(name, given[name], lease, looks, aligned, gavel, costs.checkpoint, seed, job_share)
+        PolicyTurn(name, given[name], lease, looks, aligned, gavel, costs.checkpoint, seed, job_share)
         for name in names
     ]
     for turn in turns:
@@ -128,7 +128,7 @@ def _in_rounds(rounds: str, align: str, interval: float | None) -> bool:
     return True
 
 
-def _print(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> None:
+def _print(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]]) -> None:
     click.echo("\n".join(lead_of(case)) + "\n")
     print_comparison(rows)
     for line in notes_of(case, dones):
@@ -154,9 +154,11 @@ def _claim(outputs: Outputs, targets: _Targets, names: Sequence[str]) -> Beside:
     return beside
 
 
-def _orders(case: Case, turns: Sequence[Turn], beside: Beside) -> list[Order]:
+def _orders(case: Case, turns: Sequence[PolicyTurn], beside: Beside) -> list[SimulationOrder]:
     where = any(kind in ("jobs", "html") for kind, _ in beside)
-    return [Order(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns]
+    return [
+        SimulationOrder(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns
+    ]
 
 
 def _inputs(trace: Path, inputs: Mapping[str, Any]) -> list[Path]:
@@ -166,7 +168,7 @@ def _inputs(trace: Path, inputs: Mapping[str, Any]) -> list[Path]:
     return [path for path in (trace, weights, *named) if path is not None]
 
 
-def _write(case: Case, dones: Sequence[Done], rows: Sequence[dict[str, Any]], beside: Beside) -> None:
+def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]], beside: Beside) -> None:
     columns = columns_to_write(case.scenario.trace) if any(kind == "jobs" for kind, _ in beside) else {}
     for done in dones:
         path = beside.get(("jobs", done.result.policy))

@@ -1,4 +1,4 @@
-"""How far the simulations are, on a terminal."""
+"""The progress bar of simulations, on a terminal."""
 
 from __future__ import annotations
 

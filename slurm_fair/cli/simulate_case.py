@@ -1,4 +1,4 @@
-"""What `simulate` is asked for: the inputs read and checked, and what was left out of them."""
+"""The inputs of `simulate`, read and checked, with a list of what was left out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from slurm_fair.trace import (
     uniform,
 )
 from slurm_fair.trace.cells import instant
-from slurm_fair.trace.faults import BadCell, nearest, refuse, shown
+from slurm_fair.trace.faults import BadCell, nearest_of, refuse, shown
 from slurm_fair.trace.status import BAD_ENDS
 from slurm_fair.trace.tabular import table
 
@@ -44,7 +44,7 @@ _OUTAGE_COLUMNS = ("time_s", "node", "event")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PolicyTurn:
     """One policy that is to be simulated, and how its leases go; a process of its own can be given it."""
 
     policy: str
@@ -297,7 +297,7 @@ def read_outages(path: Path, machines: Machines) -> tuple[Outage, ...]:
 def _outage(cells: Mapping[str, str], machines: Machines, known: frozenset[str]) -> Outage:
     words = [event.value for event in NodeEvent]
     if cells["node"] not in known:
-        raise BadCell(f"no node {shown(cells['node'])}; {nearest(cells['node'], machines.names)}", "node")
+        raise BadCell(f"no node {shown(cells['node'])}; {nearest_of(cells['node'], machines.names)}", "node")
     if cells["event"].lower() not in words:
         raise BadCell(f"{shown(cells['event'])} is no event: {', '.join(words)}", "event")
     try:
@@ -331,7 +331,7 @@ def settings_of(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict
             raise InputError(f"--set {shown(text)}: write policy.key=value")
         if policy not in settings:
             raise InputError(
-                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest(policy, policies)}"
+                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest_of(policy, policies)}"
             )
         if key in settings[policy]:
             raise InputError(f"--set {shown(text)}: {shown(key)} is set twice: keep one of them")
@@ -347,7 +347,7 @@ def _setting(text: str) -> object:
         return text
 
 
-def check_turn(turn: Turn) -> None:
+def check_turn(turn: PolicyTurn) -> None:
     """Refuse a policy that cannot be loaded, and leases that cannot be."""
     terms = turn.rules().terms
     if turn.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:

@@ -12,20 +12,20 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from slurm_fair.cli import simulate_runs
-from slurm_fair.cli.simulate_runs import Beat, Done, Order
+from slurm_fair.cli.simulate_runs import Beat, FinishedRun, SimulationOrder
 from slurm_fair.errors import SlurmFairError
 
 
 class Crew:
     """Processes, so many at a time; when one fails or we are stopped, all of them end."""
 
-    def __init__(self, orders: Sequence[Order], workers: int, beat: Beat) -> None:
+    def __init__(self, orders: Sequence[SimulationOrder], workers: int, beat: Beat) -> None:
         self._ahead = list(enumerate(orders))[::-1]
         self._workers, self._beat = workers, beat
-        self._done: dict[int, Done] = {}
+        self._done: dict[int, FinishedRun] = {}
         self._running: dict[Connection, tuple[int, str, BaseProcess]] = {}
 
-    def run(self) -> list[Done]:
+    def run(self) -> list[FinishedRun]:
         """Until all are done."""
         try:
             while self._ahead or self._running:
@@ -42,7 +42,7 @@ class Crew:
                 pipe.close()
         return [self._done[at] for at in sorted(self._done)]
 
-    def _start(self, at: int, order: Order) -> None:
+    def _start(self, at: int, order: SimulationOrder) -> None:
         # A fresh interpreter: nothing of ours (threads of a progress bar, open files) is taken along.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
@@ -95,7 +95,7 @@ def _interruption_later() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _work(pipe: Connection, order: Order) -> None:
+def _work(pipe: Connection, order: SimulationOrder) -> None:
     """The life of a process; when nobody listens any more, its next beat ends it."""
 
     def say(word: str, value: Any) -> None:

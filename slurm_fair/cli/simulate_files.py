@@ -1,4 +1,4 @@
-"""What `simulate` writes: every file is whole or not there, and all of them together."""
+"""The output files of `simulate`: each is written whole, and all of them appear together or none does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import efficiency
 from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
@@ -79,7 +79,7 @@ def of_policy(path: Path, policy: str, many: bool) -> Path:
 # -- jobs -----------------------------------------------------------------------------------------------------
 
 
-def write_jobs(path: Path, trace: Trace, trace_columns: dict[str, list[str]], done: Done) -> None:
+def write_jobs(path: Path, trace: Trace, trace_columns: dict[str, list[str]], done: FinishedRun) -> None:
     """One row a job of the trace, in its order: its own columns and what became of it."""
     columns = list(trace_columns.values()) + _fates(trace, done)
     header = [*trace_columns, *JOB_COLUMNS]
@@ -97,7 +97,7 @@ def _rows(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -
     writer.writerows(rows)
 
 
-def _fates(trace: Trace, done: Done) -> list[list[str]]:
+def _fates(trace: Trace, done: FinishedRun) -> list[list[str]]:
     """The outcomes' columns as text; nothing for what is not known or did not happen."""
     result, outcomes = done.result, done.result.outcomes
     finish = job_finish_rho(outcomes, result.mean_gpus)

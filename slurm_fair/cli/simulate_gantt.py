@@ -1,4 +1,4 @@
-"""Which run held which GPU: the simulated cluster knows nodes, a drawing wants single GPUs."""
+"""Single GPUs for a drawing: the simulated cluster knows only which node a run had GPUs of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from slurm_fair.cli.simulate_case import Case
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair_accounting.gantt import Bar, Lane, gantt
 from slurm_fair_accounting.plot import legend_of
 from slurm_fair_accounting.render import duration
@@ -19,7 +19,7 @@ _MOST_NAMED = 10
 _ROUNDING = 1e-3
 
 
-def gantt_of(case: Case, done: Done) -> str:
+def gantt_of(case: Case, done: FinishedRun) -> str:
     """The chart of one policy; of very many runs the first ones."""
     machines, result = case.scenario.machines, done.result
     first = float(np.nanmin(result.outcomes.submit))
@@ -39,7 +39,7 @@ def gantt_of(case: Case, done: Done) -> str:
     return keys + gantt(caption, lanes, bars, max(span, 1.0))
 
 
-def _bars(case: Case, done: Done, first: float) -> Iterator[Bar]:
+def _bars(case: Case, done: FinishedRun, first: float) -> Iterator[Bar]:
     """In the order of their starts."""
     result, trace = done.result, case.scenario.trace
     outcomes, runs = result.outcomes, result.runs

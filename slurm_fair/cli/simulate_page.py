@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from slurm_fair.cli.simulate_case import Case
 from slurm_fair.cli.simulate_gantt import MOST_GPUS, gantt_of
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair.cli.simulate_table import GROUPS, Row, best, cell
 from slurm_fair.ledger import efficiency, metrics
 from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
 from slurm_fair.ledger.windows import Steps, TenantWindows
 from slurm_fair.model.columns import Floats
-from slurm_fair.sim.result import Result
+from slurm_fair.sim.result import SimulationResult
 from slurm_fair_accounting import page, plot
 from slurm_fair_accounting.page import Cell
 from slurm_fair_accounting.render import duration
@@ -27,8 +27,7 @@ _POINTS = 240
 _RHO_SHOWN = 2.0  # rho above it is drawn at it
 
 
-def page_of(case: Case, dones: Sequence[Done], rows: Sequence[Row], lead: Sequence[str]) -> str:
-    """The whole page."""
+def page_of(case: Case, dones: Sequence[FinishedRun], rows: Sequence[Row], lead: Sequence[str]) -> str:
     results = [done.result for done in dones]
     sections = [
         page.section("Comparison", "The best value of each row is marked.", _comparison(rows)),
@@ -59,7 +58,7 @@ def _comparison(rows: Sequence[Row]) -> str:
 # -- jobs -----------------------------------------------------------------------------------------------------
 
 
-def _jobs(results: Sequence[Result]) -> Iterator[str]:
+def _jobs(results: Sequence[SimulationResult]) -> Iterator[str]:
     outcomes = [result.outcomes for result in results]
     jct = [efficiency.completion_seconds(table) for table in outcomes]
     rho = [np.where(table.over, table.rho_ltgf, np.nan) for table in outcomes]
@@ -98,7 +97,7 @@ def _cdf(
 # -- cluster --------------------------------------------------------------------------------------------------
 
 
-def _utilisation(results: Sequence[Result]) -> str:
+def _utilisation(results: Sequence[SimulationResult]) -> str:
     spans = [efficiency.span(result.outcomes) for result in results]
     longest = max(last - first for first, last in spans)
     x, unit = plot.over_time(longest)
@@ -108,7 +107,7 @@ def _utilisation(results: Sequence[Result]) -> str:
     return plot.chart(caption, series, x, plot.linear("part of the GPUs", 0.0, 1.0, 5))
 
 
-def _held(result: Result, seconds: float, unit: float, place: int) -> plot.Series:
+def _held(result: SimulationResult, seconds: float, unit: float, place: int) -> plot.Series:
     (first, last), runs = efficiency.span(result.outcomes), result.runs
     count = max(int(np.ceil((last - first) / seconds)), 1)
     since = first + seconds * np.arange(count, dtype=np.float64)
@@ -138,7 +137,7 @@ def _tenants_note(case: Case) -> str:
     return f"rho = GPU time had / GPU time owed, of {whom}; 1 is fair, above {_RHO_SHOWN:g} is drawn there."
 
 
-def _tenants(case: Case, result: Result) -> str:
+def _tenants(case: Case, result: SimulationResult) -> str:
     outcomes = result.outcomes
     first, last = efficiency.span(outcomes)
     last = max(last, first + 1.0)
@@ -210,7 +209,7 @@ def _coarser(windows: TenantWindows) -> TenantWindows:
 # -- GPUs -----------------------------------------------------------------------------------------------------
 
 
-def _gantt_section(case: Case, dones: Sequence[Done]) -> str:
+def _gantt_section(case: Case, dones: Sequence[FinishedRun]) -> str:
     gpus = case.scenario.machines.total_gpus
     if gpus > MOST_GPUS:
         return page.section(

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from slurm_fair.cli.simulate_case import Turn
+from slurm_fair.cli.simulate_case import PolicyTurn
 from slurm_fair.errors import InputError
 from slurm_fair.model import EventKind, JobState, Standing, TickRecord
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
-from slurm_fair.sim.result import Result
+from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.scenario import Scenario
 
@@ -43,19 +43,19 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class FinishedRun:
     """What one policy came to, and where each of its leases lay if somebody asked."""
 
-    result: Result
+    result: SimulationResult
     grants: tuple[Grant, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SimulationOrder:
     """Everything that one simulation needs to know; it travels to a process as it is."""
 
     scenario: Scenario
-    turn: Turn
+    turn: PolicyTurn
     events_to: Path | None = None
     keeps_grants: bool = False  # only a chart and a list of jobs say where leases lay
     label: str = ""  # what it is called while it runs; its policy where nothing is said
@@ -98,7 +98,7 @@ class _Pulse:
         self._beat(self._policy, ended, simulation.clock.now() - simulation.epoch)
 
 
-def run_one(order: Order, beat: Beat) -> Done:
+def run_one(order: SimulationOrder, beat: Beat) -> FinishedRun:
     """One policy, in this process."""
     with _cycles_looked_for_seldom():
         if order.events_to is None:
@@ -122,16 +122,16 @@ def _cycles_looked_for_seldom() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _run(order: Order, beat: Beat, events: EventsOut | None) -> Done:
+def _run(order: SimulationOrder, beat: Beat, events: EventsOut | None) -> FinishedRun:
     rules = order.turn.rules()
     ear = _Ear(order.keeps_grants, events)
     wants = EVERYTHING if events is not None else {Want.LEASE_EVENTS} if order.keeps_grants else ()
     listen = ear if wants else None
     result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=listen, wants=wants)
-    return Done(result, tuple(ear.grants))
+    return FinishedRun(result, tuple(ear.grants))
 
 
-def run_all(orders: Sequence[Order], workers: int, beat: Beat) -> list[Done]:
+def run_all(orders: Sequence[SimulationOrder], workers: int, beat: Beat) -> list[FinishedRun]:
     """All of them, in the order given, whoever is ready first."""
     for order in orders:
         _check_time_to_work(order)
@@ -142,7 +142,7 @@ def run_all(orders: Sequence[Order], workers: int, beat: Beat) -> list[Done]:
     return Crew(orders, workers, beat).run()
 
 
-def warn_of_costs(orders: Sequence[Order]) -> None:
+def warn_of_costs(orders: Sequence[SimulationOrder]) -> None:
     """On standard error: simulations in which a change of hands takes most of a lease take long."""
     part_of: dict[tuple[float, float], list[str]] = {}
     for order in orders:
@@ -158,7 +158,7 @@ def warn_of_costs(orders: Sequence[Order]) -> None:
         )
 
 
-def _check_time_to_work(order: Order) -> None:
+def _check_time_to_work(order: SimulationOrder) -> None:
     """Refuse leases in which nobody would get anywhere: under some policies such a simulation never ends."""
     change, term = order.scenario.costs.of_one_change, order.turn.rules().terms.term
     if change >= term:

@@ -127,7 +127,6 @@ GROUPS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
 
 
 def metrics() -> Iterator[Metric]:
-    """All rows."""
     return (metric for _, group in GROUPS for metric in group)
 
 

@@ -1,4 +1,4 @@
-"""What `simulate` says of its results: the JSON document, and the lines above and below the table."""
+"""The words of `simulate`: its JSON document, and the lines above and below its table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.simulate_case import Case, Turn, makeshift_of, usual_lease
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_case import Case, PolicyTurn, makeshift_of, usual_lease
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.metrics import rho_for_reports
 from slurm_fair.sim.speed import notes_on_speeds
@@ -17,7 +17,7 @@ from slurm_fair.sim.speed import notes_on_speeds
 _MOST_NAMED = 3
 
 
-def row_of(turn: Turn, done: Done) -> dict[str, Any]:
+def row_of(turn: PolicyTurn, done: FinishedRun) -> dict[str, Any]:
     """One policy's metrics by their JSON keys."""
     terms, result = turn.rules().terms, done.result
     return {
@@ -48,13 +48,12 @@ def _tenants(accounts: Mapping[str, tuple[float, float]]) -> list[dict[str, Any]
     ]
 
 
-def _unfinished(done: Done) -> int:
+def _unfinished(done: FinishedRun) -> int:
     """Jobs that were submitted and did not end."""
     return int((~done.result.outcomes.over).sum())
 
 
 def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What --json prints."""
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
@@ -65,7 +64,6 @@ def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[s
 
 
 def lead_of(case: Case) -> list[str]:
-    """What was simulated."""
     trace, machines = case.trace_document(), case.scenario.machines
     costs = case.scenario.costs
     lines = [
@@ -84,7 +82,7 @@ def lead_of(case: Case) -> list[str]:
     return [*lines, *([", ".join(asked)] if asked else [])]
 
 
-def notes_of(case: Case, dones: Sequence[Done]) -> list[str]:
+def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
     """What a reader of the numbers must know."""
     notes = []
     if case.fractional:
@@ -125,7 +123,6 @@ def _told_notes(case: Case, policies: Sequence[str]) -> list[str]:
 
 
 def many(count: int, what: str) -> str:
-    """`3 jobs`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 

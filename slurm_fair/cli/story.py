@@ -1,4 +1,4 @@
-"""What happened to a job, in sentences."""
+"""The events of a job as sentences."""
 
 from __future__ import annotations
 

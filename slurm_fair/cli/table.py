@@ -14,11 +14,11 @@ from slurm_fair_accounting import render
 from slurm_fair_accounting.render import NOTHING
 from slurm_fair_accounting.render import safe as clean
 
-__all__ = ["Column", "clean", "duration", "instant", "on_terminal", "print_table"]
+__all__ = ["TextColumn", "clean", "duration", "instant", "on_terminal", "print_table"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A heading, the key of its values, and how they read."""
 
     title: str
@@ -31,7 +31,9 @@ def on_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], parsable: bool = False) -> None:
+def print_table(
+    columns: Sequence[TextColumn], rows: Sequence[Mapping[str, Any]], parsable: bool = False
+) -> None:
     """Aligned, numbers to the right; with | between columns when a program reads."""
     cells = [[clean(column.text(row[column.key])) for column in columns] for row in rows]
     titles = [column.title for column in columns]

@@ -11,12 +11,12 @@ import numpy as np
 from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.base import OneLineErrors
 from slurm_fair.cli.show import JSON
-from slurm_fair.cli.table import Column, clean, duration, print_table
+from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.errors import InputError
 from slurm_fair.trace import (
     WORKLOADS,
     Description,
-    Wish,
+    TraceWish,
     describe,
     generate,
     read_machines,
@@ -115,7 +115,7 @@ def generate_command(
     if rate is not None and gpus is not None:
         raise InputError("--gpus is the cluster that --load speaks of: leave it out beside --rate")
     cluster = _USUAL_GPUS if gpus is None else gpus
-    wish = Wish(jobs, rate, load, cluster, tenants, zipf, WORKLOADS[classes])
+    wish = TraceWish(jobs, rate, load, cluster, tenants, zipf, WORKLOADS[classes])
     made = generate(wish, np.random.default_rng(seed))
     write_trace(made, out)
     hours = float(made.gpu_seconds.sum()) / 3600
@@ -198,14 +198,14 @@ def _part(share: float) -> str:
 
 
 _SIZES = (
-    Column("GPUs", "gpus"),
-    Column("Jobs", "jobs"),
-    Column("Part", "jobs_part", _part),
-    Column("GPU-hours", "gpu_seconds", _hours),
+    TextColumn("GPUs", "gpus"),
+    TextColumn("Jobs", "jobs"),
+    TextColumn("Part", "jobs_part", _part),
+    TextColumn("GPU-hours", "gpu_seconds", _hours),
 )
 _TENANTS = (
-    Column("Tenant", "tenant"),
-    Column("Jobs", "jobs"),
-    Column("GPU-hours", "gpu_seconds", _hours),
-    Column("Share", "share", _part),
+    TextColumn("Tenant", "tenant"),
+    TextColumn("Jobs", "jobs"),
+    TextColumn("GPU-hours", "gpu_seconds", _hours),
+    TextColumn("Share", "share", _part),
 )

@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay_past_case import Origin, Wish
+from slurm_fair.cli.replay_past_case import Origin, ReplayOptions
 from slurm_fair.cli.show import JSON
 from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, Turn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate_case import Case, PolicyTurn, check_turn, policies_of, settings_of
 from slurm_fair.cli.simulate_files import Outputs
 from slurm_fair.cli.simulate_options import (
     COSTS,
@@ -31,11 +31,11 @@ from slurm_fair.cli.simulate_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import Done, Order, run_all
+from slurm_fair.cli.simulate_runs import FinishedRun, SimulationOrder, run_all
 from slurm_fair.cli.simulate_told import row_of
-from slurm_fair.cli.tune_costs import Given
+from slurm_fair.cli.tune_costs import CostOptions
 from slurm_fair.cli.tune_ground import Subject, ground_of
-from slurm_fair.cli.tune_told import Told, trials_of
+from slurm_fair.cli.tune_told import TuneTold, trials_of
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
@@ -121,24 +121,24 @@ def tune_lease(
     JCT lie within the tolerances of the best of the others; of the good terms the one with the fewest pre-emptions
     is recommended. docs/schema/tune-lease.json has the keys of --json.
     """
-    subject, wish, origin = part(Subject, options), part(Wish, options), part(Origin, options)
+    subject, wish, origin = part(Subject, options), part(ReplayOptions, options), part(Origin, options)
     subject.check()
     origin.check()
     given, limits = _settings(policy, settings), _tolerances(options)
     with Outputs([*subject.files, *wish.files]) as outputs:
         page = outputs.claim(html) if html else None
-        ground = ground_of(context, subject, origin, wish, part(Given, options), time.time())
+        ground = ground_of(context, subject, origin, wish, part(CostOptions, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
         cost = ground.known.costs.checkpoint
         looks, aligned = interval or USUAL_INTERVAL, align == "aligned"
         share = job_share or ground.job_share
-        turns = [Turn(policy, given, term, looks, aligned, False, cost, seed, share) for term in tried]
+        turns = [PolicyTurn(policy, given, term, looks, aligned, False, cost, seed, share) for term in tried]
         for turn in turns:
             check_turn(turn)
         dones = _simulated(ground.case, turns, workers)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
         trials = trials_of(dones, rows)
-        told = Told(ground, dones, rows, trials, advise(trials, limits), short, limits, seed)
+        told = TuneTold(ground, dones, rows, trials, advise(trials, limits), short, limits, seed)
         if page is not None:
             _write_page(page, told)
         outputs.commit()
@@ -176,15 +176,17 @@ def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], lis
     return tried, [term for term in terms if term <= least]
 
 
-def _simulated(case: Case, turns: Sequence[Turn], workers: int) -> list[Done]:
+def _simulated(case: Case, turns: Sequence[PolicyTurn], workers: int) -> list[FinishedRun]:
     """One after another, or side by side; the bars are called by their terms."""
     names = [f"{turn.lease:g} s" for turn in turns]
-    orders = [Order(case.scenario, turn, label=name) for turn, name in zip(turns, names, strict=True)]
+    orders = [
+        SimulationOrder(case.scenario, turn, label=name) for turn, name in zip(turns, names, strict=True)
+    ]
     with progress(names, len(case.scenario.trace)) as beat:
         return run_all(orders, workers, beat)
 
 
-def _write_page(path: Path, told: Told) -> None:
+def _write_page(path: Path, told: TuneTold) -> None:
     from slurm_fair.cli.tune_page import page_of  # only who wants a page pays for it
 
     whole = page_of(told)

@@ -1,4 +1,6 @@
-"""What a change of hands costs: as it was given, as the site's own journal measured it, or as others found it."""
+"""The cost of a change of hands: as options give it, as the site's own journal measured it, or as others found
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _ORDER = (EventKind.ASKED, EventKind.REQUEUED, EventKind.OPENED, EventKind.START
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCosts:
     """Seconds that a site's jobs took, one entry for each time that it happened."""
 
     saves: tuple[float, ...] = ()  # from the request to the requeue
@@ -29,7 +31,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CostOptions:
     """What the options say; None = nothing."""
 
     checkpoint_cost: float | None
@@ -57,7 +59,7 @@ class KnownCosts:
         }
 
 
-def measure(events: Iterable[Event]) -> Measured:
+def measure(events: Iterable[Event]) -> MeasuredCosts:
     """From the journal's events; Slurm cuts a start to whole seconds, so it may seem to lie before its opening."""
     asked: dict[int, float] = {}
     opened: dict[int, float] = {}
@@ -74,26 +76,26 @@ def measure(events: Iterable[Event]) -> Measured:
             since = opened.pop(event.key, None)
             if since is not None and event.detail.get("restarts"):
                 returns.append(max(event.time - since, 0.0))
-    return Measured(tuple(saves), tuple(returns))
+    return MeasuredCosts(tuple(saves), tuple(returns))
 
 
-def measured_at(site: Site, period: Period) -> Measured:
+def measured_at(site: Site, period: Period) -> MeasuredCosts:
     """By the journal of the controller; nothing where there is none."""
     try:
         with site.reader() as journal:
             events = list(journal.events(period.start, period.end, kinds=_ORDER))
     except StoreError:
-        return Measured()
+        return MeasuredCosts()
     return measure(events)
 
 
-def known_costs(given: Given, measured: Measured | None = None) -> KnownCosts:
+def known_costs(given: CostOptions, measured: MeasuredCosts | None = None) -> KnownCosts:
     """What is given goes before what was measured, and that before what is assumed.
 
     The journal knows when a job was asked, requeued, let through and started, not how long it then takes to load
     its checkpoint: where the restart cost is not given, that part is assumed.
     """
-    found = measured or Measured()
+    found = measured or MeasuredCosts()
     checkpoint, checkpoint_from, saving = _checkpoint(given, found)
     restart, restart_from, returning = _restart(given, found)
     delay = given.requeue_delay or 0.0
@@ -107,7 +109,7 @@ def known_costs(given: Given, measured: Measured | None = None) -> KnownCosts:
     return KnownCosts(Costs(checkpoint, restart, delay), checkpoint_from, restart_from, words)
 
 
-def _checkpoint(given: Given, found: Measured) -> tuple[float, str, str]:
+def _checkpoint(given: CostOptions, found: MeasuredCosts) -> tuple[float, str, str]:
     if given.checkpoint_cost is not None:
         return given.checkpoint_cost, "given", f"{given.checkpoint_cost:g} s (given)"
     if len(found.saves) >= _FEWEST:
@@ -116,7 +118,7 @@ def _checkpoint(given: Given, found: Measured) -> tuple[float, str, str]:
     return USUAL_CHECKPOINT_SECONDS, "assumed", f"{USUAL_CHECKPOINT_SECONDS:g} s (assumed)"
 
 
-def _restart(given: Given, found: Measured) -> tuple[float, str, str]:
+def _restart(given: CostOptions, found: MeasuredCosts) -> tuple[float, str, str]:
     if given.restart_cost is not None:
         return given.restart_cost, "given", f"{given.restart_cost:g} s (given)"
     load = USUAL_RESTART_SECONDS

@@ -1,4 +1,4 @@
-"""What lease terms are tried on: a trace, a saved file of sacct, or the site's own past."""
+"""The sources that lease terms are tried on: a trace, a saved file of sacct, or the site's own past."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import click
 import numpy as np
 
 from slurm_fair.cli.bad_rows import list_bad
-from slurm_fair.cli.replay_past_case import Origin, Wish, case_of, case_of_reading, read_past
+from slurm_fair.cli.replay_past_case import Origin, ReplayOptions, case_of, case_of_reading, read_past
 from slurm_fair.cli.replay_past_file import has_times
 from slurm_fair.cli.simulate_case import Case, read_case
 from slurm_fair.cli.simulate_told import many
-from slurm_fair.cli.tune_costs import Given, KnownCosts, known_costs
+from slurm_fair.cli.tune_costs import CostOptions, KnownCosts, known_costs
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.scenario import Scenario
@@ -62,7 +62,12 @@ class Ground:
 
 
 def ground_of(
-    context: click.Context, subject: Subject, origin: Origin, wish: Wish, given: Given, now: float
+    context: click.Context,
+    subject: Subject,
+    origin: Origin,
+    wish: ReplayOptions,
+    given: CostOptions,
+    now: float,
 ) -> Ground:
     """Everything read and checked."""
     if subject.trace is not None:
@@ -77,7 +82,9 @@ def ground_of(
     return replace(ground, job_share=past.job_share)
 
 
-def _of_trace(subject: Subject, path: Path, skip_bad: bool, wish: Wish, given: Given) -> Ground:
+def _of_trace(
+    subject: Subject, path: Path, skip_bad: bool, wish: ReplayOptions, given: CostOptions
+) -> Ground:
     if wish.weights == "shares":
         raise InputError("--weights shares asks Slurm, which a trace is not: give equal, demand or FILE")
     known = known_costs(given)
@@ -91,7 +98,7 @@ def _of_trace(subject: Subject, path: Path, skip_bad: bool, wish: Wish, given: G
     return _bounded(case, known, {"kind": "trace"}, [])
 
 
-def _of_listing(path: Path, skip_bad: bool, wish: Wish, given: Given) -> Ground:
+def _of_listing(path: Path, skip_bad: bool, wish: ReplayOptions, given: CostOptions) -> Ground:
     """A file of sacct that tells how long jobs ran, though not when."""
     reading, known = convert("sacct", path, skip_bad=skip_bad), known_costs(given)
     list_bad(path, reading)

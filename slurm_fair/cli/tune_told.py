@@ -1,4 +1,4 @@
-"""What `tune-lease` says: the trade-off between terms, the recommended one, and why."""
+"""The words of `tune-lease`: the trade-off between terms, the recommended term, and why."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.simulate_runs import Done
+from slurm_fair.cli.simulate_runs import FinishedRun
 from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of
-from slurm_fair.cli.table import Column, clean, duration, print_table
+from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.cli.tune_ground import Ground
 from slurm_fair.model.columns import Bools
 from slurm_fair.sim.tune import Advice, Tolerances, Trial
@@ -28,7 +28,7 @@ _BEHIND = {
 }
 
 
-def trials_of(dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> list[Trial]:
+def trials_of(dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]]) -> list[Trial]:
     """What counts of each term's metrics. Jobs that start under no term at all say nothing about terms."""
     hopeless = frozenset.intersection(*(_rows(done, np.isnan(done.result.outcomes.start)) for done in dones))
     return [
@@ -45,7 +45,7 @@ def trials_of(dones: Sequence[Done], rows: Sequence[dict[str, Any]]) -> list[Tri
     ]
 
 
-def _rows(done: Done, which: Bools) -> frozenset[int]:
+def _rows(done: FinishedRun, which: Bools) -> frozenset[int]:
     """Rows of the trace."""
     return frozenset(done.result.trace_row[which].tolist())
 
@@ -60,11 +60,11 @@ def _known(value: float | None) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TuneTold:
     """Everything that a run of the command came to."""
 
     ground: Ground
-    dones: Sequence[Done]
+    dones: Sequence[FinishedRun]
     rows: Sequence[dict[str, Any]]  # one a term, by the keys of simulate --json
     trials: Sequence[Trial]
     advice: Advice
@@ -103,7 +103,6 @@ class Told:
         return [f"{lead_of(self.ground.case)[0]}; policy {clean(policy)}", self.ground.known.words]
 
     def recommendation(self) -> str:
-        """One sentence."""
         return f"Recommended: {self.advice.reason}."
 
     def notes(self) -> list[str]:
@@ -127,7 +126,6 @@ class Told:
         return [*notes, *notes_of(self.ground.case, sound[:1])]
 
     def show(self) -> None:
-        """For people."""
         click.echo("\n".join(self.lead()) + "\n")
         print_table(COLUMNS, self.table())
         click.echo(f"\n{self.recommendation()}")
@@ -155,13 +153,13 @@ def _regret(value: float | None) -> str:
 
 
 COLUMNS = (
-    Column("Lease s", "lease_s", lambda seconds: f"{seconds:g}"),
-    Column("", "mark"),
-    Column("Sharing loss %", "ltgf_job_loss_fraction", _part),
-    Column("Unfair tenant hours %", "ltgf_tenant_unfair_fraction", _part),
-    Column("JCT mean", "jct_mean_s", duration),
-    Column("JCT p95", "jct_p95_s", duration),
-    Column("Lost GPU time %", "overhead_fraction", _part),
-    Column("Pre-emptions", "preemptions"),
-    Column("Regret", "regret", _regret),
+    TextColumn("Lease s", "lease_s", lambda seconds: f"{seconds:g}"),
+    TextColumn("", "mark"),
+    TextColumn("Sharing loss %", "ltgf_job_loss_fraction", _part),
+    TextColumn("Unfair tenant hours %", "ltgf_tenant_unfair_fraction", _part),
+    TextColumn("JCT mean", "jct_mean_s", duration),
+    TextColumn("JCT p95", "jct_p95_s", duration),
+    TextColumn("Lost GPU time %", "overhead_fraction", _part),
+    TextColumn("Pre-emptions", "preemptions"),
+    TextColumn("Regret", "regret", _regret),
 )

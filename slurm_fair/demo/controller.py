@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurm_fair.demo.scenario import Scenario
+from slurm_fair.demo.scenario import DemoScenario
 from slurm_fair.errors import LabError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
 from slurm_fair.places import Places, last_beat
@@ -20,7 +20,7 @@ _END_SECONDS = 20.0
 _COMPLAINTS = (" ERROR ", " CRITICAL ", "Traceback")
 
 
-def configuration(scenario: Scenario, slurm_conf: Path, storage: Path, published: Path) -> str:
+def configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, published: Path) -> str:
     """slurm-fair.toml of the demo; tenants' weights are Slurm's own shares."""
     return "\n".join(
         [
@@ -71,10 +71,9 @@ class Controller:
 
     @property
     def log(self) -> Path:
-        """What it says."""
         return self.folder / "daemon.log"
 
-    def start(self, scenario: Scenario, slurm_conf: Path) -> None:
+    def start(self, scenario: DemoScenario, slurm_conf: Path) -> None:
         """Write its configuration, start it, wait until it ticks."""
         config = self.folder / "slurm-fair.toml"
         for made in (self.places.directory, self.board.parent):

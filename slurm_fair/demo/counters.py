@@ -1,4 +1,4 @@
-"""What the counters of virtual jobs leave behind: the files that a real counter writes, from what its runs did.
+"""Files of virtual counters: the same that a real counter writes, made from what its runs did.
 
 Work that the cluster or the controller lost, or counted twice, shows in them as it would in those of real jobs.
 """

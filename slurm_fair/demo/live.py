@@ -1,4 +1,4 @@
-"""What a spectator sees: a live table on a terminal, a line every few seconds anywhere else."""
+"""The demo's display: a live table on a terminal, a line every few seconds anywhere else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from slurm_fair.demo.scenario import Scenario
+from slurm_fair.demo.scenario import DemoScenario
 
 if TYPE_CHECKING:
     from slurm_fair.demo.stage import Picture
@@ -26,7 +26,7 @@ TITLES = {True: "with slurm_fair", False: "plain Slurm, first in first out"}
 class Act(Protocol):
     """What is to be shown of an act, on a real Slurm or a virtual cluster."""
 
-    scenario: Scenario
+    scenario: DemoScenario
     fair: bool
     picture: Picture
 
@@ -34,7 +34,7 @@ class Act(Protocol):
 Watch: TypeAlias = Callable[[Sequence[Act], Callable[[], bool]], None]
 
 
-def strip(picture: Picture, scenario: Scenario) -> dict[str, str]:
+def strip(picture: Picture, scenario: DemoScenario) -> dict[str, str]:
     """Each node's GPUs as letters: the initial of the tenant that holds one, a dot for a free one."""
     letters: dict[str, str] = {f"n{number + 1}": "" for number in range(scenario.nodes)}
     for seen in sorted(picture.seen, key=lambda seen: seen.job.tenant):
@@ -44,7 +44,7 @@ def strip(picture: Picture, scenario: Scenario) -> dict[str, str]:
     return {node: held.ljust(scenario.gpus_per_node, FREE) for node, held in letters.items()}
 
 
-def gpus_now(picture: Picture, scenario: Scenario) -> dict[str, int]:
+def gpus_now(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
     """What each tenant holds."""
     held = dict.fromkeys(scenario.weights, 0)
     for seen in picture.seen:
@@ -52,7 +52,7 @@ def gpus_now(picture: Picture, scenario: Scenario) -> dict[str, int]:
     return held
 
 
-def waiting(picture: Picture, scenario: Scenario) -> dict[str, int]:
+def waiting(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
     """How many jobs of each tenant hold nothing."""
     counts = dict.fromkeys(scenario.weights, 0)
     for seen in picture.seen:
@@ -126,7 +126,7 @@ def _where(stage: Act) -> str:
     return f"{picture.seconds:.0f} s, {picture.done} of {len(stage.scenario.jobs)} jobs done"
 
 
-def _painted(letters: str, scenario: Scenario) -> Text:
+def _painted(letters: str, scenario: DemoScenario) -> Text:
     colours = {name[0].upper(): _colour(at) for at, name in enumerate(scenario.weights)}
     text = Text()
     for letter in letters:
@@ -146,7 +146,7 @@ def show(console: Console, stages: Sequence[Act], over: Callable[[], bool]) -> N
                 time.sleep(_POLL_SECONDS)
                 live.update(table(stages))
         return
-    tell, next_line = Lines(console, stages), 0.0
+    tell, next_line = ActLines(console, stages), 0.0
     while not over():
         if time.monotonic() >= next_line:
             next_line = time.monotonic() + LINE_SECONDS
@@ -154,7 +154,7 @@ def show(console: Console, stages: Sequence[Act], over: Callable[[], bool]) -> N
         time.sleep(_POLL_SECONDS)
 
 
-class Lines:
+class ActLines:
     """A line for each act that has changed since it was last asked."""
 
     def __init__(self, console: Console, stages: Sequence[Act]) -> None:

@@ -1,4 +1,4 @@
-"""What accounting says of one act, in the metrics of the product: the same function for both acts."""
+"""The metrics of one act of the demo, from accounting: one function measures both acts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TenantMeasures:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """One act."""
+    """The metrics of one act of the demo."""
 
     tenants: tuple[TenantMeasures, ...]
     hungry_seconds: float

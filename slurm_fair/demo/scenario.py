@@ -32,7 +32,6 @@ class DemoJob:
 
     @property
     def gpus(self) -> int:
-        """The gang."""
         return self.nodes * self.gpus_per_node
 
     @property
@@ -42,7 +41,7 @@ class DemoJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class DemoScenario:
     """Everything that both acts of the demo have in common."""
 
     nodes: int
@@ -93,7 +92,7 @@ class _Wave:
 
 def full(
     nodes: int = NODES, gpus_per_node: int = GPUS_PER_NODE, lease_seconds: float = LEASE_SECONDS
-) -> Scenario:
+) -> DemoScenario:
     """About 30 jobs: one tenant floods, the others come half a lease later, one job wants the whole cluster."""
     _check(nodes, gpus_per_node, lease_seconds)
     node, half, quarter = gpus_per_node, max(1, gpus_per_node // 2), max(1, gpus_per_node // 4)
@@ -106,7 +105,7 @@ def full(
     return _scenario(nodes, gpus_per_node, lease_seconds, waves, 2.0, 0.6)
 
 
-def quick(lease_seconds: float = 5.0) -> Scenario:
+def quick(lease_seconds: float = 5.0) -> DemoScenario:
     """The same in small: two nodes with four GPUs each, about ten jobs, half a minute."""
     _check(2, 4, lease_seconds)
     waves = (
@@ -125,14 +124,14 @@ def _scenario(
     waves: Sequence[_Wave],
     whole_cluster_leases: float,
     least_rho: float,
-) -> Scenario:
+) -> DemoScenario:
     last = max(wave.at_leases + wave.spread_leases for wave in waves)
     long = _job(f"{THIRD}-whole", THIRD, nodes, gpus_per_node, (last + 0.05) * lease_seconds,
                 whole_cluster_leases * lease_seconds)  # fmt: skip
     jobs = [job for wave in waves for job in _jobs(wave, nodes, gpus_per_node, lease_seconds)]
     ordered = sorted([*jobs, long], key=lambda job: job.at_seconds)
     grace = min(5.0, max(2.0, lease_seconds / 2))
-    return Scenario(nodes, gpus_per_node, lease_seconds, grace, tuple(ordered), WEIGHTS, least_rho)
+    return DemoScenario(nodes, gpus_per_node, lease_seconds, grace, tuple(ordered), WEIGHTS, least_rho)
 
 
 def _jobs(wave: _Wave, nodes: int, gpus_per_node: int, lease_seconds: float) -> Iterator[DemoJob]:

@@ -17,7 +17,7 @@ import slurm_fair_templates as templates
 from slurm_fair.board import Board, read_board
 from slurm_fair.demo.controller import Controller
 from slurm_fair.demo.live import Watch
-from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, Scenario
+from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, DemoScenario
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Blind, EventKind, RunTable
@@ -68,7 +68,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ActFacts:
     """What an act has left behind, for proof and comparison."""
 
     runs: RunTable
@@ -83,7 +83,7 @@ class Facts:
     books: str = "sacct"  # who tells of the runs
 
 
-class Told(TypedDict):
+class JournalTold(TypedDict):
     """What the journal adds to the facts."""
 
     requeued: int
@@ -91,14 +91,14 @@ class Told(TypedDict):
     tick_seconds: tuple[float, ...]
 
 
-def told_by_the_journal(path: Path, ids: Mapping[str, int]) -> Told:
+def told_by_the_journal(path: Path, ids: Mapping[str, int]) -> JournalTold:
     """Pre-emptions and ticks, once the daemon has ended."""
     with open_reader(path) as journal:
         requeues = list(journal.events(kinds=(EventKind.REQUEUED,)))
         seconds = tuple(sum(tick.seconds.values()) for tick in journal.ticks())
     late = {event.key for event in requeues if event.detail["why"] == _UNANSWERED}
     unanswered = frozenset(number for number in ids.values() if pack(number) in late)
-    return Told(requeued=len(requeues), unanswered=unanswered, tick_seconds=seconds)
+    return JournalTold(requeued=len(requeues), unanswered=unanswered, tick_seconds=seconds)
 
 
 def submission(job: DemoJob, folder: Path, gated: bool, now: float) -> tuple[tuple[str, ...], str]:
@@ -136,7 +136,12 @@ class Stage:
     """Runs one act from the lab's start to its end; `picture` is what a spectator sees meanwhile."""
 
     def __init__(
-        self, scenario: Scenario, folder: Path, fair: bool, together: threading.Barrier, stop: threading.Event
+        self,
+        scenario: DemoScenario,
+        folder: Path,
+        fair: bool,
+        together: threading.Barrier,
+        stop: threading.Event,
     ) -> None:
         self.scenario, self.folder, self.fair = scenario, folder, fair
         self.picture = Picture("starting Slurm")
@@ -151,7 +156,7 @@ class Stage:
         )
         self._controller = Controller(folder)
 
-    def run(self) -> Facts:
+    def run(self) -> ActFacts:
         """The act; whatever happens, no process of it is left, and a failure ends the other act too."""
         self._jobs.mkdir(parents=True)
         try:
@@ -167,7 +172,7 @@ class Stage:
             self._keep_logs()
             self._lab.stop()
 
-    def _run(self) -> Facts:
+    def _run(self) -> ActFacts:
         try:
             self._lab.start()
             if self.fair:
@@ -234,7 +239,7 @@ class Stage:
         except StoreError:
             return None
 
-    def _facts(self, began: float) -> Facts:
+    def _facts(self, began: float) -> ActFacts:
         """Accounting and journal, once both know that everything has ended."""
         self.picture = Picture("reading the books", self.picture.seconds, done=self.picture.done)
         runs = self._runs(began)
@@ -242,10 +247,10 @@ class Stage:
             f"job {name} is still there" for name in self._lab.run("squeue", "-h", "-o", "%j").stdout.split()
         ]
         if not self.fair:
-            return Facts(runs, self._ids, self._jobs, tuple(left))
+            return ActFacts(runs, self._ids, self._jobs, tuple(left))
         left += self._marks_left()
         code = self._controller.stop()
-        return Facts(
+        return ActFacts(
             runs=runs,
             ids=self._ids,
             folder=self._jobs,
@@ -296,13 +301,13 @@ class Stage:
 class Played:
     """Both acts, or one."""
 
-    fair: Facts
+    fair: ActFacts
     journal: Path
-    fifo: Facts | None = None
+    fifo: ActFacts | None = None
     until: float | None = None  # when the acts were over by a clock of their own
 
 
-def play(scenario: Scenario, folder: Path, with_fifo: bool, watch: Watch) -> Played:
+def play(scenario: DemoScenario, folder: Path, with_fifo: bool, watch: Watch) -> Played:
     """Both acts at the same time, each on its own Slurm; `watch` shows them until they are over."""
     stop, together = threading.Event(), threading.Barrier(1 + with_fifo)
     fair = Stage(scenario, folder / "slurm_fair", True, together, stop)

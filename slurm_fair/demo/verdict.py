@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from slurm_fair.demo.measure import Measures
-from slurm_fair.demo.scenario import DemoJob, Scenario
-from slurm_fair.demo.stage import Facts
+from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.stage import ActFacts
 from slurm_fair_templates.demo_counter import verify
 
 _NAMED = 3  # offenders that a line names
@@ -69,7 +69,7 @@ def _words(path: Path) -> Iterator[list[str]]:
         yield from (line.split() for line in path.read_text().splitlines() if line)
 
 
-def prove(scenario: Scenario, facts: Facts, measures: Measures) -> tuple[Check, ...]:
+def prove(scenario: DemoScenario, facts: ActFacts, measures: Measures) -> tuple[Check, ...]:
     """Everything that must hold of the act under slurm_fair."""
     found = [evidence(job, facts.folder) for job in scenario.jobs]
     return (
@@ -87,7 +87,7 @@ def prove(scenario: Scenario, facts: Facts, measures: Measures) -> tuple[Check, 
     )
 
 
-def prove_fifo(scenario: Scenario, facts: Facts) -> tuple[Check, ...]:
+def prove_fifo(scenario: DemoScenario, facts: ActFacts) -> tuple[Check, ...]:
     """The other act has only to be the same work."""
     found = [evidence(job, facts.folder) for job in scenario.jobs]
     return tuple(Check(f"plain FIFO: {check.title}", check.holds, check.found) for check in _same_work(found))
@@ -111,7 +111,7 @@ def _same_work(found: Sequence[Evidence]) -> tuple[Check, ...]:
     )
 
 
-def _only_unanswered_lose(found: Sequence[Evidence], facts: Facts) -> Check:
+def _only_unanswered_lose(found: Sequence[Evidence], facts: ActFacts) -> Check:
     """A pre-emption that the job answered with `saved` costs no step; one after the grace may."""
     excused = {name for name, number in facts.ids.items() if number in facts.unanswered}
     guilty = [each.job.name for each in found if each.repeated and each.job.name not in excused]
@@ -124,7 +124,7 @@ def _only_unanswered_lose(found: Sequence[Evidence], facts: Facts) -> Check:
     )
 
 
-def _books_agree(found: Sequence[Evidence], facts: Facts, measures: Measures) -> Check:
+def _books_agree(found: Sequence[Evidence], facts: ActFacts, measures: Measures) -> Check:
     """Jobs and accounting counted each for itself; the journal has those whose end the daemon saw, and no more."""
     restarts = sum(int(each.result.get("restarts", 0)) for each in found)
     return Check(
@@ -135,7 +135,7 @@ def _books_agree(found: Sequence[Evidence], facts: Facts, measures: Measures) ->
     )
 
 
-def _parted_fairly(scenario: Scenario, measures: Measures) -> tuple[Check, ...]:
+def _parted_fairly(scenario: DemoScenario, measures: Measures) -> tuple[Check, ...]:
     """How the GPU time was parted, and how much of it there was: hand-overs cost a second or two each."""
     weights = sum(tenant.weight for tenant in measures.tenants)
     due = {each.name: each.weight / weights for each in measures.tenants}
@@ -160,7 +160,7 @@ def _parted_fairly(scenario: Scenario, measures: Measures) -> tuple[Check, ...]:
     )
 
 
-def most_astray(scenario: Scenario, window_seconds: float) -> tuple[float, str]:
+def most_astray(scenario: DemoScenario, window_seconds: float) -> tuple[float, str]:
     """The part of a window's GPU time that may go to others than it is due to, and why so much.
 
     GPUs are parted by leases of whole gangs, so that a tenant lags by up to one lease of the biggest one. Of a
@@ -184,7 +184,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparisonRow:
     """One line of the comparison."""
 
     what: str
@@ -207,20 +207,26 @@ _LINES: Sequence[tuple[str, Callable[[Measures], str]]] = (
 )
 
 
-def compare(scenario: Scenario, fair: Measures, fifo: Measures | None) -> tuple[Row, ...]:
+def compare(scenario: DemoScenario, fair: Measures, fifo: Measures | None) -> tuple[ComparisonRow, ...]:
     """The two acts, metric by metric; all computed by one function."""
     total = sum(scenario.weights.values())
     rows = []
     for name, weight in scenario.weights.items():
         what = f"{name}'s part of the GPU time, everybody hungry (due {weight / total:.0%})"
-        rows.append(Row(what, _share(fair, name), _share(fifo, name)))
+        rows.append(ComparisonRow(what, _share(fair, name), _share(fifo, name)))
     for name in scenario.weights:
-        rows.append(Row(f"{name}'s mean wait for the first start", _wait(fair, name), _wait(fifo, name)))
+        rows.append(
+            ComparisonRow(f"{name}'s mean wait for the first start", _wait(fair, name), _wait(fifo, name))
+        )
     for name in scenario.weights:
-        rows.append(Row(f"{name}'s mean time from submission to end", _jct(fair, name), _jct(fifo, name)))
-    rows += [Row(what, text(fair), text(fifo) if fifo else "-") for what, text in _LINES]
+        rows.append(
+            ComparisonRow(f"{name}'s mean time from submission to end", _jct(fair, name), _jct(fifo, name))
+        )
+    rows += [ComparisonRow(what, text(fair), text(fifo) if fifo else "-") for what, text in _LINES]
     work = scenario.work_gpu_seconds
-    rows.append(Row(f"GPU time held / needed ({work:.0f} s)", _ratio(fair, work), _ratio(fifo, work)))
+    rows.append(
+        ComparisonRow(f"GPU time held / needed ({work:.0f} s)", _ratio(fair, work), _ratio(fifo, work))
+    )
     return tuple(rows)
 
 

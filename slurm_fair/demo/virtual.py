@@ -19,8 +19,8 @@ from slurm_fair.daemon import Daemon
 from slurm_fair.demo import live
 from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
-from slurm_fair.demo.scenario import DemoJob, Scenario
-from slurm_fair.demo.stage import Facts, Picture, Played, Seen, Stopped, told_by_the_journal
+from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.stage import ActFacts, Picture, Played, Seen, Stopped, told_by_the_journal
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
@@ -59,10 +59,10 @@ class Pace:
 class VirtualAct:
     """One act on a cluster of its own; `run` yields the second of the act at which it goes on."""
 
-    def __init__(self, scenario: Scenario, folder: Path, fair: bool, began: float) -> None:
+    def __init__(self, scenario: DemoScenario, folder: Path, fair: bool, began: float) -> None:
         self.scenario, self.folder, self.fair = scenario, folder, fair
         self.picture = Picture("ready")
-        self.facts: Facts | None = None
+        self.facts: ActFacts | None = None
         self.places = Places(folder / "storage")
         self._began, self._clock = began, VirtualClock(began)
         self._cluster = VirtualCluster.bare(
@@ -87,7 +87,7 @@ class VirtualAct:
         """The act; step by step, so that two of them go side by side."""
         if not self.fair:
             yield from self._play(None)
-            self._keep(Facts(self._runs(), self._ids, self.folder / "jobs", self._left(), books=BOOKS))
+            self._keep(ActFacts(self._runs(), self._ids, self.folder / "jobs", self._left(), books=BOOKS))
             return
         self.places.directory.mkdir(mode=0o750, parents=True)
         with (
@@ -103,7 +103,7 @@ class VirtualAct:
         told = told_by_the_journal(self.places.journal, self._ids)
         complaints = complaints_in(self.folder / "daemon.log")
         self._keep(
-            Facts(
+            ActFacts(
                 self._runs(), self._ids, self.folder / "jobs", self._left(), complaints=complaints, books=BOOKS,
                 **told,
             )
@@ -171,7 +171,7 @@ class VirtualAct:
 
     # -- what is left of it -----------------------------------------------------------------------------------
 
-    def _keep(self, facts: Facts) -> None:
+    def _keep(self, facts: ActFacts) -> None:
         (self.folder / "jobs").mkdir(parents=True)
         for job in self.scenario.jobs:
             leave_behind(job, list(self._books.of(pack(self._ids[job.name]))), self.folder / "jobs")
@@ -185,7 +185,7 @@ class VirtualAct:
         return tuple(f"job {seen.job.name} is still there" for seen in self._seen(self._cluster.observe({})))
 
 
-def _config(scenario: Scenario, places: Places) -> Config:
+def _config(scenario: DemoScenario, places: Places) -> Config:
     lease = {
         "term": scenario.lease_seconds,
         "interval": scenario.interval_seconds,
@@ -212,13 +212,13 @@ def _log_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def play(scenario: Scenario, folder: Path, with_fifo: bool, console: Console, fast: bool) -> Played:
+def play(scenario: DemoScenario, folder: Path, with_fifo: bool, console: Console, fast: bool) -> Played:
     """Both acts side by side: shown at a pace that can be followed, or told in lines, as fast as it can."""
     began, stop = scenario.begin(time.time()), threading.Event()
     fair = VirtualAct(scenario, folder / "slurm_fair", True, began)
     acts = [fair, VirtualAct(scenario, folder / "fifo", False, began)] if with_fifo else [fair]
     pace = Pace(SPEED if console.is_terminal and not fast else math.inf, stop)
-    tell = (lambda: None) if console.is_terminal else live.Lines(console, acts)
+    tell = (lambda: None) if console.is_terminal else live.ActLines(console, acts)
     with ThreadPoolExecutor(1, thread_name_prefix="acts") as pool:
         acting = pool.submit(_in_step, acts, pace, tell)
         try:

@@ -16,12 +16,12 @@ from slurm_fair.errors import ConfigError, NotHere, SlurmError, SlurmFairError
 from slurm_fair.model import Blind, Snapshot
 from slurm_fair.places import Places
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.doubt import ListsInHand
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
-from slurm_fair.slurm.nodes import Machines, read_machines
+from slurm_fair.slurm.nodes import NodeListing, read_machines
 from slurm_fair.slurm.notice import Notice, read_notices
 from slurm_fair.slurm.private_conf import site_conf
 from slurm_fair.slurm.queue import Queue
@@ -50,7 +50,7 @@ class Facts:
     slurm: Mapping[str, str] = field(default_factory=dict)  # scontrol show config
     clock_ahead: float = 0.0  # slurmctld's clock less ours
     seconds: Mapping[str, float] = field(default_factory=dict)  # by kind of call
-    machines: Machines | str = "Slurm was not asked"
+    machines: NodeListing | str = "Slurm was not asked"
     snapshot: Snapshot | str = "Slurm was not asked"
     history: str = ""  # why accounting does not answer
     admin_level: str = ""  # what accounting knows the account as; empty: nothing
@@ -58,7 +58,7 @@ class Facts:
     known: Mapping[str, frozenset[str] | str] = field(default_factory=dict)  # accounts and QOS
 
     def commands(self) -> Commands:
-        """To ask more."""
+        """The commands, for findings that ask Slurm more."""
         return _commands(self.config)[0]
 
     @property
@@ -138,7 +138,7 @@ def _ask(start: Facts, commands: Commands) -> Facts:
     if not shown.whole:
         return replace(start, silence=shown.complaint)
     as_of, answered = _AS_OF.search(shown.out), time.time()
-    watch = Stopwatch()
+    watch = CallTimes()
     machines = watch.time("nodes (sinfo)", lambda: read_machines(commands))
     watch.time("queue (squeue)", lambda: Queue(commands).read())
     notices = _notices(commands)
@@ -167,7 +167,7 @@ def _notices(commands: Commands) -> tuple[Notice, ...] | str:
 
 
 @dataclass(slots=True)
-class Stopwatch:
+class CallTimes:
     """How long each call took."""
 
     seconds: dict[str, float] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def _ahead(as_of: float, took: float, answered: float) -> float:
     return max(as_of - answered, 0.0) or min(as_of - earliest, 0.0)
 
 
-def _pairs(shown: Answer) -> Iterator[tuple[str, str]]:
+def _pairs(shown: CommandResult) -> Iterator[tuple[str, str]]:
     for line in shown.out.splitlines():
         key, equals, value = line.partition("=")
         if equals:

@@ -19,7 +19,6 @@ _OLDEST_PYTHON = (3, 11)
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     yield python()
     yield commands(facts)
     yield pyslurm(facts)

@@ -19,7 +19,6 @@ _ANEW = "slurm-fair init --only plugin --force"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if facts.reachable:
         yield hook(facts)
 

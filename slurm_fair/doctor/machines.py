@@ -10,12 +10,11 @@ from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted
-from slurm_fair.slurm.nodes import Machines, RawNode
+from slurm_fair.slurm.nodes import NodeListing, RawNode
 from slurm_fair.slurm.scope import Territory
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if not facts.reachable:
         return
     if isinstance(facts.machines, str):
@@ -33,7 +32,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
         yield from jobs(facts.snapshot)
 
 
-def nodes(machines: Machines, facts: Facts) -> Iterator[Finding]:
+def nodes(machines: NodeListing, facts: Facts) -> Iterator[Finding]:
     """How much there is to share."""
     territory = Territory.of(machines, facts.config.scope)
     managed = [machines.nodes[name] for name in territory.nodes]

@@ -1,4 +1,4 @@
-"""What users may read: the folder that the daemon publishes in, and who learns what there."""
+"""Findings on publishing: the folder that the daemon writes for users, and who learns what there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _UNIT = Path("/etc/systemd/system/slurm-fair.service")
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     named = facts.config.lease.publish_dir
     if not named:
         yield ok(

@@ -1,4 +1,4 @@
-"""What the account that runs this may do."""
+"""Findings on the rights of the account that runs the daemon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _JOBS_LOOKED_AT = 8
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if not facts.reachable:
         return
     yield verbs(facts)

@@ -1,4 +1,4 @@
-"""Whether another daemon acts on this cluster."""
+"""Findings on another daemon that acts on this cluster."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ _RECOMMENDED = "sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if not facts.reachable:
         return
     yield starts(facts)

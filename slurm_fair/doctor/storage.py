@@ -25,7 +25,6 @@ TIMER = "slurm-fair-deadman.timer"
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     directory = facts.places.directory
     if not os.path.isdir(directory):  # unlike Path.is_dir, no error where a parent is closed to us
         yield from absent(directory, facts.account)

@@ -24,7 +24,6 @@ class Bucket:
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     yield ok(f"configuration: {facts.config.source}")
     yield from lengths(facts)
     if not facts.reachable:

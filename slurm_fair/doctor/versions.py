@@ -20,7 +20,6 @@ def release(text: str) -> tuple[int, int]:
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """All of them."""
     if not facts.reachable:
         yield error(
             f"Slurm does not answer ({facts.silence}): what needs it is not looked at",

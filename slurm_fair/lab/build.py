@@ -12,9 +12,9 @@ from pathlib import Path
 
 from slurm_fair.errors import LabError
 from slurm_fair.lab import spec as render
-from slurm_fair.lab.daemons import Daemon, socket_answers
+from slurm_fair.lab.daemons import LabDaemon, socket_answers
 from slurm_fair.lab.ports import port_answers
-from slurm_fair.lab.spec import LabSpec, Site
+from slurm_fair.lab.spec import LabSite, LabSpec
 
 FOLDERS = ("munge", "state", "spool", "run", "log", "dev", "work", "tmp")
 SETUP_SECONDS = 60.0
@@ -61,7 +61,7 @@ def command(argv: tuple[str, ...], env: Mapping[str, str]) -> subprocess.Complet
     return done
 
 
-def write_files(spec: LabSpec, site: Site) -> None:
+def write_files(spec: LabSpec, site: LabSite) -> None:
     """Everything that the daemons read. Other users must reach the configuration and the munge socket."""
     for name in FOLDERS:
         (site.folder / name).mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def _write(path: Path, text: str, mode: int) -> None:
     path.write_text(text)
 
 
-def install_database(site: Site, env: Mapping[str, str]) -> None:
+def install_database(site: LabSite, env: Mapping[str, str]) -> None:
     """An empty MariaDB, unless the folder has one; its root account opens to the lab's owner only."""
     data = site.folder / "db"
     if (data / "mysql").exists():
@@ -121,7 +121,7 @@ def install_database(site: Site, env: Mapping[str, str]) -> None:
     )
 
 
-def load_tenants(site: Site, env: Mapping[str, str]) -> None:
+def load_tenants(site: LabSite, env: Mapping[str, str]) -> None:
     """Cluster, accounts and members, before slurmctld asks for them.
 
     Slurm knows root from the beginning; another owner must be known before `load` listens to him.
@@ -137,7 +137,7 @@ def _known_users(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(command(("sacctmgr", "-nP", "show", "user", "format=user"), env).stdout.split())
 
 
-def munged(site: Site, env: Mapping[str, str]) -> Daemon:
+def munged(site: LabSite, env: Mapping[str, str]) -> LabDaemon:
     """The lab's own munge, with its own key."""
     folder = site.folder / "munge"
     argv = (
@@ -153,7 +153,7 @@ def munged(site: Site, env: Mapping[str, str]) -> Daemon:
     return _daemon("munged", argv, site, env, functools.partial(socket_answers, site.munge_socket))
 
 
-def mariadbd(site: Site, env: Mapping[str, str]) -> Daemon:
+def mariadbd(site: LabSite, env: Mapping[str, str]) -> LabDaemon:
     """The accounting database: small, on the loopback interface, careless about power cuts."""
     argv = (
         "mariadbd",
@@ -176,7 +176,7 @@ def mariadbd(site: Site, env: Mapping[str, str]) -> Daemon:
     return _daemon("mariadbd", argv, site, env, functools.partial(port_answers, site.mariadb_port))
 
 
-def slurmdbd(site: Site, env: Mapping[str, str]) -> Daemon:
+def slurmdbd(site: LabSite, env: Mapping[str, str]) -> LabDaemon:
     """The accounting daemon, which finds slurmdbd.conf beside slurm.conf."""
     return _daemon(
         "slurmdbd",
@@ -187,25 +187,23 @@ def slurmdbd(site: Site, env: Mapping[str, str]) -> Daemon:
     )
 
 
-def slurmctld(site: Site, env: Mapping[str, str]) -> Daemon:
-    """The controller."""
+def slurmctld(site: LabSite, env: Mapping[str, str]) -> LabDaemon:
     argv = ("slurmctld", "-D", "-f", str(site.conf))
     return _daemon("slurmctld", argv, site, env, functools.partial(_controller_answers, dict(env)))
 
 
-def slurmd(site: Site, env: Mapping[str, str], node: str, port: int) -> Daemon:
-    """One node."""
+def slurmd(site: LabSite, env: Mapping[str, str], node: str, port: int) -> LabDaemon:
     argv = ("slurmd", "-D", "-f", str(site.conf), "-N", node)
     return _daemon(f"slurmd-{node}", argv, site, env, functools.partial(port_answers, port))
 
 
 def _daemon(
-    name: str, argv: tuple[str, ...], site: Site, env: Mapping[str, str], answers: Callable[[], bool]
-) -> Daemon:
+    name: str, argv: tuple[str, ...], site: LabSite, env: Mapping[str, str], answers: Callable[[], bool]
+) -> LabDaemon:
     program = shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
         raise LabError(f"{argv[0]} is not installed")
-    return Daemon(name, (program, *argv[1:]), site.logs / f"{name}.out", env, answers)
+    return LabDaemon(name, (program, *argv[1:]), site.logs / f"{name}.out", env, answers)
 
 
 def _controller_answers(env: Mapping[str, str]) -> bool:

@@ -17,7 +17,7 @@ POLL_SECONDS = 0.02
 
 
 @dataclass(slots=True)
-class Daemon:
+class LabDaemon:
     """A program that runs in the foreground, in a session of its own, so that Ctrl-C does not reach it."""
 
     name: str

@@ -20,10 +20,10 @@ from typing import Self
 from slurm_fair.errors import LabError
 from slurm_fair.lab import build
 from slurm_fair.lab import sweep as sweeping
-from slurm_fair.lab.daemons import Daemon
+from slurm_fair.lab.daemons import LabDaemon
 from slurm_fair.lab.packages import available, search_path
 from slurm_fair.lab.ports import PortClaim, claim_ports, name_is_loopback
-from slurm_fair.lab.spec import SOCKET_PATH_BYTES, LabSpec, Site, longest_socket_path
+from slurm_fair.lab.spec import SOCKET_PATH_BYTES, LabSite, LabSpec, longest_socket_path
 
 READY_SECONDS = 60.0
 # What the commands of another Slurm may have left in the environment: all of it would change ours.
@@ -54,7 +54,7 @@ class Lab:
         self.conf = self.folder / "slurm.conf"
         self.node_names = self.spec.node_names
         self.env = _environment(self.conf)
-        self._daemons: dict[str, Daemon] = {}
+        self._daemons: dict[str, LabDaemon] = {}
         self._claim: PortClaim | None = None
         self._guard: subprocess.Popen[bytes] | None = None
         self._finalizer: weakref.finalize[[int, Path, bool], Lab] | None = None
@@ -239,15 +239,15 @@ class Lab:
         self.revive("slurmd")
         self.wait_idle_nodes()
 
-    def _up(self, name: str, daemon: Daemon) -> None:
+    def _up(self, name: str, daemon: LabDaemon) -> None:
         self._daemons[name] = daemon
         daemon.start()
         daemon.wait_ready(READY_SECONDS)
 
-    def _site(self) -> Site:
+    def _site(self) -> LabSite:
         self._claim = claim_ports(3 + len(self.node_names))
         ctld, dbd, mariadb, first = self._claim.ports[:4]
-        return Site(
+        return LabSite(
             folder=self.folder,
             hostname=socket.gethostname().partition(".")[0],
             loopback_only=name_is_loopback(),
@@ -260,7 +260,7 @@ class Lab:
             database_password=secrets.token_hex(16),
         )
 
-    def _named(self, daemon: str, node: str | None) -> tuple[Daemon, ...]:
+    def _named(self, daemon: str, node: str | None) -> tuple[LabDaemon, ...]:
         """One daemon, or the slurmd of every node."""
         name = daemon if node is None else f"{daemon}-{node}"
         found = tuple(each for key, each in self._daemons.items() if key == name)

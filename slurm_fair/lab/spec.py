@@ -1,4 +1,4 @@
-"""What a lab looks like, and the Slurm configuration that says so: values in, text out."""
+"""The description of a lab, and the Slurm configuration made from it: values in, text out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LabSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class LabSite:
     """Where one lab lives: its folder, host, owner, ports and the version of Slurm that it runs.
 
     Slurm's only choice beside "every interface" is the address of the machine's own name, so loopback_only is
@@ -122,7 +122,7 @@ def longest_socket_path(folder: Path, node_names: tuple[str, ...]) -> int:
     return len(str(folder / "spool" / node / f"{node}_{LONGEST_STEP}").encode())
 
 
-def slurm_conf(spec: LabSpec, site: Site) -> str:
+def slurm_conf(spec: LabSpec, site: LabSite) -> str:
     """slurm.conf: base lines, overridden by spec.settings (an empty value drops the line), then the nodes."""
     lines = {**_base(site), **(_with_database(site) if spec.database else _without_database(site))}
     lines["DefMemPerCPU"] = str(min(group.memory_mb // group.cpus for group in spec.groups))
@@ -135,7 +135,7 @@ def slurm_conf(spec: LabSpec, site: Site) -> str:
     return "\n".join([*text, *_node_lines(spec, site), *_partition_lines(spec)]) + "\n"
 
 
-def _base(site: Site) -> dict[str, str]:
+def _base(site: LabSite) -> dict[str, str]:
     """What every lab says; plugins that do nothing (task/none and the like) are Slurm's defaults."""
     folder = site.folder
     return {
@@ -176,7 +176,7 @@ def _base(site: Site) -> dict[str, str]:
     }
 
 
-def _with_database(site: Site) -> dict[str, str]:
+def _with_database(site: LabSite) -> dict[str, str]:
     """AccountingStoragePass is the munge socket: AuthInfo is not used for the way to slurmdbd."""
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
@@ -188,7 +188,7 @@ def _with_database(site: Site) -> dict[str, str]:
     }
 
 
-def _without_database(site: Site) -> dict[str, str]:
+def _without_database(site: LabSite) -> dict[str, str]:
     """Without slurmdbd, AccountingStorageTRES would be fatal; a text file keeps the finished jobs."""
     return {
         "JobCompType": "jobcomp/filetxt",
@@ -197,7 +197,7 @@ def _without_database(site: Site) -> dict[str, str]:
     }
 
 
-def _node_lines(spec: LabSpec, site: Site) -> list[str]:
+def _node_lines(spec: LabSpec, site: LabSite) -> list[str]:
     """One line a group; every slurmd has its own port of the loopback interface."""
     lines, first = [], 1
     for group in spec.groups:
@@ -226,7 +226,7 @@ def _span(prefix: str, first: int, last: int) -> str:
     return f"{prefix}{first}" if first == last else f"{prefix}[{first}-{last}]"
 
 
-def gres_conf(spec: LabSpec, site: Site) -> str:
+def gres_conf(spec: LabSpec, site: LabSite) -> str:
     """The pretend GPUs: slurmd drops GPUs without a device file, so each has a link to /dev/null."""
     lines, first = ["AutoDetect=off"], 1
     for group in spec.groups:
@@ -238,12 +238,12 @@ def gres_conf(spec: LabSpec, site: Site) -> str:
     return "\n".join(lines) + "\n"
 
 
-def cgroup_conf(site: Site) -> str | None:
+def cgroup_conf(site: LabSite) -> str | None:
     """Slurm 24.11 and later want to be told that there are no cgroups; earlier versions refuse the word."""
     return "CgroupPlugin=disabled\n" if site.version >= (24, 11) else None
 
 
-def slurmdbd_conf(site: Site) -> str:
+def slurmdbd_conf(site: LabSite) -> str:
     """slurmdbd.conf; host and port are given because clients look for the socket in different places."""
     return "\n".join(
         [
@@ -267,7 +267,7 @@ def slurmdbd_conf(site: Site) -> str:
     )
 
 
-def database_init(site: Site) -> str:
+def database_init(site: LabSite) -> str:
     """The statements that MariaDB runs before it accepts its first connection."""
     who = f"'{DATABASE_USER}'@'127.0.0.1'"
     return (

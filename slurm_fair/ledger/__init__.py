@@ -1,4 +1,4 @@
-"""Who had what and who was owed what: a pure fold, and every fairness metric in one place."""
+"""The ledger of what everybody had and was owed: a pure fold, and every fairness metric in one place."""
 
 from slurm_fair.ledger.balance import could_be_added, jain, largest_envy
 from slurm_fair.ledger.efficiency import Spread
@@ -19,19 +19,19 @@ from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded, told
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.settle import settle
 from slurm_fair.ledger.shares import Owed, integrate
-from slurm_fair.ledger.summary import Facts, Summary, summarise
-from slurm_fair.ledger.timeline import Claims, Cluster
+from slurm_fair.ledger.summary import RunFacts, Summary, summarise
+from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
 
 __all__ = [
-    "Claims",
-    "Cluster",
-    "Facts",
+    "ActiveSpans",
+    "ClusterInWindow",
     "JobLives",
     "JobRuns",
     "LedgerSettings",
     "Outcomes",
     "Owed",
+    "RunFacts",
     "Runs",
     "Spread",
     "Steps",

@@ -1,4 +1,6 @@
-"""How evenly service is spread, and whether a plan leaves GPUs idle that a waiting job could have had."""
+"""Evenness of service (Jain, envy), and the check that a plan leaves no GPU idle that a waiting job could have
+had.
+"""
 
 from __future__ import annotations
 

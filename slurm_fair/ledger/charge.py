@@ -12,7 +12,7 @@ from slurm_fair.ledger import metrics
 from slurm_fair.ledger.lives import JobLives, JobRuns, Window
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.shares import Changes, integrate, integrate_over_changes
-from slurm_fair.ledger.timeline import Claims, Cluster, constant, totals
+from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow, constant, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of
 
@@ -98,7 +98,7 @@ def _owed(
         # Jobs changed hands at the last look, and it is that instant still.
         nothing = np.zeros(ledger.tenants.weight.size)
         return _Shared(np.zeros(lives.key.size), nothing, nothing)
-    cluster = Cluster(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)
+    cluster = ClusterInWindow(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)
     if changes:
         window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
     else:
@@ -110,12 +110,12 @@ def _owed(
     return _Shared(*(one + more for one, more in zip(window[:3], missed, strict=True)))
 
 
-def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[Claims, Ints]:
+def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpans, Ints]:
     """Since when and until when each life claims, and those of whom news came late."""
     since, until = constant(lives.key.size, -np.inf), lives.active_to
     gpus = lives.gpus.astype(np.float64)  # once, and not at every product
     if not changing.size:
-        return Claims(lives.tenant, gpus, lives.weight, since, until), changing
+        return ActiveSpans(lives.tenant, gpus, lives.weight, since, until), changing
     begin, end, known = lives.active_from[changing], until[changing], lives.active[changing]
     never = (end <= begin) & ~known
     begin = np.maximum(begin, ledger.began)
@@ -126,15 +126,15 @@ def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[Claims, In
     late = changing[np.where(known, end, begin) < ledger.time]
     begin[known] = -np.inf
     since[changing] = begin
-    return Claims(lives.tenant, gpus, lives.weight, since, until), late
+    return ActiveSpans(lives.tenant, gpus, lives.weight, since, until), late
 
 
 def _late(
     ledger: Ledger,
-    claims: Claims,
+    claims: ActiveSpans,
     submit: Floats,
     late: Ints,
-    cluster: Cluster,
+    cluster: ClusterInWindow,
     level: Floats,
     settings: LedgerSettings,
 ) -> _Shared:

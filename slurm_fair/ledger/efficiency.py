@@ -1,4 +1,4 @@
-"""How well the cluster was used and how long jobs took; one definition of each, over a table of outcomes.
+"""Use of the cluster and durations of jobs: one definition of each metric, over a table of outcomes.
 
 All are over the jobs that have ended, however they ended: take `outcomes.take(outcomes.completed)` for those that
 ended well. nan = not known, or nobody to speak of.

@@ -1,4 +1,4 @@
-"""What happened to jobs in a window: columns for those who count, and events for those who read them."""
+"""Events of jobs in a window: as columns for counting, and one by one for readers."""
 
 from __future__ import annotations
 
@@ -184,7 +184,6 @@ def _nodes(snapshot: Snapshot, row: int, time: float) -> list[str]:
 
 
 def _written(some: Became) -> Iterator[Event]:
-    """As events."""
     names = tuple(some.said)
     details = zip(*some.said.values(), strict=True) if names else repeat(())
     for time, key, tenant, gpus, detail in zip(*some[3:7], details, strict=False):

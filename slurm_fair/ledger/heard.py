@@ -45,7 +45,7 @@ _EDGES = np.dtype([(name, "<f8") for name in SAID] + [(name, "<i4") for name in 
 
 
 @dataclass(frozen=True)
-class Lines(Columns):
+class EventTable(Columns):
     """The events that count, sorted by (key, time)."""
 
     event: Ints  # its place among those that count, as they came
@@ -86,7 +86,6 @@ class Heard:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Self:
-        """All of these."""
         heard = cls()
         for event in events:
             heard.take(event)
@@ -150,7 +149,7 @@ class Heard:
             return repeat(0)
         return [words.setdefault(text, len(words)) if text else 0 for text in texts]
 
-    def lines(self) -> Lines:
+    def lines(self) -> EventTable:
         """All of them, in order of (key, time)."""
         came = np.frombuffer(self._lines, _LINES)
         columns = {name: came[name].astype(np.int64) for name in ("gpus", "tenant", "state", "code")}
@@ -159,7 +158,7 @@ class Heard:
         rank = np.where((code == STOPPED) & (start >= time), _STOPPED_AT_ONCE, code)
         # Slurm cuts its instants to whole seconds, so that a stop may seem to lie before the revocation.
         when = np.where(code == REVOKED, np.floor(time), time)
-        lines = Lines(
+        lines = EventTable(
             event=np.arange(len(came)),
             key=key,
             time=time,

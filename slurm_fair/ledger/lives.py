@@ -1,4 +1,4 @@
-"""Who lived in a window and who ran when: the one form in which snapshots and accounting charge the ledger."""
+"""Jobs and runs of a window: the one form in which snapshots and accounting charge the ledger."""
 
 from __future__ import annotations
 
@@ -116,7 +116,6 @@ def join(first: Rows, second: Rows) -> Rows:
 
 
 def rows_of(table: Rows, rows: Ints) -> Rows:
-    """Some rows."""
     return type(table)._make(column.take(rows) for column in table)
 
 

@@ -1,4 +1,4 @@
-"""What became of each job: one row per job of a simulation, a month of events, or accounting.
+"""The table of outcomes: one row per job of a simulation, a month of events, or accounting.
 
 Every metric of efficiency, latency and finish-time fairness is a function of this table, wherever it comes from.
 """
@@ -22,8 +22,8 @@ from slurm_fair.ledger.heard import (
     STAYS,
     STOPPED,
     SUBMITTED,
+    EventTable,
     Heard,
-    Lines,
 )
 from slurm_fair.ledger.latency import expected_seconds, groups_of, usual_seconds
 from slurm_fair.ledger.metrics import rho_for_reports
@@ -218,7 +218,7 @@ def told_by(heard: Heard, until: float | None = None) -> tuple[Outcomes, Runs]:
     return _outcomes(lines, life, runs, revoked, instant), runs
 
 
-def _runs(lines: Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
+def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
     """The runs of every life, and the lives whose runs we ended, one entry a run."""
     turns = np.flatnonzero(np.isin(lines.code, (STARTED, STOPPED, FINISHED)))
     some, mine = lines.take(turns), life[turns]
@@ -248,13 +248,13 @@ def _runs(lines: Lines, life: Ints, until: float) -> tuple[Runs, Ints]:
     return runs.take(np.lexsort((runs.start, runs.job))), mine[revoked]
 
 
-def _failed(lines: Lines, rows: Ints) -> Bools:
+def _failed(lines: EventTable, rows: Ints) -> Bools:
     """Stops of which it is known that a node failed, though the job had been asked to give its GPUs back."""
     failed: Bools = np.array([word == NODE_FAIL for word in lines.words])[lines.state[rows]]
     return failed
 
 
-def _outcomes(lines: Lines, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:
+def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:
     count = int(life[-1]) + 1 if len(life) else 0
     first = np.searchsorted(life, np.arange(count))
     last = np.searchsorted(life, np.arange(count), side="right") - 1
@@ -295,7 +295,7 @@ def _outcomes(lines: Lines, life: Ints, runs: Runs, revoked: Ints, until: float)
     )
 
 
-def _said(lines: Lines, life: Ints, count: int) -> dict[str, Floats]:
+def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
     """What submissions and ends say of their jobs; the end has the last word."""
     said = {name: np.full(count, np.nan) for name in SAID}
     for code in (SUBMITTED, FINISHED):
@@ -306,7 +306,7 @@ def _said(lines: Lines, life: Ints, count: int) -> dict[str, Floats]:
     return said
 
 
-def _restarts(lines: Lines, life: Ints, said: Floats) -> Ints:
+def _restarts(lines: EventTable, life: Ints, said: Floats) -> Ints:
     """As the end says, or as the last start or stop did: a job that lives on after a stop starts once more."""
     rows = np.flatnonzero((lines.code == STARTED) | (lines.code == STOPPED))
     seen = np.zeros(len(said))
@@ -325,7 +325,7 @@ def _estimated(said: Mapping[str, Floats], usual: Floats, ran: Floats) -> dict[s
     return known
 
 
-def _names(lines: Lines, life: Ints, count: int) -> list[tuple[Ints, tuple[str, ...]]]:
+def _names(lines: EventTable, life: Ints, count: int) -> list[tuple[Ints, tuple[str, ...]]]:
     """User, job name and app of each life, as an index into all of them; -1 = not said."""
     rows = (lines.code == SUBMITTED) | (lines.code == FINISHED)
     table, of, found = lines.said_by(rows), life[rows], []
@@ -337,7 +337,7 @@ def _names(lines: Lines, life: Ints, count: int) -> list[tuple[Ints, tuple[str, 
     return found
 
 
-def _completed(lines: Lines, life: Ints, count: int) -> Bools:
+def _completed(lines: EventTable, life: Ints, count: int) -> Bools:
     """An end without a word of failure is a good one."""
     completed = np.zeros(count, dtype=bool)
     rows = lines.code == FINISHED

@@ -1,4 +1,4 @@
-"""What is owed over a window, integrated exactly: shares are constant between two events.
+"""Shares integrated over a window. The integral is exact, because shares are constant between two events.
 
 Within one tenant every active job is owed at the rate w_i * min(D_i / w_i, level(t)), where the level is the
 tenant's share per unit of weight. So one timeline of levels per tenant serves all of its jobs.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.timeline import Claims, Cluster, Timeline, timeline, totals
+from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow, Timeline, timeline, totals
 from slurm_fair.model.columns import Floats, Ints
 
 # M from each instant on, in order of time.
@@ -34,8 +34,8 @@ class Owed(NamedTuple):
 
 
 def integrate(
-    claims: Claims,
-    cluster: Cluster,
+    claims: ActiveSpans,
+    cluster: ClusterInWindow,
     since: float,
     until: float,
     settings: LedgerSettings,
@@ -60,7 +60,12 @@ def integrate(
 
 
 def integrate_over_changes(
-    claims: Claims, cluster: Cluster, changes: Changes, since: float, until: float, settings: LedgerSettings
+    claims: ActiveSpans,
+    cluster: ClusterInWindow,
+    changes: Changes,
+    since: float,
+    until: float,
+    settings: LedgerSettings,
 ) -> Owed:
     """The same where M changed in between."""
     before = [gpus for instant, gpus in changes if instant <= since]
@@ -80,7 +85,9 @@ def integrate_over_changes(
     )
 
 
-def _per_claim(claims: Claims, line: Timeline, level: Floats, first_level: Floats, seconds: float) -> Floats:
+def _per_claim(
+    claims: ActiveSpans, line: Timeline, level: Floats, first_level: Floats, seconds: float
+) -> Floats:
     """Integral of each claim's rate over its segments."""
     share = metrics.job_share(first_level[claims.tenant], claims.weight)
     owed = metrics.job_claim(claims.gpus, share) * seconds
@@ -96,7 +103,9 @@ def _per_claim(claims: Claims, line: Timeline, level: Floats, first_level: Float
     return owed
 
 
-def _over_whole_window(claims: Claims, rows: Ints, ceiling: Floats, line: Timeline, level: Floats) -> Floats:
+def _over_whole_window(
+    claims: ActiveSpans, rows: Ints, ceiling: Floats, line: Timeline, level: Floats
+) -> Floats:
     """Jobs active all along: segments sorted by level are below or above the job's ceiling, by bisection."""
     tenant, order = claims.tenant[rows], np.lexsort((level, line.tenant))
     level, seconds = level[order], line.seconds[order]
@@ -140,7 +149,7 @@ def _between(ceilings: Floats, kind: Ints, low: Ints, high: Ints, line: Timeline
     return between
 
 
-def _water_levels(claims: Claims, line: Timeline, share: Floats) -> Floats:
+def _water_levels(claims: ActiveSpans, line: Timeline, share: Floats) -> Floats:
     """Max-min level of every segment: the n-th segments of all tenants at once, for n = 0, 1, ..."""
     begins = (claims.weight > 0) & (claims.since < np.inf)
     highest = float(np.max(metrics.ceiling(claims.gpus, claims.weight)[begins], initial=0.0))

@@ -22,7 +22,7 @@ RECENT_HOURS = 24.0  # of RAQLR, before the end of the run or period
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RunFacts:
     """What the table of outcomes does not know of the run; what is left out makes its metrics unknown."""
 
     total_gpus: float  # M; where it changed, its mean over time
@@ -88,7 +88,7 @@ class Summary:
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
-def summarise(outcomes: Outcomes, facts: Facts) -> Summary:
+def summarise(outcomes: Outcomes, facts: RunFacts) -> Summary:
     """Every metric of a run at once."""
     since, until = efficiency.span(outcomes)
     capacity = facts.capacity_gpu_seconds
@@ -172,7 +172,7 @@ def job_finish_rho(outcomes: Outcomes, total_gpus: float) -> dict[str, Floats]:
     return {name: finish.finish_rho(outcomes, name, total_gpus) for name in finish.INDEPENDENT}
 
 
-def _jain_tenants(facts: Facts) -> float:
+def _jain_tenants(facts: RunFacts) -> float:
     """Jain's index over the rho of the tenants that were owed something; nan where nobody was."""
     if facts.tenant_had is None or facts.tenant_owed is None:
         return _NAN
@@ -182,13 +182,13 @@ def _jain_tenants(facts: Facts) -> float:
     return jain(metrics.rho_for_reports(facts.tenant_had[claims], facts.tenant_owed[claims]))
 
 
-def _envy(facts: Facts) -> float:
+def _envy(facts: RunFacts) -> float:
     if facts.tenant_had is None or facts.tenant_weight is None:
         return _NAN
     return largest_envy(facts.tenant_had, facts.tenant_weight)
 
 
-def _loaded(outcomes: Outcomes, facts: Facts, until: float) -> float:
+def _loaded(outcomes: Outcomes, facts: RunFacts, until: float) -> float:
     if facts.runs is None or facts.capacity is None:
         return _NAN
     runs, known = facts.runs, np.isfinite(outcomes.submit)

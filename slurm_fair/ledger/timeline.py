@@ -1,4 +1,4 @@
-"""When shares change in a window: each tenant's demand, weights and quota, cut into segments of constant ones."""
+"""The segments of a window in which each tenant's demand, weight and quota are constant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Numbers = TypeVar("Numbers", NDArray[np.int64], NDArray[np.float64])
 _NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
-class Claims(NamedTuple):
+class ActiveSpans(NamedTuple):
     """When which job was active, in any order; one that never was begins at inf and ends at -inf."""
 
     tenant: Ints
@@ -26,13 +26,12 @@ class Claims(NamedTuple):
     until: Floats
 
     def take(self, rows: Ints | Bools) -> Self:
-        """Some of them."""
         return type(self)(
             self.tenant[rows], self.gpus[rows], self.weight[rows], self.since[rows], self.until[rows]
         )
 
 
-class Cluster(NamedTuple):
+class ClusterInWindow(NamedTuple):
     """What the tenants share during a window."""
 
     total_gpus: float
@@ -56,8 +55,8 @@ class Timeline(NamedTuple):
 
 
 def timeline(
-    claims: Claims,
-    cluster: Cluster,
+    claims: ActiveSpans,
+    cluster: ClusterInWindow,
     settings: LedgerSettings,
     since: float,
     until: float,
@@ -105,7 +104,7 @@ class _Steps(NamedTuple):
 
 
 def _presence(
-    claims: Claims, cluster: Cluster, since: float, until: float, settings: LedgerSettings
+    claims: ActiveSpans, cluster: ClusterInWindow, since: float, until: float, settings: LedgerSettings
 ) -> _Steps:
     """A tenant counts while it has an active job and for the memory after it."""
     if settings.everyone_counts:
@@ -188,7 +187,7 @@ def _cuts(who: Ints, when: Floats, steps: _Steps, since: float) -> _Cuts:
 
 
 def _not_along(
-    claims: Claims, since: float, until: float, changing: Ints | None
+    claims: ActiveSpans, since: float, until: float, changing: Ints | None
 ) -> tuple[Ints, Floats, Floats]:
     """Claims that were not active all along, and since and until when they were."""
     if since >= until:
@@ -202,7 +201,7 @@ def _not_along(
     return changing, begin, end
 
 
-def _uncut(claims: Claims, cluster: Cluster, steps: _Steps, seconds: float) -> Timeline:
+def _uncut(claims: ActiveSpans, cluster: ClusterInWindow, steps: _Steps, seconds: float) -> Timeline:
     """Nothing changes in the window."""
     tenants = cluster.weight.size
     first = np.arange(tenants + 1)
@@ -212,7 +211,7 @@ def _uncut(claims: Claims, cluster: Cluster, steps: _Steps, seconds: float) -> T
     return Timeline(True, first[:-1], whole, demand, weight_sum, quota, first, _NOBODY, _NOBODY, _NOBODY)
 
 
-def _at_start(claims: Claims, never: Ints, came: Ints, tenants: int) -> tuple[Floats, Floats]:
+def _at_start(claims: ActiveSpans, never: Ints, came: Ints, tenants: int) -> tuple[Floats, Floats]:
     """Demand and weights of each tenant at the window's beginning, when some claims are not active."""
     gpus, weight = claims.gpus.copy(), claims.weight.copy()
     gpus[came], weight[came] = 0, 0.0
@@ -221,7 +220,7 @@ def _at_start(claims: Claims, never: Ints, came: Ints, tenants: int) -> tuple[Fl
     return totals(claims.tenant, gpus, tenants), totals(claims.tenant, weight, tenants)
 
 
-def _steady_quotas(cluster: Cluster, present: Bools) -> Floats:
+def _steady_quotas(cluster: ClusterInWindow, present: Bools) -> Floats:
     """Q_j while the same tenants count."""
     weight = counts = cluster.weight
     if not all_of(present):
@@ -229,7 +228,7 @@ def _steady_quotas(cluster: Cluster, present: Bools) -> Floats:
     return metrics.quota(cluster.total_gpus, weight, float(np.add.reduce(counts)))
 
 
-def _quotas(cluster: Cluster, steps: _Steps, cuts: _Cuts) -> Floats:
+def _quotas(cluster: ClusterInWindow, steps: _Steps, cuts: _Cuts) -> Floats:
     """Q_j in every segment: nothing for a tenant that does not count then."""
     if not steps.time.size:
         return _steady_quotas(cluster, steps.present)[cuts.tenant]
@@ -244,7 +243,7 @@ def _quotas(cluster: Cluster, steps: _Steps, cuts: _Cuts) -> Floats:
     return np.where(present, metrics.quota(cluster.total_gpus, cluster.weight[cuts.tenant], weight_sum), 0.0)
 
 
-def _weight_sums(cluster: Cluster, steps: _Steps, instants: Floats) -> Floats:
+def _weight_sums(cluster: ClusterInWindow, steps: _Steps, instants: Floats) -> Floats:
     """Sum of the weights of the tenants that count: at the beginning, then from each instant on."""
     at = np.searchsorted(instants, steps.time)
     changes = np.bincount(at, steps.change * cluster.weight[steps.tenant], len(instants))

@@ -26,7 +26,6 @@ class TenantAccounts(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        """No tenants."""
         empty = np.zeros(0)
         return cls((), empty, empty, empty, empty, empty)
 
@@ -56,7 +55,6 @@ class JobAccounts(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        """No jobs."""
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(
             ints, floats, floats, ints, ints, ints, floats, floats, floats, floats, floats, floats, floats,
@@ -82,7 +80,6 @@ class ClosedRuns(Columns):
 
     @classmethod
     def none(cls, since: float = 0.0) -> Self:
-        """No closed runs."""
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(ints, floats, floats, floats, ints, ints, floats, since)
 

@@ -1,4 +1,4 @@
-"""What may be done to a job, and what came of it."""
+"""Actions on jobs, and their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every table of columns can do: count its rows and take some of them."""
+"""The base of all tables of columns: counting rows, taking some, replacing columns."""
 
 from __future__ import annotations
 

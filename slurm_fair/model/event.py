@@ -1,4 +1,4 @@
-"""What happens to jobs and to the cluster: the kinds of events, and one event."""
+"""Events of jobs and of the cluster, and the closed list of their kinds."""
 
 from __future__ import annotations
 

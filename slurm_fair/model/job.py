@@ -107,7 +107,6 @@ class JobTable(Columns):
 
     @classmethod
     def empty(cls) -> Self:
-        """No jobs."""
         return cls(**{name: np.zeros(0, dtype=dtype) for name, dtype in _DTYPES.items()})
 
     @property

@@ -183,7 +183,6 @@ class Leases(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        """No leases."""
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(
             ints, np.zeros(0, dtype=np.int8), ints, ints, floats, floats, floats, ints, floats, floats,

@@ -1,4 +1,4 @@
-"""What we have imposed on a record of Slurm and have not taken back yet."""
+"""Marks: what we changed on a record of Slurm and have not taken back yet."""
 
 from __future__ import annotations
 

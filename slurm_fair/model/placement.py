@@ -1,4 +1,4 @@
-"""Which GPUs of which nodes: (row, node, gpus) triples over the rows of another table."""
+"""Placements: (row, node, gpus) triples over the rows of another table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Placement(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        """Nothing placed."""
         empty = np.zeros(0, dtype=np.int64)
         return cls(empty, empty, empty)
 

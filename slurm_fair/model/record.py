@@ -1,4 +1,4 @@
-"""What stands between two ticks, and what a tick leaves behind."""
+"""The state between two ticks, and the record that a tick leaves in the journal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was seen of the cluster at one instant."""
+"""The cluster as one look showed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users declare and jobs report about their work: claims that a policy may go by, never facts.
+"""Claims of users and jobs about their work. A policy may go by them; they are never facts.
 
 A policy never sees a run time or a regime that lies ahead; what it can know stands here.
 """

@@ -1,4 +1,4 @@
-"""What a policy is, what it sees, how it is found, and the bricks that policies share."""
+"""The interface of policies, their registry, and the parts that policies share."""
 
 from slurm_fair.policy.alike import alike
 from slurm_fair.policy.arrays import over_array_limit

@@ -90,7 +90,7 @@ class _Walk:
         self._seconds: list[float] = np.maximum(view.told.left_seconds[order], 1.0).tolist()
         free = np.where(pools.region >= 0, view.spare_gpus, 0)
         self._room = Room(pools, free, view.spare_cpus, view.spare_memory_mb)
-        self._forecast: Forecast | None = None  # made when somebody is reserved a place
+        self._forecast: FreeGpus | None = None  # made when somebody is reserved a place
         self._failed: dict[Gang, float] = {}  # gangs that find no place now, if they run so long or longer
         self._heads: set[int] = set()  # partitions whose first job that does not fit was met
         self.granted: dict[int, Sites] = {}
@@ -150,11 +150,11 @@ class _Walk:
 
     def _reserve(self, job: int, ways: Sequence[Gang]) -> None:
         if self._forecast is None:
-            self._forecast = Forecast(self._view, self._pools, self._depth, self._seconds, self.granted)
+            self._forecast = FreeGpus(self._view, self._pools, self._depth, self._seconds, self.granted)
         self._forecast.reserve(ways, self._seconds[job])
 
 
-class Forecast:
+class FreeGpus:
     """GPUs of each node that come free, by when: row 0 is now."""
 
     def __init__(

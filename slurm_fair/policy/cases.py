@@ -1,4 +1,4 @@
-"""What a job's lease, its state and what blocks it come to, as one number: a policy's look begins with these."""
+"""One number for a job's lease, state and block together: a view works out the possible verdicts from it."""
 
 from __future__ import annotations
 

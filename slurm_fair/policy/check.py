@@ -1,4 +1,4 @@
-"""Whether a plan can be, and the plan that changes nothing."""
+"""Checks of a plan against its view, and the plan that changes nothing."""
 
 from __future__ import annotations
 

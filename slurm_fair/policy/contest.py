@@ -1,4 +1,4 @@
-"""Who gets whose GPUs: free ones first, then those of likely losers, then those of jobs that are owed less.
+"""The contest for GPUs: a gang takes free ones first, then those of likely losers, then those of jobs owed less.
 
 A contested job runs under a lease that is over. Until it is renewed, a job that is owed more may evict it;
 it is evicted only when its GPUs are taken, so nobody stops for nothing.
@@ -44,7 +44,6 @@ class Contest:
 
     @once
     def free(self) -> Room:
-        """What nobody has."""
         view = self._view
         return Room(self._pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
 

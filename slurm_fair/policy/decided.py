@@ -1,4 +1,4 @@
-"""By what number a policy puts one waiting job before another: for people, who ask why."""
+"""The number by which a policy puts one waiting job before another, for people who ask why."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Ints
 from slurm_fair.model.placement import poured
 from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.racks import gathered
 from slurm_fair.policy.room import Room
+from slurm_fair.suggest import known_names
 
 GROUP = "slurm_fair.placements"
 CONSOLIDATED, RELAXED = "consolidated", "relaxed"

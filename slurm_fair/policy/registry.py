@@ -9,9 +9,9 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError, PolicyError
-from slurm_fair.policy.nearest import known_names
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.settings import allowed, check_settings, refusal
+from slurm_fair.suggest import known_names
 
 GROUP = "slurm_fair.policies"
 

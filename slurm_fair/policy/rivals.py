@@ -35,14 +35,11 @@ class NoRivals:
         return []
 
     def is_open(self, contested: int) -> bool:
-        """Nobody is contested."""
         return False
 
-    def renew(self, contested: int) -> None:
-        """Nobody is contested."""
+    def renew(self, contested: int) -> None: ...
 
-    def leave(self, contested: int) -> None:
-        """Nobody is contested."""
+    def leave(self, contested: int) -> None: ...
 
     def place(self, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """Lay a gang in one of its ways; None = fits nowhere."""

@@ -1,4 +1,4 @@
-"""What is free on each node, kept so that the fullest node that fits is found in a few steps."""
+"""Free GPUs, CPUs and memory of each node, indexed so that the fullest node that fits is found in a few steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of a policy may be: said in the annotations of its fields, and checked in one place.
+"""Bounds of policies' settings: annotations of fields state them, and one function checks them.
 
 `reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every look")]` and `check_settings(self, "fifo")` in
 `__post_init__` are all that a policy says about it. Every number must be finite, whatever its field says.
@@ -72,7 +72,6 @@ class OneOf:
         return " or ".join(f"'{word}'" for word in self.words)
 
     def allows(self, value: object) -> bool:
-        """One of them."""
         return value in self.words
 
 

@@ -1,4 +1,4 @@
-"""How gangs may lie: in which pools, and over how many nodes of each."""
+"""The shapes in which gangs may lie: the pools, and the number of nodes in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy sees: one instant, aligned to the rows of the snapshot's jobs."""
+"""The view of a policy: everything about one instant, aligned to the rows of the snapshot's jobs."""
 
 from __future__ import annotations
 

@@ -36,13 +36,11 @@ class Candidates:
 
     @once
     def tenant(self) -> Ints:
-        """Of each."""
         tenant: Ints = self._jobs.tenant[self.rows]
         return tenant
 
     @once
     def gpus(self) -> Ints:
-        """Of each gang."""
         gpus: Ints = self._jobs.gpus[self.rows]
         return gpus
 

@@ -28,6 +28,7 @@ from slurm_fair.reconcile.free import Free, needs
 
 _NOBODY = np.zeros(0, dtype=np.int64)
 _OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
+_AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
 _FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 _HELD = (Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
@@ -92,7 +93,10 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
             continue
         grace = terms.grace_of(snapshot.graces.get(key, 0.0))
         if answer == Answer.NONE:
-            if now >= asked + grace:
+            if now >= asked + 2 * grace + 2 * terms.interval + _AWAY_SECONDS:
+                # Nobody looked when its grace was over, or the clock was set: it may not have had any.
+                actions.append(_action(Verb.ASK, job, snapshot, "its grace cannot be told"))
+            elif now >= asked + grace:
                 actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
         # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
         elif now > asked + grace + terms.interval:

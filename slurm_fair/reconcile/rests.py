@@ -1,4 +1,4 @@
-"""Which jobs rest for a while: their start failed, or what became of an act on them is not known."""
+"""Jobs that rest for a while, because their start failed or the outcome of an act on them is unknown."""
 
 from __future__ import annotations
 

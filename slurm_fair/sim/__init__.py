@@ -10,7 +10,7 @@ from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.load import impossible, population
 from slurm_fair.sim.log import Listener, Log
 from slurm_fair.sim.people import People, Submission
-from slurm_fair.sim.result import Result
+from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import rules_for, simulate
 from slurm_fair.sim.scenario import Costs, Hitch, Manners, NodeEvent, Outage, Scenario
 from slurm_fair.sim.veil import Veil
@@ -25,10 +25,10 @@ __all__ = [
     "NodeEvent",
     "Outage",
     "People",
-    "Result",
     "Run",
     "Scenario",
     "Simulation",
+    "SimulationResult",
     "Submission",
     "Veil",
     "VirtualClock",

@@ -1,4 +1,4 @@
-"""What a controller does to the jobs of a virtual cluster: each act as far as it still applies."""
+"""A controller's acts on a virtual cluster: each is carried out as far as it still applies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ class Acts:
         self._life, self._roster, self._cells = life, roster, life.cells
 
     def do(self, action: Action, now: float) -> Outcome:
-        """One act."""
         if action.whole_record:
             return self._to_all(action, now)
         job = self._roster.row(action.key)

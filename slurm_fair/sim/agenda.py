@@ -1,4 +1,4 @@
-"""What lies ahead of the jobs of a virtual cluster, in order of time."""
+"""The agenda of a virtual cluster: what is due, in order of time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual time."""
+"""A clock of virtual time."""
 
 from __future__ import annotations
 
@@ -29,5 +29,4 @@ class VirtualClock:
         return self._now
 
     def sleep_until(self, instant: float) -> None:
-        """It is then."""
         self._now = max(self._now, instant)

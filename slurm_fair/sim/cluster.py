@@ -62,7 +62,6 @@ class VirtualCluster:
     # -- the port ---------------------------------------------------------------------------------------------
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot:
-        """The cluster now."""
         return self._sight.look(asked, self._now())
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:

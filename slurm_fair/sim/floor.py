@@ -49,7 +49,7 @@ class Floor:
 
     @property
     def total_gpus(self) -> int:
-        """M."""
+        """M, the number of GPUs."""
         return int(self._nodes.capacity.sum())
 
     @property

@@ -1,4 +1,4 @@
-"""What becomes of jobs on the machines of a virtual cluster: they start, make progress, save, end, are lost."""
+"""The life of jobs on a virtual cluster: they start, make progress, save, end, are lost."""
 
 from __future__ import annotations
 

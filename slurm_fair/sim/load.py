@@ -18,7 +18,7 @@ from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
 from slurm_fair.sim.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
-from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import shown
 from slurm_fair.trace.table import REQUIRED
 
@@ -80,7 +80,7 @@ class Population:
 
 def nobody() -> Trace:
     """A trace without jobs."""
-    return Collector(REQUIRED, Rules()).trace()
+    return Collector(REQUIRED, ColumnRules()).trace()
 
 
 def population(scenario: Scenario, epoch: float) -> Population:

@@ -13,16 +13,16 @@ from slurm_fair.ledger import metrics
 from slurm_fair.ledger.outcomes import Outcomes, Runs, only, recorded
 from slurm_fair.ledger.settings import JobShare, LedgerSettings
 from slurm_fair.ledger.shares import integrate
-from slurm_fair.ledger.summary import Facts, summarise
-from slurm_fair.ledger.timeline import Claims, Cluster, totals
+from slurm_fair.ledger.summary import RunFacts, summarise
+from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow, totals
 from slurm_fair.ledger.windows import Steps, edges_of, exact_windows
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.sim.result import Result
+from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Trace
-from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import BadCell
 from slurm_fair.trace.write import number
 
@@ -127,7 +127,7 @@ def _unique(names: Sequence[str]) -> list[str]:
 def _trace(
     past: Past, last: Ints, outcomes: Outcomes, names: Sequence[str], rows: Ints, since: float
 ) -> Trace:
-    collector = Collector(_COLUMNS, Rules())
+    collector = Collector(_COLUMNS, ColumnRules())
     tenants, users = outcomes.tenants, outcomes.users
     columns = (
         rows, last[rows], outcomes.tenant[rows], outcomes.user[rows], outcomes.submit[rows] - since,
@@ -150,7 +150,7 @@ def _trace(
 # -- what really happened ---------------------------------------------------------------------------------------
 
 
-def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "proportional") -> Result:
+def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "proportional") -> SimulationResult:
     """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
 
     What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
@@ -167,12 +167,12 @@ def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "propo
     capacity = Steps.steady(total, jobs.since)
     windows = exact_windows(outcomes, runs, weight, capacity, edges_of(jobs.since, last))
     had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
-    facts = Facts(
+    facts = RunFacts(
         total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed, tenant_weight=weight, runs=runs,
         capacity=capacity,
     )  # fmt: skip
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
-    return Result(
+    return SimulationResult(
         RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), "demand", windows, capacity,
         total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
@@ -182,10 +182,10 @@ def _with_owed(
     outcomes: Outcomes, weight: Floats, total_gpus: float, job_share: JobShare
 ) -> tuple[Outcomes, Floats]:
     """Each job's and each tenant's claim (eq. 8 and 14), as the ledger would have integrated it."""
-    claims = Claims(
+    claims = ActiveSpans(
         outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.ended_or_now
     )
-    cluster = Cluster(total_gpus, weight, np.full(len(weight), -np.inf))
+    cluster = ClusterInWindow(total_gpus, weight, np.full(len(weight), -np.inf))
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
     how = LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min")
     owed = integrate(claims, cluster, first, last, how)
@@ -201,7 +201,7 @@ def _with_truth(outcomes: Outcomes, trace: Trace) -> Outcomes:
     )
 
 
-def nodes_of_runs(jobs: Jobs, result: Result) -> list[tuple[int, float, tuple[str, ...]]]:
+def nodes_of_runs(jobs: Jobs, result: SimulationResult) -> list[tuple[int, float, tuple[str, ...]]]:
     """Key, start and nodes of each run of a recorded result, as far as accounting named nodes."""
     known = {int(key) for key in result.outcomes.key.tolist()}
     columns = zip(jobs.runs.job.tolist(), jobs.runs.start.tolist(), jobs.nodes, strict=True)

@@ -1,4 +1,4 @@
-"""What users and admins do to a virtual cluster, at any time and without asking the controller."""
+"""Acts of users and admins on a virtual cluster, at any time and without asking the controller."""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ class People:
         self._life.reconsider(row, now)
 
     def cancel(self, key: int) -> None:
-        """scancel."""
         now, row = self._now(), self._row(key)
         state = self._jobs.state[row]
         self._roster.split(row)
@@ -133,7 +132,7 @@ class People:
             self._life.reconsider(row, now)
 
     def release(self, key: int) -> None:
-        """Let it go."""
+        """An admin or user takes the hold away."""
         now, row = self._now(), self._row(key)
         self._life.odd.held.pop(row, None)
         self._life.reconsider(row, now)
@@ -149,7 +148,6 @@ class People:
         self._befall(node, NodeEvent.DOWN)
 
     def resume(self, node: str) -> None:
-        """It is back."""
         self._befall(node, NodeEvent.UP)
 
     def lend(self, node: str, gpus: int) -> None:

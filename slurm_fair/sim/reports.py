@@ -1,4 +1,4 @@
-"""What users declared of their jobs, and what the jobs say of themselves at one look."""
+"""Claims about virtual jobs at one look: what users declared, and what the jobs report."""
 
 from __future__ import annotations
 

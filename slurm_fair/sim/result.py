@@ -1,4 +1,4 @@
-"""What a simulation came to: outcomes of jobs, metrics, and the simulator's own cost."""
+"""The result of a simulation: outcomes of jobs, metrics, and the simulator's own cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from slurm_fair.ledger.efficiency import mean_gpus, placement_score
 from slurm_fair.ledger.latency import expected_seconds, modelled_seconds
 from slurm_fair.ledger.outcomes import Outcomes, Runs, told_by
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.ledger.summary import Facts, Summary, summarise
+from slurm_fair.ledger.summary import RunFacts, Summary, summarise
 from slurm_fair.ledger.timeline import totals
 from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows
 from slurm_fair.model import TenantAccounts
@@ -31,7 +31,7 @@ from slurm_fair.trace.status import BAD_ENDS
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SimulationResult:
     """One policy's run over one scenario; instants count from the epoch of its clock."""
 
     policy: str
@@ -77,7 +77,7 @@ class Result:
         }
 
 
-def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds: float) -> Result:
+def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds: float) -> SimulationResult:
     """Everything that can be said of a simulation that is over."""
     cluster, until = simulation.cluster, simulation.clock.now()
     outcomes, runs = told_by(log.heard, until)
@@ -92,7 +92,7 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     )
     ledger = simulation.standing.ledger.tenants
     owed = ledger.owed_demand if scenario.report_share == "demand" else ledger.owed_quota
-    facts = Facts(
+    facts = RunFacts(
         total_gpus=mean_gpus(capacity, outcomes),
         lost_gpu_seconds=cluster.tally.lost_gpu_seconds,
         fragments_mean=log.fragments_mean,
@@ -105,7 +105,7 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     )
     tally = cluster.tally
     score = placement_score(tally.placements)
-    return Result(
+    return SimulationResult(
         simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, weight, scenario.weight_sum,
         scenario.report_share, windows, capacity, facts.total_gpus, _accounts(ledger, owed),
         summarise(outcomes, facts), score, np.array(simulation.decisions), wall_seconds, cpu_seconds,

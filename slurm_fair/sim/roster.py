@@ -1,4 +1,4 @@
-"""Which jobs a virtual cluster has been given so far, and by what names."""
+"""The names and ids of the jobs that a virtual cluster has been given so far."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from slurm_fair.reconcile import Limits
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.log import Listener, Log
-from slurm_fair.sim.result import Result, result_of
+from slurm_fair.sim.result import SimulationResult, result_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules
 
@@ -84,7 +84,7 @@ def simulate(
     watch: Callable[[Simulation], None] | None = None,
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
-) -> Result:
+) -> SimulationResult:
     """The result; `watch` is called after every look, `listen` hears of every tick what it wants."""
     refuse_endless(scenario, rules.terms.term)
     wall, cpu = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""What is simulated: who submits what, on which machines, and what changing hands costs there."""
+"""The scenario of a simulation: jobs, machines, and the cost of a change of hands."""
 
 from __future__ import annotations
 
@@ -89,7 +89,6 @@ class Scenario:
     report_share: ReportShare = "demand"
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
-        """Of these tenants."""
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)
 
     @property

@@ -1,4 +1,5 @@
-"""What looks cannot show of runs, told from the books: runs that nobody saw, where a run lay, and why it ended.
+"""Facts of runs that looks cannot show, taken from the simulator's books: unseen runs, their nodes, why they
+ended.
 
 A run that begins and is lost between two looks leaves a restart behind and nothing else. A live controller learns
 of it when it settles its ledger with accounting; a simulated one settles at every look, before it remembers it.

@@ -1,4 +1,4 @@
-"""What a controller sees of a virtual cluster."""
+"""The snapshot that a controller is shown of a virtual cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SAID_BY_JOBS = ("declared_seconds", "left_seconds", "done_seconds", "epoch", "e
 
 
 class Sight:
-    """Looks."""
+    """Builds the Snapshot that a controller is shown of the virtual cluster."""
 
     def __init__(self, life: Life, roster: Roster, term: float) -> None:
         self._life, self._roster, self._people, self._jobs = life, roster, life.people, life.jobs

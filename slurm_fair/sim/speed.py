@@ -1,4 +1,4 @@
-"""How fast jobs go where: by GPU type and by placement, as measured, else as users and machines say."""
+"""Speeds of jobs by GPU type and by placement: as measured, else as users and machines say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lease term to recommend (Astraea, sections 5.1.3 and 6.2).
+"""Recommend a lease term (Astraea, sections 5.1.3 and 6.2).
 
 Shorter leases let the controller right wrongs sooner; longer ones disturb jobs less. So of the terms that are
 about as fair and as fast as can be had at a bearable cost, the one that disturbs jobs least is taken.

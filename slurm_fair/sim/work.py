@@ -1,4 +1,4 @@
-"""How far jobs are and how fast they go: regimes, GPU types, and what lying apart costs."""
+"""Progress and speed of virtual jobs: regimes, GPU types, and the cost of lying apart."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ class Progress:
 
     @once
     def batch_size(self) -> Ints:
-        """Today's."""
         return self._regimes.batch_size[self._row]
 
     @once

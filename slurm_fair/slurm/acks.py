@@ -157,7 +157,7 @@ def _read_document(folder: int, path: str, owner: int, may_lack: bool) -> dict[s
 
 
 def _why(place: str, problem: Exception) -> str:
-    """In one line."""
+    """The reason of an error, in one line."""
     if not isinstance(problem, OSError):
         return f"{place} holds no JSON object"
     known = {

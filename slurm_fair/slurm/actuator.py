@@ -15,10 +15,10 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm import gates, hostlist
 from slurm_fair.slurm.claim import SLACK_SECONDS, Claims
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.crowded import ask_crowded, is_crowded, with_waiting_tasks
 from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.fresh import Row, Rows, Which, look
+from slurm_fair.slurm.fresh import FreshRow, Rows, Which, look
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.remit import Remit
@@ -76,7 +76,7 @@ class Actuator:
         if isinstance(before, str):
             return dict.fromkeys(actions, (Result.REFUSED, f"{NOT_TRIED}: {before}"))
         done: dict[Action, tuple[Result, str]] = {}
-        lines: dict[Action, gates.Lines] = {}
+        lines: dict[Action, gates.ScontrolLines] = {}
         for action in actions:
             try:
                 if why := self._hinders(action, before):
@@ -113,7 +113,7 @@ class Actuator:
             return self._hinders_waiting(action, row)
         return "" if row.state == JobState.RUNNING else f"it is {row.state.name.lower()}"
 
-    def _hinders_waiting(self, action: Action, row: Row) -> str:
+    def _hinders_waiting(self, action: Action, row: FreshRow) -> str:
         if row.state != JobState.WAITING:
             return f"it is {row.state.name.lower()}"
         if action.verb is not Verb.FREE and self.claims.foreign_hold(action, row):
@@ -121,7 +121,7 @@ class Actuator:
             return "" if tidies else f"it is held ({row.reason})"
         return self._hinders_opening(action, row) if action.verb is Verb.OPEN else ""
 
-    def _hinders_opening(self, action: Action, row: Row) -> str:
+    def _hinders_opening(self, action: Action, row: FreshRow) -> str:
         if not action.nodes or action.whole_record:
             return "no nodes are named for it"
         if row.dependency:
@@ -144,13 +144,13 @@ class Actuator:
             crowd = [action for action in everybody if is_crowded(action, arrays)]
             done |= ask_crowded(self.commands, signal, crowd)
             group = [action for action in everybody if action not in done]
-            answer = self._signal(signal, group) if group else Answer((), 0, "", "", 0.0)
+            answer = self._signal(signal, group) if group else CommandResult((), 0, "", "", 0.0)
             done |= {action: signalled(answer, _ids(action)) for action in group}
             if answer.timed_out:
                 done |= self._signal_the_rest(signal, group)
         return done
 
-    def _signal(self, signal: str, actions: list[Action]) -> Answer:
+    def _signal(self, signal: str, actions: list[Action]) -> CommandResult:
         ids = [gates.job_id(action.key) for action in actions]
         return self.commands.run(
             "scancel", "--batch", f"--signal={signal}", *ids, timeout_seconds=_SIGNAL_SECONDS
@@ -172,7 +172,9 @@ class Actuator:
 
     # -- scontrol -----------------------------------------------------------------------------------------
 
-    def _send(self, lines: Mapping[Action, gates.Lines], before: Rows) -> dict[Action, tuple[Result, str]]:
+    def _send(
+        self, lines: Mapping[Action, gates.ScontrolLines], before: Rows
+    ) -> dict[Action, tuple[Result, str]]:
         done: dict[Action, tuple[Result, str]] = {}
         pins = [action for action in lines if lines[action].pin]
         if pins:
@@ -184,7 +186,7 @@ class Actuator:
             done |= {a: self._judge(a, answers[a], before[_which(a)], after) for a in going}
         return done
 
-    def _lines(self, action: Action, row: Row) -> gates.Lines:
+    def _lines(self, action: Action, row: FreshRow) -> gates.ScontrolLines:
         """What to send; SlurmTextError when something in it is not what it should be."""
         job, pinned = self._job(action, row), self.claims.pins(action, row)
         clear = pinned.user_nodes if pinned else None
@@ -198,18 +200,18 @@ class Actuator:
         if action.verb is Verb.REQUEUE:
             return gates.requeue_lines(job)
         if action.verb is Verb.ASK:
-            return gates.Lines()
+            return gates.ScontrolLines()
         gated, held = self.claims.begin(action, row), self.claims.hold(action, row)
         return gates.free_lines(job, clear, gated, held, soon)
 
-    def _job(self, action: Action, row: Row) -> str:
+    def _job(self, action: Action, row: FreshRow) -> str:
         """The id to act on; of an unsplit array just its waiting tasks."""
         if action.whole_record and 0 < len(row.tasks) <= gates.MOST_TASK_TEXT:
             return gates.tasks_id(action.key, row.tasks)
         return gates.job_id(action.key)
 
     def _pin(
-        self, actions: list[Action], lines: Mapping[Action, gates.Lines]
+        self, actions: list[Action], lines: Mapping[Action, gates.ScontrolLines]
     ) -> dict[Action, tuple[Result, str]]:
         """Pin, look, and give up those whose pin is not seen: a gate is never opened after a failed pin."""
         answers = tell(self.commands, {action: lines[action].pin for action in actions})
@@ -226,10 +228,10 @@ class Actuator:
         return failed
 
     def _send_in_rounds(
-        self, lines: Mapping[Action, gates.Lines], before: Rows
+        self, lines: Mapping[Action, gates.ScontrolLines], before: Rows
     ) -> dict[Action, tuple[Result, str]]:
         """Many gates after one look, and one look after all of them."""
-        everybody, answers = list(lines), dict[Action, Answer]()
+        everybody, answers = list(lines), dict[Action, CommandResult]()
         self.rounds.begin(self.now())
         for at in range(0, len(everybody), ROUND):
             part = everybody[at : at + ROUND]
@@ -245,7 +247,9 @@ class Actuator:
         done = {a: self._judge(a, answers[a], before[_which(a)], after) for a in answers}
         return dict.fromkeys(everybody, (Result.REFUSED, TOO_LATE)) | done
 
-    def _judge(self, action: Action, answer: Answer, before: Row, after: Rows | str) -> tuple[Result, str]:
+    def _judge(
+        self, action: Action, answer: CommandResult, before: FreshRow, after: Rows | str
+    ) -> tuple[Result, str]:
         if isinstance(after, str):
             return Result.UNKNOWN, after
         if answer.timed_out and self._took_effect(action, before):
@@ -263,7 +267,7 @@ class Actuator:
             return Result.REFUSED, "it started first"
         return refused_or_unknown(answer, _ids(action), "no effect was seen")
 
-    def _took_effect(self, action: Action, row: Row) -> bool:
+    def _took_effect(self, action: Action, row: FreshRow) -> bool:
         if action.verb is Verb.REQUEUE:
             return row.state == JobState.ENDING or row.restarts > action.restarts
         if action.verb is Verb.CLOSE:
@@ -279,7 +283,7 @@ class Actuator:
         open_now = row.eligible <= self.now() + 2 and row.priority > 0
         return row.state != JobState.WAITING or open_now
 
-    def _is_tidy(self, action: Action, row: Row) -> bool:
+    def _is_tidy(self, action: Action, row: FreshRow) -> bool:
         """Whether no node list of ours is left on it."""
         mark = self.claims.pins(action, row)
         if mark is None:

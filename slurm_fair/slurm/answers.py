@@ -1,4 +1,4 @@
-"""What jobs answer to our requests: by a file in their own folder, else by a token in their comment."""
+"""Answers of jobs to our requests: a file in the job's own folder, else a token in its comment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a waiting job's state is ours: its hold, its begin time, its node list. Marks and stamps tell.
+"""Tell our own hold, begin time and node list of a waiting job from others', by marks and stamps.
 
 We set begin times and node lists, never holds. The one hold of ours is the one that the submit hook or a template
 submitted a job with; at the first look a begin time takes its place. From then on every hold is somebody's own,
@@ -15,7 +15,7 @@ from slurm_fair.model import Action
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.fresh import Row
+from slurm_fair.slurm.fresh import FreshRow
 from slurm_fair.slurm.marks import MarkBook
 from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, USER_HOLD
 from slurm_fair.slurm.stamp import Stamp
@@ -78,7 +78,7 @@ class Claims:
         """The job's stamp, or one that says nothing."""
         return self.details.of(action.record, action.restarts).gate_stamp
 
-    def hold(self, action: Action, row: Row) -> bool:
+    def hold(self, action: Action, row: FreshRow) -> bool:
         """Whether it is held, and the hold is ours."""
         if row.priority > 0:
             return False
@@ -88,11 +88,11 @@ class Claims:
         gate = self.stamp_on(action).gate
         return is_as_submitted(gate, row.reason, row.restarts, row.eligible)
 
-    def foreign_hold(self, action: Action, row: Row) -> bool:
+    def foreign_hold(self, action: Action, row: FreshRow) -> bool:
         """Whether it is held by its user, an admin or Slurm."""
         return row.priority == 0 and not self.hold(action, row)
 
-    def begin(self, action: Action, row: Row) -> bool:
+    def begin(self, action: Action, row: FreshRow) -> bool:
         """Whether the begin time that keeps it waiting is ours, or Slurm's after a requeue of ours."""
         mark = self.mark_on(action)
         if mark is None:
@@ -100,16 +100,16 @@ class Claims:
         ours = any(abs(gate - row.eligible) <= SLACK_SECONDS for gate in (mark.gate_until, mark.gate_before))
         return ours or self.delay(row) or self.stamp_on(action).is_gate(row.eligible, row.submit)
 
-    def delay(self, row: Row) -> bool:
+    def delay(self, row: FreshRow) -> bool:
         """Whether Slurm itself keeps it back after a requeue."""
         return is_slurms_delay(row.restarts, row.eligible, row.submit, self.requeue_delay)
 
-    def pins(self, action: Action, row: Row) -> Mark | None:
+    def pins(self, action: Action, row: FreshRow) -> Mark | None:
         """The mark whose node list the job carries."""
         mark = self.mark_on(action)
         return mark if mark and is_our_list(mark, row.node_text, self.booted_at) else None
 
-    def own_nodes(self, action: Action, row: Row) -> str:
+    def own_nodes(self, action: Action, row: FreshRow) -> str:
         """The user's own node list."""
         mark = self.pins(action, row)
         return mark.user_nodes if mark else row.node_text

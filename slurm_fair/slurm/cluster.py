@@ -24,7 +24,7 @@ from slurm_fair.slurm.doubt import Lists, ListsInHand, may_be_ours, said_of_doub
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.made_up import MadeUp
 from slurm_fair.slurm.marks import MarkBook, MarkSink
-from slurm_fair.slurm.nodes import Machines, Reservation, read_machines, read_reservations
+from slurm_fair.slurm.nodes import NodeListing, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.queue import Queue
@@ -115,7 +115,7 @@ class SlurmCluster:
             return Blind(self._now(), complaint)
         return self._build(rows, machines, asked)
 
-    def _say_what_cannot_be_read(self, machines: Machines) -> None:
+    def _say_what_cannot_be_read(self, machines: NodeListing) -> None:
         """Each row once, for as long as it stays so."""
         wrong = {
             f"job {bad.label} of {bad.user or 'nobody known'} is left alone: {bad.why}": bad.user
@@ -133,7 +133,7 @@ class SlurmCluster:
             _log.warning("%s", line)
         return self._actuator.actuate(actions)
 
-    def _build(self, rows: NDArray[np.void], machines: Machines, asked: Mapping[int, float]) -> Snapshot:
+    def _build(self, rows: NDArray[np.void], machines: NodeListing, asked: Mapping[int, float]) -> Snapshot:
         sighting = Sighting(
             time=self._now(),
             cluster=self._name(),
@@ -167,7 +167,7 @@ class SlurmCluster:
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
 
-    def _lists_at_first(self, rows: NDArray[np.void], machines: Machines) -> Mapping[int, str]:
+    def _lists_at_first(self, rows: NDArray[np.void], machines: NodeListing) -> Mapping[int, str]:
         """The node lists that stood, unexplained, when the journal began; noted at its first look."""
         if self._at_first is None:
             self._at_first = self.lists.lists_at_first()
@@ -190,12 +190,13 @@ class SlurmCluster:
             return complaint
         accounts = [self._queue.accounts.texts[number] for number in np.unique(living["account"]).tolist()]
         self._weights.learn(accounts, self._config.tenants.weights, self._now())
-        if self._now() - self._reservations[0] > _RESERVATIONS_EVERY_SECONDS:
+        # A clock that was set back keeps nothing from being asked again.
+        if not 0 <= self._now() - self._reservations[0] <= _RESERVATIONS_EVERY_SECONDS:
             reservations = read_reservations(self._commands)
             if isinstance(reservations, str):
                 return reservations
             self._reservations = (self._now(), reservations)
-        if self._now() - self._booted[0] > _BOOT_EVERY_SECONDS:
+        if not 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
             self._booted = (self._now(), self._boot_time())
         return ""
 
@@ -236,9 +237,8 @@ class DryRun:
         self.cluster = cluster
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        """The real cluster."""
         return self.cluster.observe(asked)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Nothing."""
+        """A dry run does nothing."""
         return tuple(Outcome(action, Result.REFUSED, "dry run", later=True) for action in actions)

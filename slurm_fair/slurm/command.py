@@ -43,7 +43,7 @@ def draw_mark() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandResult:
     """What one command said."""
 
     argv: tuple[str, ...]
@@ -102,7 +102,7 @@ class Commands:
         *argv: str,
         stdin: str | None = None,
         timeout_seconds: float | None = None,
-    ) -> Answer:
+    ) -> CommandResult:
         """Run one command; a time-out is an answer too, since the act may have been done."""
         shown, layout = _apart(argv)
         full = (self.path(argv[0]), *shown[1:])
@@ -115,13 +115,13 @@ class Commands:
                     out, err = process.communicate((stdin or "").encode(), limit)
                 except subprocess.TimeoutExpired:
                     _kill(process)
-                    return Answer(full, -1, "", "", time.monotonic() - began, timed_out=True)
+                    return CommandResult(full, -1, "", "", time.monotonic() - began, timed_out=True)
         except OSError as problem:  # no memory or process to spare, or Slurm is being replaced under us
-            return Answer(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
+            return CommandResult(full, -1, "", f"cannot be run: {problem.strerror}", time.monotonic() - began)
         seconds = time.monotonic() - began
         if self._given_up and process.returncode:
-            return Answer(full, process.returncode, "", "ended because the daemon ends", seconds)
-        return Answer(full, process.returncode, _text(out), _text(err), seconds)
+            return CommandResult(full, process.returncode, "", "ended because the daemon ends", seconds)
+        return CommandResult(full, process.returncode, _text(out), _text(err), seconds)
 
     def _begins(self) -> None:
         self.calls += 1
@@ -154,7 +154,7 @@ class Commands:
         if process is not None:
             _kill(process)
 
-    def squeue(self, *argv: str) -> Answer:
+    def squeue(self, *argv: str) -> CommandResult:
         """Every job in every state, nothing folded: `unfold` says how arrays are listed in the answer."""
         answer = self.run("squeue", "-h", "-a", "-t", "all", self.unfold, *argv)
         if self.unfold == BY_RECORD and answer.code and f"unrecognized option '{BY_RECORD}'" in answer.err:
@@ -162,7 +162,7 @@ class Commands:
             return self.squeue(*argv)
         return answer
 
-    def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> Answer:
+    def run_until(self, enough: Callable[[str], bool], *argv: str, timeout_seconds: float) -> CommandResult:
         """Run a command that would repeat itself, and end it when its standard error says enough."""
         full = (self.path(argv[0]), *argv[1:])
         self._begins()
@@ -171,7 +171,9 @@ class Commands:
             heard = _hear(process, enough, began + timeout_seconds)
             cut_short = process.poll() is None and not enough(heard)
             _kill(process)
-        return Answer(full, process.returncode, "", heard, time.monotonic() - began, timed_out=cut_short)
+        return CommandResult(
+            full, process.returncode, "", heard, time.monotonic() - began, timed_out=cut_short
+        )
 
 
 def search_path() -> str:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from slurm_fair.model import Action, JobState, Result
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm import gates
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.fresh import Rows
 from slurm_fair.slurm.verdict import signalled
 
@@ -63,7 +63,7 @@ def _parts(actions: list[Action]) -> list[list[Action]]:
     return [actions[first : first + _AT_ONCE] for first in range(0, len(actions), _AT_ONCE)]
 
 
-def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> Answer:
+def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> CommandResult:
     ids = [gates.job_id(action.key) for action in actions]
 
     def sent_to_all(heard: str) -> bool:
@@ -73,7 +73,7 @@ def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> Answer:
     return commands.run_until(sent_to_all, *argv, timeout_seconds=_LIMIT_SECONDS)
 
 
-def _result(answer: Answer, action: Action, count: int) -> tuple[Result, str]:
+def _result(answer: CommandResult, action: Action, count: int) -> tuple[Result, str]:
     if answer.code == 0 or answer.err.count(_SENT) >= count:
         return Result.DONE, ""
     return signalled(answer, (gates.job_id(action.key),))

@@ -1,4 +1,4 @@
-"""What is asked once per job and remembered: its stamp, its directory, the nodes it excludes."""
+"""Details that are asked once per job and remembered: its stamp, its directory, the nodes it excludes."""
 
 from __future__ import annotations
 

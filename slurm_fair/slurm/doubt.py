@@ -39,11 +39,9 @@ class ListsInHand:
     lists: Mapping[int, str] | None
 
     def lists_at_first(self) -> Mapping[int, str] | None:
-        """Those in hand."""
         return self.lists
 
-    def keep_lists_at_first(self, lists: Mapping[int, str]) -> None:
-        """Nothing to keep."""
+    def keep_lists_at_first(self, lists: Mapping[int, str]) -> None: ...
 
 
 _NAMED = 20  # jobs in one line of the log

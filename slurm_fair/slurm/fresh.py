@@ -21,7 +21,7 @@ _MOST_IDS = 200  # squeue itself picks them out of the whole queue
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FreshRow:
     """What a fresh read says of one job."""
 
     state: JobState
@@ -38,7 +38,7 @@ class Row:
     objection: str = ""  # why it may not be acted on
 
 
-Rows: TypeAlias = dict[Which, Row]
+Rows: TypeAlias = dict[Which, FreshRow]
 
 
 def look(
@@ -87,10 +87,10 @@ def _tasks_of(base: int, wanted: set[Which]) -> dict[int, int]:
     return numbers
 
 
-def _row(raw: np.void, queue: Queue, objection: str) -> Row:
+def _row(raw: np.void, queue: Queue, objection: str) -> FreshRow:
     text = queue.node_lists.texts[int(raw["req_nodes"])]
     tasks = words.task_list(queue.task_lists[int(raw["tasks"])]) if raw["task"] == UNSPLIT else ""
-    return Row(
+    return FreshRow(
         JobState(int(raw["state"])),
         float(raw["submit"]),
         int(raw["restarts"]),

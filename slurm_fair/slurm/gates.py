@@ -56,35 +56,37 @@ def uts(instant: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class ScontrolLines:
     """What to send: `pin` first, and `open` only for jobs whose pin was seen to hold."""
 
     pin: tuple[str, ...] = ()
     then: tuple[str, ...] = ()
 
 
-def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> Lines:
+def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> ScontrolLines:
     """Keep a job waiting; `held` = a begin time is to take the place of the hold that it was submitted with."""
     begin = update(job, start=uts(until), nodes=clear_nodes)
-    return Lines(then=(begin, f"release {_checked(job)}") if held else (begin,))
+    return ScontrolLines(then=(begin, f"release {_checked(job)}") if held else (begin,))
 
 
-def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> Lines:
+def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> ScontrolLines:
     """Let a job start on these nodes; in the next second when it left a node in this one (fact 1)."""
     when = "now+1" if next_second else "now"
     pin = (update(job, nodes=hostlist.join(nodes)),)
     if held:
-        return Lines(pin, (update(job, eligible="now+1"), f"release {_checked(job)}"))
-    return Lines(pin, (update(job, start=when),))
+        return ScontrolLines(pin, (update(job, eligible="now+1"), f"release {_checked(job)}"))
+    return ScontrolLines(pin, (update(job, start=when),))
 
 
-def requeue_lines(job: str) -> Lines:
+def requeue_lines(job: str) -> ScontrolLines:
     """Take a running job off its GPUs; `incomplete` leaves a job that has ended as it is."""
-    return Lines(then=(f"requeue incomplete {_checked(job)}",))
+    return ScontrolLines(then=(f"requeue incomplete {_checked(job)}",))
 
 
-def free_lines(job: str, clear_nodes: str | None, gated: bool, held: bool, next_second: bool) -> Lines:
+def free_lines(
+    job: str, clear_nodes: str | None, gated: bool, held: bool, next_second: bool
+) -> ScontrolLines:
     """Undo everything of ours, and only that: `gated`, `held` = the begin time, the hold are ours."""
     when = ("now+1" if next_second else "now") if gated else ""
     update_line = (update(job, start=when, nodes=clear_nodes),) if when or clear_nodes is not None else ()
-    return Lines(then=(*update_line, f"release {_checked(job)}") if held else update_line)
+    return ScontrolLines(then=(*update_line, f"release {_checked(job)}") if held else update_line)

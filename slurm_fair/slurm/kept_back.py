@@ -1,4 +1,6 @@
-"""Who keeps waiting jobs back, and until when: a gate of ours, Slurm after a requeue, or somebody else."""
+"""Tell who keeps each waiting job back, and until when: a gate of ours, Slurm after a requeue, or somebody
+else.
+"""
 
 from __future__ import annotations
 

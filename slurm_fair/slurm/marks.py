@@ -33,9 +33,7 @@ class MarkSink(Protocol):
         """All marks in force."""
         ...
 
-    def set_marks(self, marks: Iterable[Mark]) -> None:
-        """Add or replace."""
-        ...
+    def set_marks(self, marks: Iterable[Mark]) -> None: ...
 
     def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
         """Take away, by (key, whole record)."""
@@ -49,14 +47,11 @@ class MarksInHand:
         self._marks = tuple(marks)
 
     def marks(self) -> Sequence[Mark]:
-        """Those in hand."""
         return self._marks
 
-    def set_marks(self, marks: Iterable[Mark]) -> None:
-        """Nothing to keep."""
+    def set_marks(self, marks: Iterable[Mark]) -> None: ...
 
-    def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None:
-        """Nothing to drop."""
+    def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None: ...
 
 
 class MarkBook:

@@ -58,7 +58,7 @@ class RawNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Machines:
+class NodeListing:
     """All nodes, by name, and which partition has which."""
 
     nodes: dict[str, RawNode]
@@ -67,7 +67,7 @@ class Machines:
     unreadable: tuple[str, ...] = ()  # what is wrong with rows of nodes that are left out
 
 
-def read_machines(commands: Commands) -> Machines | str:
+def read_machines(commands: Commands) -> NodeListing | str:
     """Nodes and partitions, or why the answer is not valid."""
     answer = commands.run("sinfo", "-h", "-N", "-a", "-O", _FORMAT)
     if not answer.whole:
@@ -92,7 +92,7 @@ def read_machines(commands: Commands) -> Machines | str:
         up[row[1]] = row[2] == "up"
     if wrong and not nodes:
         return f"sinfo: {next(iter(wrong))}"
-    return Machines(nodes, {name: tuple(names) for name, names in members.items()}, up, tuple(wrong))
+    return NodeListing(nodes, {name: tuple(names) for name, names in members.items()}, up, tuple(wrong))
 
 
 def _need_columns(row: list[str]) -> None:

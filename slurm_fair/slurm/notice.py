@@ -21,7 +21,7 @@ from pathlib import Path
 
 from slurm_fair.errors import NotTheOwner, SlurmUnreachable
 from slurm_fair.model import LeftAlone
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 
 NAME = "slurm_fair"
 REASON = "says that a slurm_fair daemon acts here, and never runs"
@@ -55,7 +55,6 @@ class Notice:
     directory: str
 
     def in_words(self) -> str:
-        """Who it is."""
         return f"pid {self.pid} on {self.host} with {self.directory} (job {self.job} in the queue says so)"
 
 
@@ -201,7 +200,7 @@ class OurNotice:
         until = int(now + self.lease_seconds) + 1
         return f"{_PREFIX}id={self._identity},until={until},host={host},pid={os.getpid()},dir={place}"
 
-    def _wrote(self, answer: Answer, now: float) -> None:
+    def _wrote(self, answer: CommandResult, now: float) -> None:
         """A site that lets us leave no notice is told so once; nothing else depends on it."""
         if not answer.code:
             self._until, self._complaint = now + self.lease_seconds, ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Floats, Ints
@@ -127,7 +127,7 @@ def _nodes(row: Mapping[str, str]) -> tuple[str, ...]:
         return ()
 
 
-def read_past(commands: Commands, start: float, end: float, scope: Scope) -> Past | str:
+def read_past(commands: Commands, start: float, end: float, scope: ScopeSection) -> Past | str:
     """Every run that lived in a period, or why accounting does not tell."""
     asked = (*FIELDS, *MORE_FIELDS)
     where = [

@@ -1,4 +1,4 @@
-"""Whether Slurm's PrivateData hides from users what the daemon could publish."""
+"""Slurm's PrivateData: it may hide from users what the daemon could publish."""
 
 from __future__ import annotations
 

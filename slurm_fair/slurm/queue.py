@@ -14,7 +14,7 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
 from slurm_fair.slurm import hostlist, words
-from slurm_fair.slurm.command import BY_TASK, Answer, Commands, only_ids
+from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
 from slurm_fair.slurm.tasks import TaskRows
 
 BETWEEN, ROW_END = "\x1f", "\x1e"
@@ -155,7 +155,7 @@ class Queue:
             return answer.complaint
         return self._rows(answer, mark, remember=not ids)
 
-    def _rows(self, answer: Answer, mark: str, remember: bool) -> NDArray[np.void] | str:
+    def _rows(self, answer: CommandResult, mark: str, remember: bool) -> NDArray[np.void] | str:
         lines = answer.out.split(f"{ROW_END}{mark}\n")
         if lines.pop().strip():
             return "squeue: the last row is cut off"
@@ -271,6 +271,8 @@ class Queue:
             self._task_texts[task] = (len(self.task_lists) - 1, limit)
         listed, limit = self._task_texts[task]
         self.array_limits[words.count(base)] = limit
+        if len(self.task_lists[listed]) == 1:  # `3%2`: one task, which carries its own marks
+            return words.count(base), int(self.task_lists[listed][0]), -1, limit
         return words.count(base), UNSPLIT, listed, limit
 
 

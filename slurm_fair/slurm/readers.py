@@ -36,7 +36,7 @@ Reply = str | int
 
 
 class _Reader:
-    """One process."""
+    """A process that reads users' folders; it may hang and be killed."""
 
     def __init__(self, program: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -115,7 +115,6 @@ class Readers:
         self._end = weakref.finalize(self, _end_all, self._idle, self._dying)
 
     def close(self) -> None:
-        """End all processes."""
         self._end()
 
     def read(self, wanted: Mapping[Key, Asked]) -> dict[Key, Reply]:

@@ -1,4 +1,4 @@
-"""Which of Slurm's error texts mean that an act was refused; every other text leaves it unknown."""
+"""The error texts of Slurm that mean refused; every other text leaves the outcome unknown."""
 
 from __future__ import annotations
 

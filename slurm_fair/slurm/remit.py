@@ -1,4 +1,4 @@
-"""Which jobs may be acted on: those of the scope, and only while they are who the last look showed."""
+"""The remit: a job may be acted on if it is in scope and still is the job that the last look showed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.queue import Queue
@@ -22,12 +22,12 @@ class Remit:
     """The scope, and whose each record was at the last look."""
 
     territory: Territory
-    scope: Scope
+    scope: ScopeSection
     record: Ints  # in order
     who: NDArray[np.void]  # of each record
 
     @classmethod
-    def of(cls, rows: NDArray[np.void], territory: Territory, scope: Scope) -> Self:
+    def of(cls, rows: NDArray[np.void], territory: Territory, scope: ScopeSection) -> Self:
         """What a look allows."""
         order = np.argsort(rows["record"], kind="stable")
         return cls(territory, scope, rows["record"][order].astype(np.int64), rows[order])

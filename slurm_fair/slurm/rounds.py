@@ -1,4 +1,4 @@
-"""How many rounds of gates fit into one tick: the whole tick is bounded, its first look included."""
+"""Bound the rounds of gates in one tick, so that the whole tick is bounded, its first look included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of the queue are managed, which are left alone and why, and what blocks a managed one."""
+"""Sort the rows of the queue: managed or left alone and why, and what blocks a managed one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.columns import Bools, Codes
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.made_up import OF_A_USER
-from slurm_fair.slurm.nodes import Machines
+from slurm_fair.slurm.nodes import NodeListing
 from slurm_fair.slurm.queue import Names, Queue
 
 _LISTED = 2000  # left-alone jobs that a snapshot names; more would only fill the journal
@@ -29,7 +29,7 @@ class Territory:
     nodes: tuple[str, ...]
 
     @classmethod
-    def of(cls, machines: Machines, scope: Scope) -> Territory:
+    def of(cls, machines: NodeListing, scope: ScopeSection) -> Territory:
         """All partitions of the scope (or all at all) that have GPU nodes."""
         with_gpus = {
             name
@@ -52,7 +52,7 @@ def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]
     return hits
 
 
-def in_scope(rows: NDArray[np.void], queue: Queue, territory: Territory, scope: Scope) -> Bools:
+def in_scope(rows: NDArray[np.void], queue: Queue, territory: Territory, scope: ScopeSection) -> Bools:
     """Rows of managed partitions, accounts and QOS."""
     inside = by_name(queue.partitions, territory.covers, rows["partition"])
     if scope.accounts:
@@ -143,7 +143,7 @@ REQUEUE_HOLD = frozenset({"job requeued in held state", "job_requeued_in_held_st
 
 
 def blocked_codes(
-    rows: NDArray[np.void], queue: Queue, machines: Machines, ours: Bools, own_begin: Bools
+    rows: NDArray[np.void], queue: Queue, machines: NodeListing, ours: Bools, own_begin: Bools
 ) -> Codes:
     """Why a waiting row may not be planned; `ours` = held by us, `own_begin` = waits for its user's time."""
     waiting = rows["state"] == JobState.WAITING
@@ -173,5 +173,5 @@ def blocked_codes(
     return codes.astype(np.int8)
 
 
-def _is_down(partitions: str, machines: Machines) -> bool:
+def _is_down(partitions: str, machines: NodeListing) -> bool:
     return not any(machines.up.get(name, False) for name in partitions.split(","))

@@ -1,4 +1,4 @@
-"""What `scontrol show job` says of several jobs, so that one job's text can never speak for another job."""
+"""Read `scontrol show job` of several jobs so that one job's text can never speak for another job."""
 
 from __future__ import annotations
 

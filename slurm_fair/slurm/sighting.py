@@ -1,4 +1,4 @@
-"""What one look at Slurm brought, before it is a Snapshot."""
+"""The parts of one look at Slurm, before they become a Snapshot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.layout import LayoutBook
 from slurm_fair.slurm.made_up import MadeUp
 from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.nodes import Machines, Reservation
+from slurm_fair.slurm.nodes import NodeListing, Reservation
 from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.scope import Territory
 from slurm_fair.slurm.spans import SpanBook
@@ -27,7 +27,7 @@ class Sighting:
     time: float
     cluster: str
     rows: NDArray[np.void]
-    machines: Machines
+    machines: NodeListing
     reservations: tuple[Reservation, ...]
     weights: Weights
     made_up: MadeUp

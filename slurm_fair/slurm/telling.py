@@ -1,4 +1,4 @@
-"""What scontrol is told of many jobs: lines shared out among several of it, which Slurm answers side by side."""
+"""Send the lines of many jobs to several scontrol processes, which Slurm answers side by side."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from slurm_fair.model import Action
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 
 _AT_LEAST = 16  # acts of one scontrol: to start another costs as much as some acts
 _TOGETHER = 8  # scontrols
 
 
-def tell(commands: Commands, lines: Mapping[Action, Sequence[str]]) -> dict[Action, Answer]:
+def tell(commands: Commands, lines: Mapping[Action, Sequence[str]]) -> dict[Action, CommandResult]:
     """All lines of all acts; those of one act stay together, in their order."""
     everybody = list(lines)
     size = max(_AT_LEAST, math.ceil(len(everybody) / _TOGETHER))
@@ -26,8 +26,8 @@ def tell(commands: Commands, lines: Mapping[Action, Sequence[str]]) -> dict[Acti
     return {action: answer for part, answer in zip(parts, said, strict=True) for action in part}
 
 
-def _scontrol(commands: Commands, lines: Sequence[str]) -> Answer:
+def _scontrol(commands: Commands, lines: Sequence[str]) -> CommandResult:
     """One scontrol for all; an act that needs nothing to be sent needs no scontrol."""
     if not lines:
-        return Answer(("scontrol",), 0, "", "", 0.0)
+        return CommandResult(("scontrol",), 0, "", "", 0.0)
     return commands.run("scontrol", stdin="\n".join([*lines, "exit", ""]))

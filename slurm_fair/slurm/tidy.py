@@ -1,4 +1,4 @@
-"""Which marks have outlived their job."""
+"""Find marks that have outlived their job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one job's act came to, by what a command that named many jobs said."""
+"""The outcome of each job's act, from the output of a command that named many jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from slurm_fair.model import Result
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.refusals import Class, classify
 
 NOT_TRIED = "not tried"
@@ -21,7 +21,7 @@ def is_for_later(result: Result, detail: str) -> bool:
     return result is Result.REFUSED and (detail.startswith(NOT_TRIED) or classify(detail) in _PASSING)
 
 
-def refused_or_unknown(answer: Answer, ids: Sequence[str], otherwise: str) -> tuple[Result, str]:
+def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str) -> tuple[Result, str]:
     """For a job whose act had no visible effect; an error text about other jobs says nothing of it."""
     if answer.timed_out:
         return Result.UNKNOWN, answer.complaint
@@ -30,7 +30,7 @@ def refused_or_unknown(answer: Answer, ids: Sequence[str], otherwise: str) -> tu
     return (Result.UNKNOWN if known is Class.UNKNOWN else Result.REFUSED), line[:200] or otherwise
 
 
-def signalled(answer: Answer, ids: Sequence[str]) -> tuple[Result, str]:
+def signalled(answer: CommandResult, ids: Sequence[str]) -> tuple[Result, str]:
     """For a signal, whose effect cannot be seen: sent unless the command says otherwise."""
     lines = _lines(answer.err)
     about_others = bool(lines) and all(_named(line) and not _is_about(line, ids) for line in lines)

@@ -1,4 +1,4 @@
-"""What a solver says: the numbers, how good they are, and how they came about."""
+"""The answer of a solver: the numbers, how good they are, and how they came about."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class MatrixEntries:
     """The entries of a matrix that are not zero, in any order."""
 
     row: Ints
@@ -23,7 +23,7 @@ class Cells:
     value: Floats
 
     @classmethod
-    def joined(cls, *parts: tuple[Ints, Ints, Floats]) -> Cells:
+    def joined(cls, *parts: tuple[Ints, Ints, Floats]) -> MatrixEntries:
         """Several blocks of one matrix."""
         row, column, value = (np.concatenate(each) for each in zip(*parts, strict=True))
         return cls(row, column, value)
@@ -35,7 +35,7 @@ class Problem:
 
     worth: Floats
     most: Floats
-    cells: Cells
+    cells: MatrixEntries
     least_row: Floats
     most_row: Floats
     whole: Bools | None = None  # columns that must be whole numbers

@@ -1,4 +1,4 @@
-"""Who goes where: bipartite assignment, and AlloX's order of jobs on GPU types (EuroSys 2020)."""
+"""Bipartite assignment, and AlloX's order of jobs on GPU types (EuroSys 2020)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.solve.answer import LIMIT_SECONDS, How, Matching, Table, gap_between
-from slurm_fair.solve.linear import Cells, Problem, solve
+from slurm_fair.solve.linear import MatrixEntries, Problem, solve
 
 _MOST_CELLS = 400_000  # bigger ones go to the greedy rule at once
 
@@ -28,7 +28,7 @@ def assignment(cost: Table, room: Ints | None = None, limit_seconds: float = LIM
     prize = 2.0 * (float(prices.max()) - min(float(prices.min()), 0.0) + 1.0) * (rows + 1)
     at = np.arange(len(row))
     ones = np.ones(len(row))
-    cells = Cells.joined((row, at, ones), (rows + column, at, ones))
+    cells = MatrixEntries.joined((row, at, ones), (rows + column, at, ones))
     most = np.concatenate([np.ones(rows), room.astype(np.float64)])
     problem = Problem(prize - prices, ones, cells, np.full(len(most), -np.inf), most)
     found = solve(problem, limit_seconds)
@@ -143,7 +143,7 @@ def _whole_problem(
     columns, people, types = len(jobs), len(gang), len(capacity)
     at, ones, spent = np.arange(columns), np.ones(columns), seconds[jobs, kinds]
     placed = np.bincount(jobs, minlength=people) > 0
-    cells = Cells.joined(
+    cells = MatrixEntries.joined(
         (jobs, at, ones),  # everybody somewhere
         (people + kinds, at, gang[jobs] * spent),  # a type's load ...
         (people + np.arange(types), np.full(types, columns), -capacity),  # ... within capacity * T

@@ -22,7 +22,7 @@ from slurm_fair.solve.filling import (
     topped_up,
     water_filled,
 )
-from slurm_fair.solve.linear import Cells, Problem, Solution, solve
+from slurm_fair.solve.linear import MatrixEntries, Problem, Solution, solve
 
 _CLOSE = 1e-7
 _ROUNDS = 25  # of raising the lowest; the rest keeps what it has then
@@ -163,11 +163,11 @@ class _Fleet:
         """Rows before those of the jobs' rates: GPUs of each type, time of each job."""
         return len(self.capacity) + len(self.gang)
 
-    def limits(self) -> Cells:
+    def limits(self) -> MatrixEntries:
         """The rows that every problem has."""
         columns, ones = np.arange(len(self.jobs)), np.ones(len(self.jobs))
         gpus = (self.types, columns, self.gang[self.jobs])
-        return Cells.joined(gpus, (len(self.capacity) + self.jobs, columns, ones))
+        return MatrixEntries.joined(gpus, (len(self.capacity) + self.jobs, columns, ones))
 
     def most(self) -> Floats:
         """And what they may come to."""
@@ -215,7 +215,7 @@ def _lift(fleet: _Fleet, need: Floats, open_: Bools, floor: Floats, limit_second
     limits = fleet.limits()
     rates = (first + fleet.jobs, np.arange(columns), fleet.rate[fleet.jobs, fleet.types])
     lifts = (first + people, np.full(len(people), columns), -need[people])
-    cells = Cells.joined((limits.row, limits.column, limits.value), rates, lifts)
+    cells = MatrixEntries.joined((limits.row, limits.column, limits.value), rates, lifts)
     least = np.concatenate([np.full(first, -np.inf), np.where(open_, 0.0, floor)])
     most = np.concatenate([fleet.most(), np.full(len(need), np.inf)])
     worth = np.append(np.zeros(columns), 1.0)

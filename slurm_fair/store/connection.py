@@ -1,4 +1,4 @@
-"""How the journal's file is opened, by its one writer and by readers."""
+"""Open the journal's file, for its one writer and for readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SQLite and the file system say when they fail, in one line a person can act on."""
+"""Turn errors of SQLite and the file system into one line that a person can act on."""
 
 from __future__ import annotations
 

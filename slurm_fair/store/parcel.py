@@ -40,7 +40,6 @@ _PARCEL = msgspec.msgpack.Decoder(Parcel)
 
 
 def unpack(data: bytes, kind: type[_Value]) -> _Value:
-    """The value again."""
     try:
         parcel = _PARCEL.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

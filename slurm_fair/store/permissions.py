@@ -1,4 +1,4 @@
-"""Who may touch the journal: its user alone; a group may read.
+"""Check the owner and mode of the journal: its user alone may write, a group may read.
 
 Whoever can write it can make the daemon free or requeue anybody's job, so a journal that others can
 change is refused, not repaired. Files are made with their modes, so no umask is ever relied on.

@@ -4,7 +4,7 @@ from slurm_fair.trace.classes import WORKLOADS, Workload
 from slurm_fair.trace.cluster import Machines, read_machines, uniform
 from slurm_fair.trace.describe import Description, describe
 from slurm_fair.trace.faults import Fault
-from slurm_fair.trace.generate import Wish, generate
+from slurm_fair.trace.generate import TraceWish, generate
 from slurm_fair.trace.read import Reading, read_trace
 from slurm_fair.trace.regimes import JobRegimes, Regime, read_regimes, refuse_foreign
 from slurm_fair.trace.status import End
@@ -25,7 +25,7 @@ __all__ = [
     "Regime",
     "Throughputs",
     "Trace",
-    "Wish",
+    "TraceWish",
     "Workload",
     "describe",
     "generate",

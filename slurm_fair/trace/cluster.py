@@ -24,7 +24,7 @@ import numpy as np
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
 from slurm_fair.trace.cells import MOST
-from slurm_fair.trace.faults import nearest, shown
+from slurm_fair.trace.faults import nearest_of, shown
 from slurm_fair.trace.files import reading
 
 USUAL_TYPE = "gpu"
@@ -58,7 +58,6 @@ class Machines(Columns):
 
     @property
     def total_gpus(self) -> int:
-        """All of them."""
         return int(self.gpus.sum())
 
     @property
@@ -136,7 +135,7 @@ def _group(group: Any, where: str) -> dict[str, Any]:
         raise ConfigError(f"{where}: must be a table: write [[nodes]]")
     for key in group:
         if key not in _KEYS:
-            raise ConfigError(f"{where}: unknown key {shown(key)}; {nearest(key, _KEYS)}")
+            raise ConfigError(f"{where}: unknown key {shown(key)}; {nearest_of(key, _KEYS)}")
     for key in _NEEDED:
         if key not in group:
             raise ConfigError(f"{where}: {key} is missing: each table needs {' and '.join(_NEEDED)}")

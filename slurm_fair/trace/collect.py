@@ -12,7 +12,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Ints
 from slurm_fair.trace import cells
-from slurm_fair.trace.faults import BadCell, nearest, shown
+from slurm_fair.trace.faults import BadCell, nearest_of, shown
 from slurm_fair.trace.status import end_of
 from slurm_fair.trace.table import OPTIONAL, REQUIRED, Mode, Trace
 from slurm_fair.trace.throughputs import Throughputs
@@ -24,7 +24,7 @@ _WITH_BATCH = re.compile(r"(.+?) \(batch size ([0-9]{1,9})\)")
 def _mode(text: str) -> Mode:
     found = Mode.__members__.get(text.upper()) if text else Mode.STATIC
     if found is None:
-        raise BadCell(f"{shown(text)} is no mode; {nearest(text, map(str.lower, Mode.__members__))}")
+        raise BadCell(f"{shown(text)} is no mode; {nearest_of(text, map(str.lower, Mode.__members__))}")
     return found
 
 
@@ -56,7 +56,7 @@ _COMPLETED = ("user", "model", "batch_size")  # may follow from other cells
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ColumnRules:
     """What is asked of each job; without needed durations a job may lack its run time."""
 
     throughputs: Throughputs | None = None
@@ -68,7 +68,7 @@ class Collector:
     """Takes rows one by one and keeps only values: strings of a large trace would fill the memory."""
 
     columns: Sequence[str]  # of the rows to come
-    rules: Rules = Rules()
+    rules: ColumnRules = ColumnRules()
     _seen: dict[str, str] = field(default_factory=dict)  # job id -> place
     _values: dict[str, list[Any]] = field(default_factory=dict)
     _plan: list[tuple[str, Callable[[str], Any]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a trace holds, in numbers: docs/schema/trace-describe.json says what each means."""
+"""Describe a trace in numbers: docs/schema/trace-describe.json says what each means."""
 
 from __future__ import annotations
 

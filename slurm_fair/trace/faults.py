@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from slurm_fair.errors import InputError
+from slurm_fair.suggest import nearest
 
 _MOST_SHOWN = 60
 _MOST_NAMES = 40
@@ -44,11 +44,11 @@ def _plain(text: str) -> str:
     return f"{clean[:_MOST_SHOWN]}..." if len(clean) > _MOST_SHOWN else clean
 
 
-def nearest(name: str, known: Iterable[str], there: str = "known are") -> str:
+def nearest_of(name: str, known: Iterable[str], there: str = "known are") -> str:
     """The nearest name as a question, or all of them; they may be foreign too."""
     names = [_plain(name) for name in islice(known, _MOST_NAMES)]
-    close = difflib.get_close_matches(name[:_MOST_SHOWN], names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"{there} {', '.join(names)}"
+    near = nearest(name, names)
+    return f"did you mean {near}?" if near else f"{there} {', '.join(names)}"
 
 
 def refuse(path: object, faults: Sequence[Fault], cure: str = "--skip-bad leaves bad rows out") -> None:

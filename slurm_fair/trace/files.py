@@ -43,7 +43,6 @@ class Text:
             yield line
 
     def read(self) -> str:
-        """All of it."""
         size = os.fstat(self._file.fileno()).st_size
         whole = "" if size > MOST_WHOLE else self._file.read(MOST_WHOLE)
         if size > MOST_WHOLE or len(whole) == MOST_WHOLE:

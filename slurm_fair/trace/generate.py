@@ -12,7 +12,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.trace.cells import CENTURY
 from slurm_fair.trace.classes import HOUR, SHOCKWAVE, Workload
-from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.table import REQUIRED, Trace
 from slurm_fair.trace.write import number
 
@@ -21,7 +21,7 @@ _CLASS = "size_class"  # a further column of the trace
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TraceWish:
     """What kind of trace is wanted; either arrivals per hour or the load that they put on so many GPUs."""
 
     jobs: int = 500
@@ -44,7 +44,7 @@ class Wish:
                 raise InputError(f"{name} must be a number from 1e-6 to 1e9, not {value:g}")
 
 
-def generate(wish: Wish, random: np.random.Generator) -> Trace:
+def generate(wish: TraceWish, random: np.random.Generator) -> Trace:
     """A trace; the same wish and the same dice make the same one."""
     which, gpu_hours = _sizes(wish, random)
     gpus, choices = _gpus(wish.workload, gpu_hours, random)
@@ -53,7 +53,7 @@ def generate(wish: Wish, random: np.random.Generator) -> Trace:
     tenant = _tenants(wish, random)
     digits = len(str(wish.tenants))
     names = [group.name for group in wish.workload.classes]
-    collector = Collector((*REQUIRED, "gpus_choices", _CLASS), Rules())
+    collector = Collector((*REQUIRED, "gpus_choices", _CLASS), ColumnRules())
     columns = (submit.tolist(), gpus.tolist(), duration.tolist(), choices, which.tolist(), tenant.tolist())
     for at, (when, size, seconds, sizes, group, who) in enumerate(zip(*columns, strict=True), start=1):
         row = [
@@ -69,7 +69,7 @@ def generate(wish: Wish, random: np.random.Generator) -> Trace:
     return collector.trace()
 
 
-def _sizes(wish: Wish, random: np.random.Generator) -> tuple[Ints, Floats]:
+def _sizes(wish: TraceWish, random: np.random.Generator) -> tuple[Ints, Floats]:
     """The class of each job, and its GPU-hours: log-uniform within the class."""
     groups = wish.workload.classes
     parts = np.array([group.part for group in groups])
@@ -102,7 +102,7 @@ def _chosen(sizes: Ints, most: int, jobs: int, random: np.random.Generator) -> t
     return medians, ["|".join(map(str, named)) if len(named) > 1 else "" for named in sets]
 
 
-def _arrivals(wish: Wish, gpu_seconds: float, random: np.random.Generator) -> Floats:
+def _arrivals(wish: TraceWish, gpu_seconds: float, random: np.random.Generator) -> Floats:
     """A Poisson process; under a wished load it is as dense as the sizes at hand make it."""
     load = wish.load or 1.0
     per_second = (
@@ -121,6 +121,6 @@ def _arrivals(wish: Wish, gpu_seconds: float, random: np.random.Generator) -> Fl
     return times
 
 
-def _tenants(wish: Wish, random: np.random.Generator) -> Any:
+def _tenants(wish: TraceWish, random: np.random.Generator) -> Any:
     weights = np.array([math.pow(rank, -wish.zipf) for rank in range(1, wish.tenants + 1)])
     return random.choice(wish.tenants, wish.jobs, p=weights / weights.sum())

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import BadCell, Fault, refuse
 from slurm_fair.trace.table import REQUIRED, Trace
 from slurm_fair.trace.tabular import Row, table
@@ -37,7 +37,7 @@ def read_trace(
     """The jobs of a .csv or .csv.gz; InputError names the first bad row unless bad rows are to be skipped."""
     bad: list[Fault] = []
     with table(path, REQUIRED, OTHER_NAMES) as rows:
-        collector = Collector(rows.columns, Rules(throughputs, need_durations))
+        collector = Collector(rows.columns, ColumnRules(throughputs, need_durations))
         while some := list(islice(rows.rows, _TOGETHER)):
             bad += _added(collector, some)
     return finished(path, collector, bad, skip_bad)

@@ -15,7 +15,7 @@ from typing import Any
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace import cells
-from slurm_fair.trace.faults import BadCell, Fault, nearest, refuse, shown
+from slurm_fair.trace.faults import BadCell, Fault, nearest_of, refuse, shown
 from slurm_fair.trace.files import reading
 from slurm_fair.trace.table import Mode, Trace
 
@@ -121,7 +121,7 @@ def _object(line: str) -> dict[str, Any]:
         raise BadCell("is no JSON object: write one object on one line", "line")
     for key in tree:
         if key not in _KEYS:
-            raise BadCell(f"unknown key: {nearest(key, _KEYS)}", shown(key))
+            raise BadCell(f"unknown key: {nearest_of(key, _KEYS)}", shown(key))
     for key in _KEYS:
         if key not in tree:
             raise BadCell("is missing", key)

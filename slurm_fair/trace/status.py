@@ -1,10 +1,10 @@
-"""How a job of a trace ended, in Slurm's words or those of the public traces."""
+"""The end states of a trace's jobs, in Slurm's words or those of the public traces."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-from slurm_fair.trace.faults import BadCell, nearest, shown
+from slurm_fair.trace.faults import BadCell, nearest_of, shown
 
 
 class End(IntEnum):
@@ -42,5 +42,5 @@ def end_of(text: str) -> End:
     if found is None and text.casefold().startswith("cancelled by "):
         return End.CANCELLED
     if found is None:
-        raise BadCell(f"{shown(text)} is no known status; {nearest(text.casefold(), list(_ENDS)[1:])}")
+        raise BadCell(f"{shown(text)} is no known status; {nearest_of(text.casefold(), list(_ENDS)[1:])}")
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace.faults import Fault, nearest, shown
+from slurm_fair.trace.faults import Fault, nearest_of, shown
 from slurm_fair.trace.files import Text, reading
 
 # A place behind the file's name (`:12`) and the row's cells, stripped.
@@ -89,5 +89,5 @@ def _header(
     for missing in (name for name in required if name not in columns):
         free = [head for head in columns if head not in required] or list(columns)
         raise InputError(f"{where}: no column {missing}; the header needs {', '.join(required)}; "
-                         f"{nearest(missing, free, 'found:')}")  # fmt: skip
+                         f"{nearest_of(missing, free, 'found:')}")  # fmt: skip
     return columns

@@ -9,7 +9,7 @@ from typing import Any
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace import cells
-from slurm_fair.trace.faults import BadCell, Fault, nearest, refuse, shown
+from slurm_fair.trace.faults import BadCell, Fault, nearest_of, refuse, shown
 from slurm_fair.trace.tabular import table
 
 CONSOLIDATED, SPREAD = "consolidated", "unconsolidated"
@@ -78,11 +78,11 @@ def read_throughputs(path: Path, source: str = "", reference_type: str = "") -> 
     if not rates:
         raise InputError(f"{path}: no row below its header: nothing was measured")
     if source and source not in rates:
-        raise InputError(f"{path}: no source {shown(source)}; {nearest(source, rates)}")
+        raise InputError(f"{path}: no source {shown(source)}; {nearest_of(source, rates)}")
     chosen = rates[source or next(iter(rates))]
     types = list(dict.fromkeys(key[0] for key in chosen))
     if reference_type and reference_type not in types:
-        raise InputError(f"{path}: no GPU type {shown(reference_type)}; {nearest(reference_type, types)}")
+        raise InputError(f"{path}: no GPU type {shown(reference_type)}; {nearest_of(reference_type, types)}")
     usual = REFERENCE_TYPE if REFERENCE_TYPE in types else types[0]
     return Throughputs(source or next(iter(rates)), tuple(rates), reference_type or usual, chosen)
 

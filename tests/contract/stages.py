@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from slurm_fair.config import Config, Scope, Slurm, from_tree
+from slurm_fair.config import Config, ScopeSection, SlurmSection, from_tree
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.mark import Mark
@@ -19,7 +19,7 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from tests.fake_cluster import FakeCluster, MemoryJournal
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import ADMIN, USER, VirtualClock, Work, World
+from tests.fake_slurm import ADMIN, USER, PushedClock, Work, World
 
 GATE_SECONDS = 600
 _FAR_SECONDS = (
@@ -97,7 +97,7 @@ class Stage(Protocol):
 
 
 def _config(gate: str) -> Config:
-    scope, slurm = Scope(partitions=("gpu",)), Slurm(gate=gate, reports="file")
+    scope, slurm = ScopeSection(partitions=("gpu",)), SlurmSection(gate=gate, reports="file")
     return replace(from_tree({}, "contract"), scope=scope, slurm=slurm)
 
 
@@ -206,7 +206,7 @@ class FakeStage:
 
     def __init__(self, gate: str) -> None:
         self.gate, self.shut_by, self.journal = gate, "begin", MemoryJournal()
-        self.world = World(VirtualClock(), {"n1": 8, "n2": 8, "n3": 8, "n4": 8}, seed=1)
+        self.world = World(PushedClock(), {"n1": 8, "n2": 8, "n3": 8, "n4": 8}, seed=1)
         self.world.machines["n4"].partition = "other"
         self.commands = FakeCommands(self.world)
         self.config = _config(gate)

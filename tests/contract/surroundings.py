@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pytest
 
-from slurm_fair.config import Tenants, from_tree
+from slurm_fair.config import TenantsSection, from_tree
 from slurm_fair.model import Blocked, JobState, Result, Verb, parse_label
 from slurm_fair.slurm.cluster import SlurmCluster
 from tests.contract.stages import (
@@ -97,7 +97,7 @@ class RealAround:
     def anew(self, weights: Mapping[str, float]) -> None:
         """An adapter that has asked nothing yet, with these weights in its configuration."""
         stage = self._stage
-        config = replace(stage.config, tenants=Tenants(weights=weights))
+        config = replace(stage.config, tenants=TenantsSection(weights=weights))
         stage.cluster = SlurmCluster(stage.commands, config, time.time, stage.journal, stage.journal)
 
 
@@ -138,7 +138,7 @@ class FakeAround:
     def anew(self, weights: Mapping[str, float]) -> None:
         """An adapter that has asked nothing yet, with these weights in its configuration."""
         stage = self._stage
-        config = replace(stage.config, tenants=Tenants(weights=weights))
+        config = replace(stage.config, tenants=TenantsSection(weights=weights))
         stage.cluster = FakeCluster(stage.commands, config, stage.journal)
 
 

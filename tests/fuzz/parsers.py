@@ -14,14 +14,14 @@ from pathlib import Path
 from slurm_fair import lease
 from slurm_fair.board import read_board
 from slurm_fair.cli.replay_past_file import read_saved
-from slurm_fair.config import Scope, load
+from slurm_fair.config import ScopeSection, load
 from slurm_fair.errors import InputError
 from slurm_fair.health import read_health
 from slurm_fair.model.ids import parse_label
 from slurm_fair.places import Heartbeat, Places, beat, last_beat
 from slurm_fair.slurm import acks, hostlist, words
 from slurm_fair.slurm.accounts import weights_from
-from slurm_fair.slurm.command import BY_TASK, Answer, Commands
+from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.fresh import look
 from slurm_fair.slurm.history import SlurmHistory
@@ -67,9 +67,11 @@ class Saying(Commands):
         super().__init__(unfold=unfold, draw=lambda: "")
         self.text = text.encode("utf-8", "replace").decode()  # as Commands reads what a program says
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The text, as a whole answer."""
-        return Answer(argv, 0, self.text, "", 0.0)
+        return CommandResult(argv, 0, self.text, "", 0.0)
 
 
 def _queue(text: str, unfold: str = "--array-unique") -> None:
@@ -112,11 +114,11 @@ def _history(text: str) -> None:
     if hasattr(runs, "gpus"):
         assert (runs.gpus >= 0).all()
         assert (runs.gpus <= 10**6).all()
-    read_past(Saying(text.replace("|", "\x1f")), 0, 1, Scope())
+    read_past(Saying(text.replace("|", "\x1f")), 0, 1, ScopeSection())
 
 
 def _verdicts(text: str) -> None:
-    answer = Answer(("scontrol",), 1, "", text, 0.0)
+    answer = CommandResult(("scontrol",), 1, "", text, 0.0)
     classify(text)
     signalled(answer, ("7", "7_3"))
     refused_or_unknown(answer, ("7", "7_3"), "x")

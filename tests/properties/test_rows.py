@@ -17,7 +17,7 @@ from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import STATES
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 from tests.fuzz.mutation import TOKENS
 from tests.hostile import HUGE, forged_comments, forged_lines, forged_rows
 
@@ -114,7 +114,7 @@ def told(seen: Snapshot | Blind) -> Told:
 def test_the_other_rows_are_what_they_are_without_that_job(
     runs: bool, raw: dict[str, str], later: dict[str, str]
 ) -> None:
-    worlds = [World(VirtualClock(), NODES, seed=1) for _ in range(2)]
+    worlds = [World(PushedClock(), NODES, seed=1) for _ in range(2)]
     looks: list[list[Told]] = []
     for world, hostile in zip(worlds, (False, True), strict=True):
         honest(world)
@@ -138,7 +138,7 @@ def test_the_other_rows_are_what_they_are_without_that_job(
 def test_two_hundred_hostile_jobs_cost_a_look_no_command_more() -> None:
     calls = []
     for hostile in (False, True):
-        world = World(VirtualClock(), NODES, seed=1)
+        world = World(PushedClock(), NODES, seed=1)
         honest(world)
         for number in range(200):
             job = world.submit(1, "c", begin=world.clock.now() + 900)
@@ -154,7 +154,7 @@ def test_two_hundred_hostile_jobs_cost_a_look_no_command_more() -> None:
 
 @pytest.mark.parametrize("state", ["FAILED", "PENDING"])
 def test_types_that_users_make_up_are_no_types_of_the_cluster_and_fill_no_memory(state: str) -> None:
-    world = World(VirtualClock(), NODES, seed=1)
+    world = World(PushedClock(), NODES, seed=1)
     honest(world)
     cluster = cluster_of(world)
     before = cluster.observe({})

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.sim import Result
+from slurm_fair.sim import SimulationResult
 from tests.simulated import Rounds, arrival, simulated
 
 MINUTE = 60.0
@@ -14,7 +14,7 @@ LEASE = 10 * MINUTE
 JOBS = [arrival(gpus=gpus, seconds=40 * MINUTE, job_id=f"J{n}") for n, gpus in ((1, 6), (2, 3), (3, 3))]
 
 
-def gpu_minutes(result: Result, minutes: float) -> list[float]:
+def gpu_minutes(result: SimulationResult, minutes: float) -> list[float]:
     """What each job has had after so many minutes."""
     runs, until = result.runs, result.epoch + minutes * MINUTE
     seconds = np.clip(np.minimum(runs.end, until) - runs.start, 0.0, None)
@@ -22,7 +22,7 @@ def gpu_minutes(result: Result, minutes: float) -> list[float]:
     return [float(value) for value in had]
 
 
-def run(policy: str) -> Result:
+def run(policy: str) -> SimulationResult:
     """All three from the beginning on."""
     return simulated(JOBS, policy, gpus=6, gpus_per_node=6, how=Rounds(lease=LEASE, interval=10.0))
 

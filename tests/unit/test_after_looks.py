@@ -18,7 +18,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.places import Places
 from slurm_fair.slurm.answers import Answers
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
@@ -27,7 +27,7 @@ from slurm_fair.store import open_journal, open_reader
 from tests.builders import job, snapshot
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import START, USER, Record
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 GATE, BOOT = START + 600, int(START + 100)
 
@@ -35,19 +35,46 @@ GATE, BOOT = START + 600, int(START + 100)
 class Booted(FakeCommands):
     """A slurmctld that says when it started."""
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The fake's own, and BOOT_TIME."""
         said = super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
         if argv != ("scontrol", "show", "config"):
             return said
-        return Answer(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
+        return CommandResult(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
+
+
+class Asked(Booted):
+    """Remembers what it was asked."""
+
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
+        """The fake's own."""
+        self.asked = [*getattr(self, "asked", []), " ".join(argv)]
+        return super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
+
+
+def test_after_a_clock_was_set_back_all_is_asked_again() -> None:
+    world = World(PushedClock(), {"n1": 4})
+    world.submit(1)
+    commands = Asked(world)
+    config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
+    cluster = SlurmCluster(commands, config, world.clock.now, MarksInHand(), NoIntents())
+    cluster.observe({})
+    world.clock.advance(-3600)
+    commands.asked = []
+    cluster.observe({})
+    for word in ("sshare", "reservation", "config"):
+        assert any(word in said for said in commands.asked), (word, commands.asked)
 
 
 class Scene:
     """A job behind a gate on full nodes, the daemon's cluster, and a mark."""
 
     def __init__(self, mark: Mapping[str, Any], scope: Mapping[str, Any] | None = None) -> None:
-        self.world = World(VirtualClock(), {"n1": 4})
+        self.world = World(PushedClock(), {"n1": 4})
         self.world.take("n1", 4)
         self.job = self.world.submit(1, begin=GATE, stamped=False)
         known = {"pinned": False, "set_at": START, "submit": self.record.submit, **mark}
@@ -122,7 +149,7 @@ class Unasked(Readers):
 
 @pytest.mark.parametrize("reports", ["none", "comment"])
 def test_no_folder_is_read_where_answers_are_not_looked_for_in_files(reports: str) -> None:
-    commands = FakeCommands(World(VirtualClock(), {"n1": 4}))
+    commands = FakeCommands(World(PushedClock(), {"n1": 4}))
     shown = snapshot(time=START, jobs=[job(1)])
     answers = Answers(commands, DetailsBook(commands), Unasked())
     assert answers.of(shown, {0: START - 10}, reports) == {}

@@ -12,7 +12,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import actions_for
 from slurm_fair.reconcile.for_whom import requests
 from slurm_fair.store.codec import Encoder, decode
-from slurm_fair.tick import Done
+from slurm_fair.tick import TickDone
 from tests.builders import JobSpec, lease, leases, snapshot
 from tests.turns import BEGAN, Turn, gated, running
 
@@ -21,7 +21,7 @@ SHORT = LeaseTerms(term=20.0, interval=2.0, grace=8.0, start_timeout=10.0)
 LONG_GRACE = 120.0
 
 
-def asked_turn(terms: LeaseTerms = SHORT, **columns: Any) -> tuple[Turn, JobSpec, Done]:
+def asked_turn(terms: LeaseTerms = SHORT, **columns: Any) -> tuple[Turn, JobSpec, TickDone]:
     """Job 1 has run its lease to the end and was asked to make room for job 2, of another tenant."""
     turn = Turn(terms=terms)
     first = running(1, BEGAN + 2, gpus=8, **columns)
@@ -32,7 +32,7 @@ def asked_turn(terms: LeaseTerms = SHORT, **columns: Any) -> tuple[Turn, JobSpec
     return turn, first, done
 
 
-def see(turn: Turn, *jobs: JobSpec, after: float = 2.0) -> Done:
+def see(turn: Turn, *jobs: JobSpec, after: float = 2.0) -> TickDone:
     """A look at these jobs, which all ask for a long grace."""
     turn.clock.advance(after)
     shown = snapshot(time=turn.clock.now(), nodes={"n1": 8}, jobs=jobs)
@@ -45,7 +45,7 @@ def until_over(turn: Turn) -> float:
     return float(turn.standing.leases.end.min()) - turn.clock.now()
 
 
-def events(done: Done, kind: str) -> list[tuple[int, dict[str, Any]]]:
+def events(done: TickDone, kind: str) -> list[tuple[int, dict[str, Any]]]:
     """Of one tick."""
     assert done.record is not None
     return [(event.key, dict(event.detail)) for event in done.record.events if event.kind == kind]

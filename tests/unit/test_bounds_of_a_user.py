@@ -27,7 +27,7 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import BETWEEN
 from tests.daemon_bench import Bench, bench_in, crowd
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 30))
@@ -49,7 +49,7 @@ class Site:
     """A fake cluster on which several users have jobs."""
 
     def __init__(self) -> None:
-        self.world = World(VirtualClock(), {"n1": 8}, seed=1)
+        self.world = World(PushedClock(), {"n1": 8}, seed=1)
         config = from_tree({"scope": {"partitions": ["gpu"]}}, "t")
         commands = FakeCommands(self.world)
         self.cluster = SlurmCluster(commands, config, self.world.clock.now, MarksInHand(), NoIntents())

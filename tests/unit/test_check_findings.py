@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import Config, Lease, Slurm
+from slurm_fair.config import Config, LeaseSection, SlurmSection
 from slurm_fair.doctor import Finding, Level, scheduler, storage, terms, versions
 from slurm_fair.doctor.facts import Facts, _ahead
 from slurm_fair.doctor.machines import nodes
 from slurm_fair.doctor.rights import sight, verbs
 from slurm_fair.places import Heartbeat, Places, beat
-from slurm_fair.slurm.nodes import Machines, RawNode
+from slurm_fair.slurm.nodes import NodeListing, RawNode
 from slurm_fair.store import open_journal
 from tests.builders import snapshot
 from tests.site_facts import ERROR, FACTS, OK, WARNING, facts, worst
@@ -102,14 +102,14 @@ def test_hidden_jobs_matter_only_to_who_may_not_see_them() -> None:
 @pytest.mark.parametrize(
     ("lease", "level", "words"),
     [
-        (Lease(), OK, "lease 900 s"),
-        (Lease(interval=400), WARNING, "more than a third"),
-        (Lease(grace=900), WARNING, "not shorter than the term"),
-        (Lease(term=100, interval=5, grace=10), WARNING, "shorter than Slurm's requeue delay"),
-        (Lease(min_runtime=2000), WARNING, "min_runtime"),
+        (LeaseSection(), OK, "lease 900 s"),
+        (LeaseSection(interval=400), WARNING, "more than a third"),
+        (LeaseSection(grace=900), WARNING, "not shorter than the term"),
+        (LeaseSection(term=100, interval=5, grace=10), WARNING, "shorter than Slurm's requeue delay"),
+        (LeaseSection(min_runtime=2000), WARNING, "min_runtime"),
     ],
 )
-def test_lengths_that_do_not_go_together(lease: Lease, level: Level, words: str) -> None:
+def test_lengths_that_do_not_go_together(lease: LeaseSection, level: Level, words: str) -> None:
     found = list(terms.lengths(facts(config=Config(lease=lease))))
     assert worst(found) is level
     assert any(words in f.what for f in found)
@@ -127,14 +127,18 @@ def test_lengths_that_do_not_go_together(lease: Lease, level: Level, words: str)
     ],
 )
 def test_slurms_delay_after_a_requeue(ours: float, slurm: dict[str, str], level: Level) -> None:
-    assert terms.requeue_delay(facts(slurm, Config(slurm=Slurm(requeue_delay=ours)))).level is level
+    assert terms.requeue_delay(facts(slurm, Config(slurm=SlurmSection(requeue_delay=ours)))).level is level
 
 
 @pytest.mark.parametrize(
     ("lease", "wait", "level"),
-    [(Lease(), "30 sec", OK), (Lease(), "5 sec", WARNING), (Lease(term=180, grace=100), "90 sec", WARNING)],
+    [
+        (LeaseSection(), "30 sec", OK),
+        (LeaseSection(), "5 sec", WARNING),
+        (LeaseSection(term=180, grace=100), "90 sec", WARNING),
+    ],
 )
-def test_kill_wait(lease: Lease, wait: str, level: Level) -> None:
+def test_kill_wait(lease: LeaseSection, wait: str, level: Level) -> None:
     assert terms.kill_wait(facts({"KillWait": wait}, Config(lease=lease))).level is level
 
 
@@ -159,23 +163,23 @@ def test_more_waiting_jobs_than_the_rate_limit_bears_are_a_warning(monkeypatch: 
     assert terms.rate_limit(facts({"SlurmctldParameters": "rl_enable,rl_refill_rate=20"})).level is OK
 
 
-QUICK = Lease(term=60, interval=5, grace=10)
+QUICK = LeaseSection(term=60, interval=5, grace=10)
 
 
 @pytest.mark.parametrize(
     ("lease", "parameters", "level"),
     [
-        (Lease(), "(null)", OK),
-        (Lease(), "sched_interval=1", OK),
-        (Lease(), "defer", WARNING),
-        (Lease(), "sched_interval=600,bf_interval=600", WARNING),
-        (Lease(start_timeout=900), "sched_interval=-1,bf_interval=300", WARNING),
-        (Lease(), "sched_interval=1800,bf_interval=900", ERROR),
+        (LeaseSection(), "(null)", OK),
+        (LeaseSection(), "sched_interval=1", OK),
+        (LeaseSection(), "defer", WARNING),
+        (LeaseSection(), "sched_interval=600,bf_interval=600", WARNING),
+        (LeaseSection(start_timeout=900), "sched_interval=-1,bf_interval=300", WARNING),
+        (LeaseSection(), "sched_interval=1800,bf_interval=900", ERROR),
         (QUICK, "(null)", WARNING),
         (QUICK, "sched_interval=2,bf_interval=30", OK),
     ],
 )
-def test_how_late_slurm_may_start_a_job(lease: Lease, parameters: str, level: Level) -> None:
+def test_how_late_slurm_may_start_a_job(lease: LeaseSection, parameters: str, level: Level) -> None:
     assert scheduler.starts(facts({"SchedulerParameters": parameters}, Config(lease=lease))).level is level
 
 
@@ -216,7 +220,7 @@ def node(name: str, gpus: int = 8, kind: str = "a100", state: str = "idle") -> R
 )
 def test_the_nodes(listed: list[RawNode], level: Level, words: str) -> None:
     by_name = {each.name: each for each in listed}
-    found = list(nodes(Machines(by_name, {"gpu": tuple(by_name)}, {"gpu": True}), FACTS))
+    found = list(nodes(NodeListing(by_name, {"gpu": tuple(by_name)}, {"gpu": True}), FACTS))
     assert worst(found) is level
     assert any(words in f.what for f in found), found
 

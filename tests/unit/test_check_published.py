@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from slurm_fair.config import Config, Lease, Scope, Slurm
+from slurm_fair.config import Config, LeaseSection, ScopeSection, SlurmSection
 from slurm_fair.doctor import Finding, Level, hook, published
 from slurm_fair.kit import hook as written_hook
 from tests.site_facts import ERROR, OK, WARNING, facts
@@ -34,7 +34,8 @@ def test_the_submit_hook(tmp_path: Path, text: str | None, gate: str, level: Lev
     if text is not None:
         (tmp_path / "job_submit.lua").write_text(text)
     seen = replace(
-        facts({"JobSubmitPlugins": "lua"}, Config(slurm=Slurm(gate=gate))), conf=tmp_path / "slurm.conf"
+        facts({"JobSubmitPlugins": "lua"}, Config(slurm=SlurmSection(gate=gate))),
+        conf=tmp_path / "slurm.conf",
     )
     found = hook.hook(seen)
     assert (found.level, words in found.what) == (level, True)
@@ -42,7 +43,7 @@ def test_the_submit_hook(tmp_path: Path, text: str | None, gate: str, level: Lev
 
 def test_a_hold_gate_without_a_hook_is_a_warning() -> None:
     assert hook.hook(facts()).level is OK
-    assert hook.hook(facts(config=Config(slurm=Slurm(gate="hold")))).level is WARNING
+    assert hook.hook(facts(config=Config(slurm=SlurmSection(gate="hold")))).level is WARNING
 
 
 HOOK = """
@@ -59,11 +60,14 @@ slurm_fair_gate()
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        (Config(scope=Scope(partitions=("gpu",))), []),
+        (Config(scope=ScopeSection(partitions=("gpu",))), []),
         (Config(), ["partitions = gpu, [scope] says all"]),
-        (Config(scope=Scope(partitions=("gpu",), accounts=("a",))), ["accounts = all, [scope] says a"]),
         (
-            Config(scope=Scope(partitions=("gpu",)), lease=Lease(term=600)),
+            Config(scope=ScopeSection(partitions=("gpu",), accounts=("a",))),
+            ["accounts = all, [scope] says a"],
+        ),
+        (
+            Config(scope=ScopeSection(partitions=("gpu",)), lease=LeaseSection(term=600)),
             ["gate_seconds = 1800, two leases are 1200 s"],
         ),
     ],
@@ -73,14 +77,23 @@ def test_a_hook_that_does_not_follow_the_configuration_is_told_of(config: Config
 
 
 def test_a_hook_that_would_hold_jobs_while_no_daemon_acts_is_told_of() -> None:
-    written = written_hook(Config(slurm=Slurm(gate="begin"))).replace('gate = "begin"', 'gate = "hold"')
-    (told,) = hook.differences(written, Config(slurm=Slurm(gate="hold")))
+    written = written_hook(Config(slurm=SlurmSection(gate="begin"))).replace(
+        'gate = "begin"', 'gate = "hold"'
+    )
+    (told,) = hook.differences(written, Config(slurm=SlurmSection(gate="hold")))
     assert told == 'health = "", the controller says it in "/run/slurm-fair/health.json"'
 
 
 @pytest.mark.parametrize(
     "config",
-    [Config(), Config(scope=Scope(("g", 'a"b'), ("x",)), lease=Lease(term=450.2), slurm=Slurm(gate="hold"))],
+    [
+        Config(),
+        Config(
+            scope=ScopeSection(("g", 'a"b'), ("x",)),
+            lease=LeaseSection(term=450.2),
+            slurm=SlurmSection(gate="hold"),
+        ),
+    ],
 )
 def test_the_hook_that_init_writes_follows_the_configuration(config: Config) -> None:
     assert list(hook.differences(written_hook(config), config)) == []
@@ -101,7 +114,9 @@ def publishing(
     folder: Path, source: Path | None = None, uid: int | None = None, **slurm: str
 ) -> list[Finding]:
     """What is said of publishing there."""
-    config = replace(Config(lease=Lease(publish_dir=str(folder))), source=str(source or "built-in defaults"))
+    config = replace(
+        Config(lease=LeaseSection(publish_dir=str(folder))), source=str(source or "built-in defaults")
+    )
     seen = facts(slurm, config, uid=os.geteuid() if uid is None else uid)
     return list(published.findings(seen))
 
@@ -144,7 +159,7 @@ def test_a_folder_that_is_absent_or_somebody_elses_is_told_with_the_line_that_ma
 
 
 def test_a_site_that_publishes_nothing_is_told_so() -> None:
-    (found,) = published.findings(facts(config=Config(lease=Lease(publish_dir=""))))
+    (found,) = published.findings(facts(config=Config(lease=LeaseSection(publish_dir=""))))
     assert (found.level, "nothing is published" in found.what) == (OK, True)
 
 

@@ -23,7 +23,7 @@ from slurm_fair.errors import (
 from slurm_fair.model import LeasePhase
 from slurm_fair.parts import heartbeat_limit
 from slurm_fair.places import Pause, last_beat, leave_pause
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.store import fence, open_journal, open_reader
 from tests.daemon_bench import Bench, bench_in, crowd, lines
@@ -115,6 +115,21 @@ def test_a_full_disk_is_waited_out_and_said_once(bench: Bench, caplog: pytest.Lo
     assert found.blind == ""
 
 
+@pytest.mark.parametrize("when", [5.0, 35.0, 62.0])
+def test_a_clock_that_is_set_back_stops_no_turn(bench: Bench, when: float) -> None:
+    """While nothing happens, while a lease lasts, and while a job is asked to save."""
+    first = bench.world.submit(8, "a")
+    bench.run(when)
+    bench.world.clock.advance(-7200.0)
+    second = bench.world.submit(8, "b")
+    bench.run(100)
+    assert not bench.daemon.blind
+    assert bench.world.record(second).state == "RUNNING", "its turn came within two leases"
+    assert bench.world.record(first).state == "PENDING"
+    tenants = bench.daemon.standing.ledger.tenants
+    assert 0 <= tenants.had.sum() <= 8 * (when + 100 + 10)
+
+
 def test_a_journal_that_a_shell_holds_locked_is_waited_out(bench: Bench) -> None:
     crowd(bench)
     shell = sqlite3.connect(bench.places.journal, isolation_level=None)
@@ -163,7 +178,7 @@ def test_a_daemon_whose_commands_of_slurm_are_all_slow_is_not_taken_for_dead(
     bench.run(20)
     run, calls = bench.commands.run, []
 
-    def slow(*argv: str, **more: Any) -> Answer:
+    def slow(*argv: str, **more: Any) -> CommandResult:
         bench.pass_time(20)
         assert not overdue(bench.places, bench.now)
         calls.append(argv)

@@ -14,7 +14,7 @@ from slurm_fair.places import Places
 from slurm_fair.store import open_journal
 from tests.fake_cluster import fake_config
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import RUNNING, VirtualClock, Work, World
+from tests.fake_slurm import RUNNING, PushedClock, Work, World
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def world() -> World:
     """One node, where a job that leaves takes for ever."""
-    return World(VirtualClock(), {"n1": 8})
+    return World(PushedClock(), {"n1": 8})
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from slurm_fair.board import Board
 from slurm_fair.demo import live
-from slurm_fair.demo.scenario import DemoJob, Scenario
+from slurm_fair.demo.scenario import DemoJob, DemoScenario
 from slurm_fair.demo.stage import Picture, Seen, Stage
 
-SCENARIO = Scenario(2, 4, 5.0, 2.0, (), {"vision": 1, "nlp": 1}, least_rho=0.6)
+SCENARIO = DemoScenario(2, 4, 5.0, 2.0, (), {"vision": 1, "nlp": 1}, least_rho=0.6)
 WIDE = DemoJob("nlp-01", "nlp", 2, 3, 0.0, 10)
 SMALL = DemoJob("vision-01", "vision", 1, 1, 0.0, 10)
 WAITS = DemoJob("vision-02", "vision", 1, 4, 0.0, 10)

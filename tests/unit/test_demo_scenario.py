@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.config import load
 from slurm_fair.demo.controller import configuration
-from slurm_fair.demo.scenario import FLOOD, THIRD, DemoJob, Scenario, full, quick
+from slurm_fair.demo.scenario import FLOOD, THIRD, DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import submission
 from slurm_fair.errors import InputError
 
@@ -17,7 +17,7 @@ SIZES = [(4, 8, 8.0), (1, 1, 3.0), (1, 8, 5.0), (2, 4, 8.0), (8, 4, 20.0), (3, 5
 ALL = [full(*size) for size in SIZES] + [quick()]
 
 
-def of(scenario: Scenario, tenant: str) -> list[DemoJob]:
+def of(scenario: DemoScenario, tenant: str) -> list[DemoJob]:
     """One tenant's jobs."""
     return [job for job in scenario.jobs if job.tenant == tenant]
 
@@ -26,27 +26,29 @@ def of(scenario: Scenario, tenant: str) -> list[DemoJob]:
 class TestAtEverySize:
     """What must hold of small and large clusters."""
 
-    def test_every_job_fits_the_cluster(self, scenario: Scenario) -> None:
+    def test_every_job_fits_the_cluster(self, scenario: DemoScenario) -> None:
         assert all(job.nodes <= scenario.nodes for job in scenario.jobs)
         assert all(1 <= job.gpus_per_node <= scenario.gpus_per_node for job in scenario.jobs)
         assert all(job.steps >= 1 for job in scenario.jobs)
 
-    def test_the_flood_comes_first_and_wants_more_than_the_whole_cluster(self, scenario: Scenario) -> None:
+    def test_the_flood_comes_first_and_wants_more_than_the_whole_cluster(
+        self, scenario: DemoScenario
+    ) -> None:
         flood, others = of(scenario, FLOOD), [job for job in scenario.jobs if job.tenant != FLOOD]
         assert max(job.at_seconds for job in flood) < min(job.at_seconds for job in others)
         assert sum(job.gpus for job in flood) > scenario.total_gpus
 
-    def test_every_other_tenant_wants_at_least_its_quota(self, scenario: Scenario) -> None:
+    def test_every_other_tenant_wants_at_least_its_quota(self, scenario: DemoScenario) -> None:
         weights = sum(scenario.weights.values())
         for tenant, weight in scenario.weights.items():
             wanted = sum(job.gpus for job in of(scenario, tenant))
             assert wanted >= math.floor(weight / weights * scenario.total_gpus)
 
-    def test_one_job_wants_the_whole_cluster_and_comes_last(self, scenario: Scenario) -> None:
+    def test_one_job_wants_the_whole_cluster_and_comes_last(self, scenario: DemoScenario) -> None:
         assert scenario.jobs[-1].gpus == scenario.total_gpus
         assert scenario.jobs[-1].tenant == THIRD
 
-    def test_names_are_told_apart_and_arrivals_are_in_order(self, scenario: Scenario) -> None:
+    def test_names_are_told_apart_and_arrivals_are_in_order(self, scenario: DemoScenario) -> None:
         names = [job.name for job in scenario.jobs]
         arrivals = [job.at_seconds for job in scenario.jobs]
         assert len(set(names)) == len(names)

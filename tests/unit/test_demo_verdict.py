@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.demo.measure import Measures, TenantMeasures
-from slurm_fair.demo.scenario import DemoJob, Scenario
-from slurm_fair.demo.stage import Facts
+from slurm_fair.demo.scenario import DemoJob, DemoScenario
+from slurm_fair.demo.stage import ActFacts
 from slurm_fair.demo.verdict import Check, compare, most_astray, prove, prove_fifo, ticks
 from slurm_fair_templates.demo_counter import chain
 from tests.builders import runs
 
 JOBS = (DemoJob("a-01", "a", 1, 2, 0.0, 4), DemoJob("b-01", "b", 1, 2, 0.0, 3))
-SCENARIO = Scenario(1, 4, 5.0, 2.0, JOBS, {"a": 1, "b": 1}, least_rho=0.6)
+SCENARIO = DemoScenario(1, 4, 5.0, 2.0, JOBS, {"a": 1, "b": 1}, least_rho=0.6)
 
 
 def tenant(name: str, share: float, rho: float) -> TenantMeasures:
@@ -61,9 +61,9 @@ def again(folder: Path, job: DemoJob) -> Path:
     return folder
 
 
-def facts(folder: Path) -> Facts:
+def facts(folder: Path) -> ActFacts:
     """An act without any fault."""
-    return Facts(runs(), {"a-01": 1, "b-01": 2}, folder, requeued=1)
+    return ActFacts(runs(), {"a-01": 1, "b-01": 2}, folder, requeued=1)
 
 
 def broken(checks: Sequence[Check]) -> list[str]:

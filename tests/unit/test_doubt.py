@@ -18,7 +18,7 @@ from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.tidy import lifted
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import START
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 OURS: Mapping[str, Any] = {"pinned": True, "pin": "n1"}
 
@@ -27,7 +27,7 @@ class Scene:
     """One waiting job with a node list."""
 
     def __init__(self, *wanted: str, mark: Mapping[str, Any] | None = None, **submitted: Any) -> None:
-        self.world = World(VirtualClock(), {"n1": 4, "n2": 4})
+        self.world = World(PushedClock(), {"n1": 4, "n2": 4})
         self.job = self.world.submit(1, begin=START + 600, node_list=wanted, **submitted)
         record = self.world.records[self.job]
         self.record, known = (

@@ -103,10 +103,10 @@ def test_given_up_the_command_under_way_ends_and_no_other_begins(
 
 HANGING = """
 import sys, threading, time
-from slurm_fair.ending import Wishes, heed_signals
+from slurm_fair.ending import SignalWishes, heed_signals
 done = []
 reread = lambda: print("reread", flush=True)
-heed_signals(Wishes(lambda: done.append("stop"), reread, lambda: done.append("give up")))
+heed_signals(SignalWishes(lambda: done.append("stop"), reread, lambda: done.append("give up")))
 print("ready", flush=True)
 {body}
 print(done, flush=True)

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from slurm_fair.estimates import Estimates
-from slurm_fair.forecast import Bounds, Forecast, forecast
+from slurm_fair.forecast import Forecast, ForecastBounds, forecast
 from slurm_fair.model import Blocked, Event, JobState, Snapshot, Standing, TickRecord
 from slurm_fair.model.ids import parse_label
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, decide, prepare, reconcile
 from slurm_fair.trace import uniform
 from tests.builders import JobSpec, job, snapshot
-from tests.fake_slurm import VirtualClock
+from tests.fake_slurm import PushedClock
 from tests.outlook_play import RULES, TERMS, Play, busy, played, whole_turns
 from tests.virtual_scene import Scene
 
 T0 = 600_000.0
 NODES = {f"n{number}": 8 for number in range(1, 5)}
 RUNS = JobState.RUNNING
-_CLOCK = VirtualClock(T0)
+_CLOCK = PushedClock(T0)
 
 
 def ticked(*jobs: JobSpec, rules: Rules = RULES) -> tuple[TickRecord, Standing]:
@@ -88,7 +88,7 @@ def test_of_what_never_ends_it_is_said_until_when_nothing_starts() -> None:
     record, standing = ticked(
         *(plain(number, f"n{number}", math.inf) for number in range(1, 5)), job(5, gpus=8, tenant="speech")
     )
-    found = forecast(record, standing, RULES, Bounds(looks=20))
+    found = forecast(record, standing, RULES, ForecastBounds(looks=20))
     assert found.starts == {}
     assert found.not_before[parse_label("5")] - T0 == pytest.approx(20 * 600, abs=1200)
 
@@ -128,7 +128,7 @@ def test_a_job_whose_own_begin_time_lies_ahead_starts_then() -> None:
 def test_only_the_first_by_rank_are_played_and_the_others_are_not_told_a_start() -> None:
     waits = [job(base, gpus=8, tenant="speech") for base in range(10, 40)]
     record, standing = ticked(*(leased(number, f"n{number}") for number in range(1, 5)), *waits)
-    found = forecast(record, standing, RULES, Bounds(jobs=5, looks=30))
+    found = forecast(record, standing, RULES, ForecastBounds(jobs=5, looks=30))
     assert len(found.starts) == 5
     assert len(found.not_before) == 25
 
@@ -138,7 +138,7 @@ def test_it_takes_no_longer_than_it_may() -> None:
     record, standing = ticked(
         *(plain(number, f"n{number}", math.inf) for number in range(1, 5)), job(5, gpus=8, tenant="speech")
     )
-    found = forecast(record, standing, RULES, Bounds(seconds=1.0), clock=lambda: next(seconds))
+    found = forecast(record, standing, RULES, ForecastBounds(seconds=1.0), clock=lambda: next(seconds))
     assert found.looks <= 4
 
 

@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.cli.init import _make_folders
-from slurm_fair.config import Config, Lease, Scope, Slurm, Storage, from_tree, load
+from slurm_fair.config import (
+    Config,
+    LeaseSection,
+    ScopeSection,
+    SlurmSection,
+    StorageSection,
+    from_tree,
+    load,
+)
 from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
-from slurm_fair.kit import Wishes, files, folders, hook, look_seconds, unit
+from slurm_fair.kit import InitChoices, files, folders, hook, look_seconds, unit
 from tests.command_line import Said, call
 
 ALL = (
@@ -41,8 +49,10 @@ def init(root: Path, *arguments: str) -> Said:
     return call("init", "--dir", str(root), *arguments)
 
 
-def wishes(config: Config | None = None, account: str = "slurm-fair") -> Wishes:
-    return Wishes(config or Config(), Path("/etc/slurm/slurm-fair.toml"), Path("/etc/slurm"), account, {})
+def wishes(config: Config | None = None, account: str = "slurm-fair") -> InitChoices:
+    return InitChoices(
+        config or Config(), Path("/etc/slurm/slurm-fair.toml"), Path("/etc/slurm"), account, {}
+    )
 
 
 def test_every_key_and_section_has_its_words_and_no_word_is_left_over() -> None:
@@ -153,8 +163,11 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ("config", "lines"),
     [
         (Config(), ["partitions = {},", 'gate = "begin",', "gate_seconds = 1800,"]),
-        (Config(scope=Scope(accounts=("a", 'b"c'))), ['accounts = {"a", "b\\"c"},']),
-        (Config(slurm=Slurm(gate="hold"), lease=Lease(term=60)), ['gate = "hold",', "gate_seconds = 120,"]),
+        (Config(scope=ScopeSection(accounts=("a", 'b"c'))), ['accounts = {"a", "b\\"c"},']),
+        (
+            Config(slurm=SlurmSection(gate="hold"), lease=LeaseSection(term=60)),
+            ['gate = "hold",', "gate_seconds = 120,"],
+        ),
     ],
 )
 def test_the_hook_says_what_the_configuration_says(config: Config, lines: list[str]) -> None:
@@ -165,12 +178,14 @@ def test_the_hook_says_what_the_configuration_says(config: Config, lines: list[s
 
 @pytest.mark.parametrize(("term", "seconds"), [(900, 60), (60, 6), (4, 1), (86_400, 60)])
 def test_the_dead_man_looks_often_enough_to_act_within_a_lease(term: float, seconds: int) -> None:
-    assert look_seconds(Config(lease=Lease(term=term))) == seconds
+    assert look_seconds(Config(lease=LeaseSection(term=term))) == seconds
     assert 0.75 * term + seconds <= max(term, 4)
 
 
 def test_the_units_name_account_configuration_and_the_places_that_may_be_written() -> None:
-    config = Config(storage=Storage(dir="/var/lib/fair/x"), lease=Lease(publish_dir="/shared/fair"))
+    config = Config(
+        storage=StorageSection(dir="/var/lib/fair/x"), lease=LeaseSection(publish_dir="/shared/fair")
+    )
     text = unit("slurm-fair.service", wishes(config, "ctl"))
     assert "User=ctl\n" in text
     assert "-I -m slurm_fair.cli --config /etc/slurm/slurm-fair.toml run --no-deadman\n" in text
@@ -184,7 +199,7 @@ def test_what_users_read_lies_in_a_folder_that_only_the_daemons_unit_makes_and_t
     made = "RuntimeDirectory=slurm-fair\nRuntimeDirectoryMode=0755\nRuntimeDirectoryPreserve=yes\n"
     assert made in unit("slurm-fair.service", wishes())
     assert "RuntimeDirectory" not in unit("slurm-fair-deadman.service", wishes())
-    without = unit("slurm-fair.service", wishes(Config(lease=Lease(publish_dir=""))))
+    without = unit("slurm-fair.service", wishes(Config(lease=LeaseSection(publish_dir=""))))
     assert ("RuntimeDirectory" in without, "ReadWritePaths" in without) == (False, False)
 
 
@@ -231,7 +246,8 @@ def test_it_says_who_does_what_next_and_how_the_folders_are_made(tmp_path: Path)
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives folders away")
 def test_root_makes_the_folders_for_an_account_that_is_there(tmp_path: Path) -> None:
     config = Config(
-        storage=Storage(dir=f"{tmp_path}/a/storage"), lease=Lease(publish_dir=f"{tmp_path}/b/published")
+        storage=StorageSection(dir=f"{tmp_path}/a/storage"),
+        lease=LeaseSection(publish_dir=f"{tmp_path}/b/published"),
     )
     before = os.umask(0o077)
     try:
@@ -242,7 +258,7 @@ def test_root_makes_the_folders_for_an_account_that_is_there(tmp_path: Path) -> 
     assert [(found.st_uid, found.st_mode & 0o7777) for found in made] == [(65534, 0o750), (65534, 0o755)]
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in "ab"] == [0o755, 0o755]
     assert _make_folders(wishes(config, "no-such-account"), "/") == []
-    absent = replace(config, storage=Storage(dir=f"{tmp_path}/c"))
+    absent = replace(config, storage=StorageSection(dir=f"{tmp_path}/c"))
     assert _make_folders(wishes(absent, "no-such-account"), "/") == [
         f"install -d -o no-such-account -m 0750 {tmp_path}/c"
     ]

@@ -12,7 +12,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.lab import LabSpec, NodeGroup
 from slurm_fair.lab.spec import (
     SOCKET_PATH_BYTES,
-    Site,
+    LabSite,
     associations,
     cgroup_conf,
     database_init,
@@ -22,7 +22,7 @@ from slurm_fair.lab.spec import (
     slurmdbd_conf,
 )
 
-SITE = Site(
+SITE = LabSite(
     folder=Path("/tmp/lab-x"),
     hostname="host",
     loopback_only=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slurm_fair.ledger import Claims, Cluster, LedgerSettings, advance, fill_gap, settle
+from slurm_fair.ledger import ActiveSpans, ClusterInWindow, LedgerSettings, advance, fill_gap, settle
 from slurm_fair.ledger.shares import integrate_over_changes
 from slurm_fair.model import JobState, Ledger
 from slurm_fair.model.ids import pack
@@ -140,8 +140,8 @@ def test_an_earlier_bearer_of_an_id_leaves_nothing_to_the_later_one() -> None:
 
 
 def test_a_change_of_m_at_the_very_beginning_of_a_window_counts_in_all_of_it() -> None:
-    claims = Claims(floats(0).astype(int), floats(8), floats(1), floats(0), floats(100))
-    cluster = Cluster(8.0, floats(1), floats(0))
+    claims = ActiveSpans(floats(0).astype(int), floats(8), floats(1), floats(0), floats(100))
+    cluster = ClusterInWindow(8.0, floats(1), floats(0))
     owed = integrate_over_changes(claims, cluster, ((10.0, 4), (15.0, 6)), 10.0, 20.0, LedgerSettings())
     assert owed.quota.tolist() == [4 * 5 + 6 * 5]
     earlier = integrate_over_changes(claims, cluster, ((5.0, 2), (10.0, 4)), 10.0, 20.0, LedgerSettings())

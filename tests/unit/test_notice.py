@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.errors import SlurmUnreachable
 from slurm_fair.model import LeftAlone
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.notice import (
     REASON,
     AnotherDaemon,
@@ -31,18 +31,20 @@ class NoticeQueue(Commands):
         self.jobs: dict[int, tuple[int, str]] = {}
         self.next, self.dead, self.refuses, self.said = 1, False, False, list[str]()
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """One command."""
         self.said.append(" ".join(argv[:2]))
         if self.dead:
-            return Answer(argv, 1, "", "Unable to contact slurm controller (connect failure)", 1.0)
+            return CommandResult(argv, 1, "", "Unable to contact slurm controller (connect failure)", 1.0)
         if argv[:2] == ("sacctmgr", "-nP"):
-            return Answer(argv, 0, "root|Administrator\ndaemon|Operator\ngames|None\n", "", 0.0)
+            return CommandResult(argv, 0, "root|Administrator\ndaemon|Operator\ngames|None\n", "", 0.0)
         if argv == ("scontrol", "show", "config"):
-            return Answer(argv, 0, "SlurmUser               = root(0)\n", "", 0.0)
+            return CommandResult(argv, 0, "SlurmUser               = root(0)\n", "", 0.0)
         if argv[0] == "sbatch":
             if self.refuses:
-                return Answer(
+                return CommandResult(
                     argv, 1, "", "sbatch: error: Invalid account or account/partition combination", 0.0
                 )
             assert "-H" in argv
@@ -50,21 +52,21 @@ class NoticeQueue(Commands):
         if argv[:2] == ("scontrol", "update"):
             job = int(argv[2].removeprefix("jobid="))
             self.jobs[job] = (self.jobs[job][0], argv[3].removeprefix("comment="))
-            return Answer(argv, 0, "", "", 0.0)
+            return CommandResult(argv, 0, "", "", 0.0)
         if argv[0] == "scancel":
             self.jobs.pop(int(argv[3]), None)
-            return Answer(argv, 0, "", "", 0.0)
+            return CommandResult(argv, 0, "", "", 0.0)
         if argv[0] == "squeue":
             wanted = set(map(int, argv[argv.index("-u") + 1].split(",")))
             lines = [f"{job}|{text}" for job, (user, text) in self.jobs.items() if user in wanted]
-            return Answer(argv, 0, "".join(line + "\n" for line in lines), "", 0.0)
+            return CommandResult(argv, 0, "".join(line + "\n" for line in lines), "", 0.0)
         raise NotImplementedError(" ".join(argv))
 
-    def submit(self, user: int, comment: str) -> Answer:
+    def submit(self, user: int, comment: str) -> CommandResult:
         """A job of somebody."""
         self.jobs[self.next] = (user, comment)
         self.next += 1
-        return Answer(("sbatch",), 0, f"{self.next - 1}\n", "", 0.0)
+        return CommandResult(("sbatch",), 0, f"{self.next - 1}\n", "", 0.0)
 
 
 @pytest.fixture
@@ -134,7 +136,7 @@ def test_of_two_that_begin_at_once_one_stays(queue: NoticeQueue, tmp_path: Path)
     first, second = (notice_of(queue, tmp_path, name) for name in ("one", "two"))
     submit = queue.submit
 
-    def both(user: int, comment: str) -> Answer:
+    def both(user: int, comment: str) -> CommandResult:
         queue.submit = submit  # type: ignore[method-assign]
         second.hold(1000.0)
         return submit(user, comment)

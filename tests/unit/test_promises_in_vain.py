@@ -11,7 +11,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.policy import Policy, registry
 from slurm_fair.reconcile import follow
 from slurm_fair.reconcile.free import awaited
-from slurm_fair.tick import Done
+from slurm_fair.tick import TickDone
 from slurm_fair_plugins.astraea import Astraea
 from tests.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
 from tests.turns import BEGAN, RUNNING, Turn, gated, running
@@ -27,13 +27,13 @@ SCARCE = [
 Row = dict[str, int]
 
 
-def see(turn: Turn, *jobs: JobSpec, after: float = 10.0, **others: int) -> Done:
+def see(turn: Turn, *jobs: JobSpec, after: float = 10.0, **others: int) -> TickDone:
     """A look at one node of eight GPUs and 64 CPUs."""
     turn.clock.advance(after)
     return turn.look(snapshot(time=turn.clock.now(), nodes={"n1": node(8, **others)}, jobs=jobs))
 
 
-def promises(done: Done) -> list[tuple[str, int, str]]:
+def promises(done: TickDone) -> list[tuple[str, int, str]]:
     """Those that were made or taken back in this look, with the reason."""
     assert done.record is not None
     told = [event for event in done.record.events if event.kind in ("granted", "takenback")]

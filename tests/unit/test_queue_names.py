@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.queue import BETWEEN, Queue
 from tests.slurm_stub import Stub, row
 
@@ -31,7 +31,7 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
         spoils = stays if number < 5 else row(JobID=8, ArrayJobID=8, tres_per_node=f"x{BETWEEN}")
         array = row(JobID=9, ArrayJobID=9, ArrayTaskID=f"1-{number + 2}%3")
         asked.forget_if_grown()
-        rows = asked._rows(Answer(("squeue",), 0, new + spoils + array, "", 0.0), "", remember=True)
+        rows = asked._rows(CommandResult(("squeue",), 0, new + spoils + array, "", 0.0), "", remember=True)
         assert not isinstance(rows, str)
         by = {row["record"].item(): row for row in rows}
         assert asked.gpu_types.texts[by[7]["gpu_type"]] == f"g{number}"
@@ -53,7 +53,7 @@ def test_an_array_that_runs_task_by_task_leaves_no_list_for_each_look(
     for first in range(1000):
         text = row(JobID=9, ArrayJobID=9, ArrayTaskID=f"{first}-1000")
         asked.forget_if_grown()
-        rows = asked._rows(Answer(("squeue",), 0, text, "", 0.0), "", remember=True)
+        rows = asked._rows(CommandResult(("squeue",), 0, text, "", 0.0), "", remember=True)
         assert not isinstance(rows, str)
         assert asked.task_lists[rows["tasks"][0]].tolist() == list(range(first, 1001))
         assert sum(map(len, asked.task_lists)) < 3000 + 3 * 1001

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import JobState
-from slurm_fair.slurm.command import BY_RECORD, BY_TASK, Answer, Commands
+from slurm_fair.slurm.command import BY_RECORD, BY_TASK, CommandResult, Commands
 from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
 from tests.slurm_samples import in_epoch_seconds, sample, whole
 from tests.slurm_stub import QUIET, Stub, row
@@ -113,6 +113,8 @@ def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
         ({"Requeue": "0"}, "requeue", False),
         ({"Dependency": "afterok:3(unfulfilled)"}, "dependency", True),
         ({"ArrayJobID": 5, "ArrayTaskID": "2"}, "task", 2),
+        ({"ArrayTaskID": "3%2"}, "task", 3),
+        ({"ArrayTaskID": "3%2"}, "array_limit", 2),
         ({"tres_alloc": "cpu=1,mem=64G"}, "memory_mb", 65_536),
         ({"State": "DEADLINE", "Reason": "DeadLine"}, "state", JobState.DONE),
         ({"Deadline": "1795231610"}, "deadline", 1_795_231_610.0),
@@ -377,6 +379,8 @@ class _Saying(Commands):
         super().__init__(unfold=unfold, draw=lambda: "")
         self._text = text
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The text, as a whole answer."""
-        return Answer(argv, 0, self._text, "", 0.0)
+        return CommandResult(argv, 0, self._text, "", 0.0)

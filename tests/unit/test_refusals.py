@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import Result
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.refusals import Class, classify
 from slurm_fair.slurm.verdict import is_for_later, line_about, refused_or_unknown, signalled
 
@@ -98,9 +98,9 @@ def test_a_line_that_names_no_job_is_about_every_job() -> None:
     assert line_about("slurm_load_jobs error: Access/permission denied", ("7", "7")).endswith("denied")
 
 
-def answer(code: int, err: str, timed_out: bool = False) -> Answer:
+def answer(code: int, err: str, timed_out: bool = False) -> CommandResult:
     """What a command said."""
-    return Answer(("scontrol",), code, "", err, 3.0, timed_out)
+    return CommandResult(("scontrol",), code, "", err, 3.0, timed_out)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,9 @@ def answer(code: int, err: str, timed_out: bool = False) -> Answer:
         (answer(1, "Access/permission denied"), Result.REFUSED),
     ],
 )
-def test_an_act_without_effect_was_refused_only_if_slurm_said_so_of_it(said: Answer, result: Result) -> None:
+def test_an_act_without_effect_was_refused_only_if_slurm_said_so_of_it(
+    said: CommandResult, result: Result
+) -> None:
     assert refused_or_unknown(said, ("7", "7"), "nothing was seen")[0] is result
 
 
@@ -138,7 +140,7 @@ def test_an_act_without_effect_was_refused_only_if_slurm_said_so_of_it(said: Ans
         (answer(-1, "", timed_out=True), Result.UNKNOWN),
     ],
 )
-def test_a_signal_was_sent_unless_slurm_said_otherwise_of_it(said: Answer, result: Result) -> None:
+def test_a_signal_was_sent_unless_slurm_said_otherwise_of_it(said: CommandResult, result: Result) -> None:
     assert signalled(said, ("7", "7"))[0] is result
 
 

@@ -13,7 +13,7 @@ from slurm_fair.model import Verdict
 from slurm_fair.policy import Loss, Pools, Room, Shapes, load, names, relaxed
 from slurm_fair.sim import Costs
 from slurm_fair.sim.speed import notes_on_speeds
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.spans import SpanBook, most_nodes
 from slurm_fair.trace import Machines, Throughputs, uniform
 from tests.accounts import view
@@ -310,7 +310,9 @@ class Shown(Commands):
         super().__init__()
         self.jobs = jobs
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """As scontrol prints it."""
         assert argv == ("scontrol", "-o")
         said = ""
@@ -319,7 +321,7 @@ class Shown(Commands):
             told = {"job": self.jobs.get(int(which)) if what == "job" else "", "hostnames": which.strip()}
             said += f"scontrol: {line}\n" + (f"{told[what]}\n" if line != "exit" else "")
         self.calls += 1
-        return Answer(argv, 0, said, "", 0.0)
+        return CommandResult(argv, 0, said, "", 0.0)
 
 
 def test_no_job_says_how_many_nodes_another_may_have() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.model import JobState
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.details import DetailsBook
@@ -16,7 +16,7 @@ from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.remit import Remit
 from slurm_fair.slurm.scope import Territory
 from tests.fake_commands import FakeCommands
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 from tests.slurm_stub import Stub, row
 
 TERRITORY = Territory(frozenset({"gpu"}), ("n1", "n2"))
@@ -41,11 +41,11 @@ TERRITORY = Territory(frozenset({"gpu"}), ("n1", "n2"))
     ],
 )
 def test_a_job_is_acted_on_only_as_the_last_look_showed_it(now: Mapping[str, str], objection: str) -> None:
-    world = World(VirtualClock(), {"n1": 4, "n2": 4})
+    world = World(PushedClock(), {"n1": 4, "n2": 4})
     job = world.submit(1, begin=world.clock.now() + 500)
     commands = FakeCommands(world)
     queue, details = Queue(commands), DetailsBook(commands)
-    scope = Scope(accounts=("a", "b"), qos=("normal",))
+    scope = ScopeSection(accounts=("a", "b"), qos=("normal",))
     remit = Remit.of(_rows(queue), TERRITORY, scope)
     world.records[job].raw = dict(now)
     found = remit.objections(_rows(queue), queue, details)
@@ -53,11 +53,11 @@ def test_a_job_is_acted_on_only_as_the_last_look_showed_it(now: Mapping[str, str
 
 
 def test_a_job_that_the_last_look_did_not_show_is_not_acted_on() -> None:
-    world = World(VirtualClock(), {"n1": 4, "n2": 4})
+    world = World(PushedClock(), {"n1": 4, "n2": 4})
     world.submit(1)
     commands = FakeCommands(world)
     queue, details = Queue(commands), DetailsBook(commands)
-    remit = Remit.of(_rows(queue), TERRITORY, Scope())
+    remit = Remit.of(_rows(queue), TERRITORY, ScopeSection())
     new = world.submit(1)
     assert remit.objections(_rows(queue), queue, details) == {new: "the last look did not show it"}
 

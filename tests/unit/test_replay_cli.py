@@ -11,9 +11,9 @@ import pytest
 
 from slurm_fair.cli.replay_past_file import read_saved
 from slurm_fair.cli.replay_past_site import machines_of_site
-from slurm_fair.config import Scope
+from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError
-from slurm_fair.slurm.nodes import Machines, RawNode
+from slurm_fair.slurm.nodes import NodeListing, RawNode
 from tests.command_line import call
 from tests.pasts import BEGAN, COLUMNS, past, run, saved
 from tests.schemas import faults
@@ -347,12 +347,12 @@ def node(name: str, gpus: int, kind: str = "") -> RawNode:
 def test_the_machines_are_the_managed_nodes_with_gpus_of_one_type() -> None:
     nodes = [node("n1", 4, "a100"), node("n2", 8), node("n3", 4, "+"), node("n4", 0), node("o1", 8)]
     members = {"gpu": ("n1", "n2", "n3", "n4"), "other": ("o1",)}
-    seen = Machines({each.name: each for each in nodes}, members, {"gpu": True, "other": True})
-    machines, mixed = machines_of_site(seen, Scope(partitions=("gpu",)))
+    seen = NodeListing({each.name: each for each in nodes}, members, {"gpu": True, "other": True})
+    machines, mixed = machines_of_site(seen, ScopeSection(partitions=("gpu",)))
     assert (machines.names, machines.gpus.tolist(), mixed) == (("n1", "n2"), [4, 8], ("n3",))
     assert [machines.gpu_types[kind] for kind in machines.gpu_type.tolist()] == ["a100", "gpu"]
     with pytest.raises(InputError, match="no managed partition has a node with GPUs"):
-        machines_of_site(seen, Scope(partitions=("cpu",)))
+        machines_of_site(seen, ScopeSection(partitions=("cpu",)))
 
 
 def test_the_stub_of_rows_speaks_as_accounting_does() -> None:

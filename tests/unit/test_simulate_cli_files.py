@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.cli import simulate_files, simulate_runs
-from slurm_fair.cli.simulate_case import Turn
+from slurm_fair.cli.simulate_case import PolicyTurn
 from slurm_fair.cli.simulate_events import EventsOut
 from slurm_fair.cli.simulate_files import JOB_COLUMNS, of_policy
 from slurm_fair.errors import SlurmFairError
@@ -214,7 +214,7 @@ def test_files_that_stand_there_are_replaced_only_by_whole_ones(tmp_path: Path) 
     assert {path.name for path in tmp_path.iterdir()} == {"trace.csv", "bad.csv", "jobs.csv"}
 
 
-def _raises(order: simulate_runs.Order, beat: simulate_runs.Beat) -> simulate_runs.Done:
+def _raises(order: simulate_runs.SimulationOrder, beat: simulate_runs.Beat) -> simulate_runs.FinishedRun:
     raise SlurmFairError(f"policy {order.turn.policy} failed")
 
 
@@ -243,13 +243,13 @@ def test_a_plan_that_is_not_the_policys_own_is_no_result(
 
 
 def test_a_policy_that_fails_in_a_process_of_its_own_ends_all_of_them(tmp_path: Path) -> None:
-    turn = Turn("no-such-policy", {}, None, 10.0, True, False, 0.0, 0)
+    turn = PolicyTurn("no-such-policy", {}, None, 10.0, True, False, 0.0, 0)
     from slurm_fair.cli.simulate_case import read_case
     from slurm_fair.sim import Costs
 
     case, _ = read_case(made(tmp_path), Costs(), rounds="conserving", gpus=16)
-    good = Turn("fifo", {}, None, 10.0, True, False, 0.0, 0)
-    orders = [simulate_runs.Order(case.scenario, each) for each in (good, turn)]
+    good = PolicyTurn("fifo", {}, None, 10.0, True, False, 0.0, 0)
+    orders = [simulate_runs.SimulationOrder(case.scenario, each) for each in (good, turn)]
     with pytest.raises(SlurmFairError, match="unknown policy 'no-such-policy'"):
         simulate_runs.run_all(orders, 2, lambda policy, ended, seconds: None)
 

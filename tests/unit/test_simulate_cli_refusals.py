@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.cli import simulate_runs
-from slurm_fair.cli.simulate_case import Turn, read_case
+from slurm_fair.cli.simulate_case import PolicyTurn, read_case
 from slurm_fair.sim.scenario import Costs
 from tests.command_line import call
 from tests.simulations import made, simulated
@@ -116,8 +116,8 @@ def test_the_bar_moves_on_though_next_to_nothing_gets_done(
     monkeypatch.setattr(simulate_runs, "_BEAT_SECONDS", 0.0)
     beats: list[tuple[int, float]] = []
     case, _ = read_case(made(tmp_path), Costs(restart=850.0), rounds="conserving", gpus=8, until=20_000.0)
-    turn = Turn("astraea", {}, None, 10.0, True, False, 0.0, 0)
-    order = simulate_runs.Order(case.scenario, turn)
+    turn = PolicyTurn("astraea", {}, None, 10.0, True, False, 0.0, 0)
+    order = simulate_runs.SimulationOrder(case.scenario, turn)
     simulate_runs.run_one(order, lambda policy, ended, seconds: beats.append((ended, seconds)))
     assert all(now >= before for (_, before), (_, now) in pairwise(beats))
     assert max(now - before for (_, before), (_, now) in pairwise(beats)) <= 900

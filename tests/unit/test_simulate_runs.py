@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.cli import simulate_runs
-from slurm_fair.sim.result import Result
+from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import simulate
 from tests.simulations import made, only
 
@@ -19,7 +19,7 @@ def test_cycles_are_looked_for_seldom_during_a_simulation_and_as_usual_after_it(
 ) -> None:
     usual, during = gc.get_threshold(), []
 
-    def watched(*given: Any, **options: Any) -> Result:
+    def watched(*given: Any, **options: Any) -> SimulationResult:
         during.append(gc.get_threshold())
         return simulate(*given, **options)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.ledger.windows import exact_windows
 from slurm_fair.model import Ledger, Standing, TickRecord
-from slurm_fair.sim import NodeEvent, Outage, Result
+from slurm_fair.sim import NodeEvent, Outage, SimulationResult
 from tests.builders import job, snapshot
 from tests.simulated import Arrival, arrival, arrivals, simulated
 
@@ -20,7 +20,7 @@ WEIGHTS = {"a": 1.0, "b": 2.0, "c": 5.0}
 DOWN, UP, DRAIN = NodeEvent.DOWN, NodeEvent.UP, NodeEvent.DRAIN
 
 
-def owed_exactly(result: Result) -> dict[str, float]:
+def owed_exactly(result: SimulationResult) -> dict[str, float]:
     """From the jobs and the changes of M alone."""
     outcomes = result.outcomes
     edges = np.array([result.epoch, float(outcomes.ended_or_now.max())])
@@ -29,7 +29,7 @@ def owed_exactly(result: Result) -> dict[str, float]:
     return dict(zip(outcomes.tenants, windows.owed[:, 0].tolist(), strict=True))
 
 
-def owed_by_the_ledger(result: Result) -> dict[str, float]:
+def owed_by_the_ledger(result: SimulationResult) -> dict[str, float]:
     return {name: owed for name, (_, owed) in result.accounts.items() if name in result.outcomes.tenants}
 
 

@@ -12,14 +12,14 @@ from slurm_fair.config import from_tree
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.command import Answer
+from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.fresh import look
 from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import Queue
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import Machine
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 TERM = 300.0
 
@@ -29,17 +29,19 @@ class Reserving(FakeCommands):
 
     reservations = ""
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The fake's own, but for reservations."""
         if argv == ("scontrol", "-o", "show", "reservation") and self.reservations:
-            return Answer(argv, 0, self.reservations, "", 0.01)
+            return CommandResult(argv, 0, self.reservations, "", 0.01)
         return super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
 
 
 @pytest.fixture
 def world() -> World:
     """Two nodes."""
-    return World(VirtualClock(), {"n1": 4, "n2": 4})
+    return World(PushedClock(), {"n1": 4, "n2": 4})
 
 
 def seen(world: World, weights: dict[str, float] | None = None, reservations: str = "") -> Snapshot:

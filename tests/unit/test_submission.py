@@ -13,7 +13,7 @@ import pytest
 from slurm_fair.errors import TemplateError
 from slurm_fair_templates import (
     Options,
-    Stamp,
+    StampWords,
     directives,
     gpus_asked,
     script_of_wrap,
@@ -223,7 +223,7 @@ def test_gpus_are_counted_from_the_options(words: list[str], gpus: int) -> None:
     ],
 )
 def test_the_stamp_stands_behind_the_users_own_words(comment: str, text: str) -> None:
-    assert stamped(comment, Stamp("USR2", 60)) == text
+    assert stamped(comment, StampWords("USR2", 60)) == text
 
 
 STUB = """#!/bin/sh

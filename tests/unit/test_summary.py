@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.ledger import Facts, Outcomes, Runs, Steps, Summary, exact_windows, finish_rho, summarise
+from slurm_fair.ledger import Outcomes, RunFacts, Runs, Steps, Summary, exact_windows, finish_rho, summarise
 from slurm_fair.ledger.summary import Fates, job_finish_rho, job_latency_ratio
 from tests.outcome_rows import NAN, floats, row, table
 
@@ -25,10 +25,10 @@ def two() -> Outcomes:
     return table(first | {"tenant": 0}, second | {"tenant": 1}, tenants=("a", "b"))
 
 
-def facts() -> Facts:
+def facts() -> RunFacts:
     stretches = Runs(np.array([0, 1]), np.array([2, 1]), floats(0, 10), floats(10, 30))
     windows = exact_windows(two(), stretches, floats(1, 1), 2.0, floats(0, 10, 20, 30))
-    return Facts(
+    return RunFacts(
         2.0, None, lost_gpu_seconds=4.0, fragments_mean=0.5, windows=windows, tenant_had=floats(20, 20),
         tenant_owed=floats(10, 30), tenant_weight=floats(1, 2), runs=stretches, capacity=Steps.steady(2.0, 0.0),
     )  # fmt: skip
@@ -94,7 +94,7 @@ def test_the_page_on_metrics_names_every_key_and_functions_that_exist() -> None:
 
 
 def test_what_is_not_known_is_null_in_json() -> None:
-    document = summarise(two(), Facts(2.0)).to_dict()
+    document = summarise(two(), RunFacts(2.0)).to_dict()
     unknown = {key for key, value in document.items() if value is None}
     assert unknown == {
         "fragments_mean", "overhead_fraction", "ltgf_tenant_unfair_fraction", "jain_tenants", "utilization_loaded",
@@ -104,7 +104,7 @@ def test_what_is_not_known_is_null_in_json() -> None:
 
 
 def test_nobody_has_no_metrics() -> None:
-    summary = summarise(table(), Facts(2.0))
+    summary = summarise(table(), RunFacts(2.0))
     known = {key: value for key, value in summary.to_dict().items() if value is not None}
     assert known == {
         "gpu_seconds": 0.0,
@@ -117,7 +117,7 @@ def test_nobody_has_no_metrics() -> None:
 
 def test_jobs_that_are_not_over_or_never_ran_count_but_have_no_times() -> None:
     jobs = table(row(0, 10, ran=10.0), row(5, NAN, ran=3.0), row(2, 6, ran=0.0), until=20)
-    summary = summarise(replace(jobs, completed=np.array([True, False, False])), Facts(1.0))
+    summary = summarise(replace(jobs, completed=np.array([True, False, False])), RunFacts(1.0))
     assert (summary.jobs_total, summary.jobs_completed) == (3, 1)
     assert (summary.jct_mean_s, summary.slowdown_mean, summary.makespan_s) == (7.0, 1.0, 10.0)
     assert summary.gpu_seconds == 13.0
@@ -125,11 +125,11 @@ def test_jobs_that_are_not_over_or_never_ran_count_but_have_no_times() -> None:
 
 
 def test_a_capacity_that_changed_is_told() -> None:
-    assert summarise(two(), Facts(2.0, capacity_gpu_seconds=50.0)).utilization == 0.8
+    assert summarise(two(), RunFacts(2.0, capacity_gpu_seconds=50.0)).utilization == 0.8
 
 
 def test_a_tenant_that_was_owed_nothing_is_left_out_of_jains_index() -> None:
-    told = Facts(2.0, tenant_had=floats(5, 5, 9), tenant_owed=floats(10, 10, 0))
+    told = RunFacts(2.0, tenant_had=floats(5, 5, 9), tenant_owed=floats(10, 10, 0))
     assert summarise(two(), told).jain_tenants == 1.0
 
 
@@ -137,13 +137,13 @@ def test_the_recent_latency_ratio_is_of_the_jobs_that_ended_on_the_last_day() ->
     jobs = table(
         row(0, 100, ran=50.0, expected_seconds=50.0), row(1e5, 100_050, ran=50.0, expected_seconds=50.0)
     )
-    summary = summarise(jobs, Facts(1.0))
+    summary = summarise(jobs, RunFacts(1.0))
     assert (summary.latency_ratio_mean, summary.latency_ratio_recent) == (0.5, 0.0)
 
 
 def test_losing_jobs_are_counted_among_those_that_have_ended() -> None:
     jobs = table(row(0, 9, ran=9.0, owed=10.0), row(0, 9, ran=9.0, owed=9.0), row(0, NAN, ran=1.0, owed=9.0))
-    assert summarise(jobs, Facts(1.0)).ltgf_job_loss_fraction == 0.5
+    assert summarise(jobs, RunFacts(1.0)).ltgf_job_loss_fraction == 0.5
 
 
 def test_each_jobs_own_figures() -> None:

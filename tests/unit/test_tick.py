@@ -25,7 +25,7 @@ from slurm_fair.policy import Draft, Policy, View
 from slurm_fair.reconcile import Limits
 from slurm_fair_plugins.astraea import Astraea
 from tests.builders import job
-from tests.fake_slurm import VirtualClock
+from tests.fake_slurm import PushedClock
 from tests.turns import BEGAN, DONE, TERMS, Judge, Turn, gated, kinds, running
 
 # -- blind --------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class Raises:
 class Late:
     """A policy that takes its time."""
 
-    clock: VirtualClock
+    clock: PushedClock
     seconds: float
 
     def plan(self, view: View) -> Plan:

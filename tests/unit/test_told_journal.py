@@ -21,7 +21,7 @@ from slurm_fair_plugins.astraea import Astraea
 from tests import journals
 from tests.accounts import reasons
 from tests.builders import snapshot
-from tests.fake_slurm import VirtualClock
+from tests.fake_slurm import PushedClock
 from tests.turns import BEGAN, TERMS, StubCluster, gated
 
 
@@ -68,7 +68,7 @@ def test_a_snapshot_of_before_there_was_such_a_thing_says_nothing() -> None:
 
 
 def test_what_was_said_makes_a_plan_again_that_is_the_same(journal: SqliteJournal) -> None:
-    clock, cluster, standing = VirtualClock(BEGAN), StubCluster(), Standing.new(BEGAN)
+    clock, cluster, standing = PushedClock(BEGAN), StubCluster(), Standing.new(BEGAN)
     rules = Rules("astraea", Astraea(urgent="any"), {"urgent": "any"}, TERMS)
     for _ in range(3):
         clock.advance(10.0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace import WORKLOADS, Reading, Trace, Wish, describe, generate, read_trace, write_trace
+from slurm_fair.trace import WORKLOADS, Reading, Trace, TraceWish, describe, generate, read_trace, write_trace
 from tests.schemas import faults
 
 ROOT = Path(__file__).parents[2]
@@ -18,13 +18,13 @@ DATA = ROOT / "tests" / "data" / "traces"
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "trace-describe.json").read_text())
 
 
-def made(wish: Wish, seed: int = 1) -> Trace:
+def made(wish: TraceWish, seed: int = 1) -> Trace:
     return generate(wish, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_job_sizes_fall_into_the_classes_as_often_as_the_paper_says(name: str) -> None:
-    trace = made(Wish(jobs=20_000, workload=WORKLOADS[name]))
+    trace = made(TraceWish(jobs=20_000, workload=WORKLOADS[name]))
     hours = trace.gpu_seconds / 3600
     for group in WORKLOADS[name].classes:
         inside = trace.further["size_class"] == group.name
@@ -36,7 +36,7 @@ def test_job_sizes_fall_into_the_classes_as_often_as_the_paper_says(name: str) -
 
 
 def test_jobs_of_shockwave_run_between_12_minutes_and_5_hours_where_8_gpus_allow_that() -> None:
-    trace = made(Wish(jobs=5_000))
+    trace = made(TraceWish(jobs=5_000))
     assert set(trace.gpus.tolist()) == {1, 2, 4, 8}
     assert trace.duration_s.min() >= 0.2 * 3600 * 0.999
     longer = trace.duration_s > 5 * 3600 * 1.001
@@ -45,7 +45,7 @@ def test_jobs_of_shockwave_run_between_12_minutes_and_5_hours_where_8_gpus_allow
 
 
 def test_jobs_of_hops_name_up_to_8_numbers_of_gpus_and_ask_for_their_median() -> None:
-    trace = made(Wish(jobs=2_000, workload=WORKLOADS["hops"]))
+    trace = made(TraceWish(jobs=2_000, workload=WORKLOADS["hops"]))
     counts = set()
     for gpus, code in zip(trace.gpus.tolist(), trace.choice_set.tolist(), strict=True):
         sizes = trace.choice_sets[code] if code >= 0 else (int(gpus),)
@@ -56,7 +56,7 @@ def test_jobs_of_hops_name_up_to_8_numbers_of_gpus_and_ask_for_their_median() ->
 
 
 def test_arrivals_are_a_poisson_process_of_the_wished_rate() -> None:
-    waits = np.diff(made(Wish(jobs=20_000, rate_per_hour=120)).submit_s)
+    waits = np.diff(made(TraceWish(jobs=20_000, rate_per_hour=120)).submit_s)
     assert waits.mean() == pytest.approx(30, rel=0.03)
     assert waits.std() == pytest.approx(30, rel=0.05)  # exponential: as much spread as mean
     assert (waits > 30).mean() == pytest.approx(math.exp(-1), abs=0.02)
@@ -64,13 +64,13 @@ def test_arrivals_are_a_poisson_process_of_the_wished_rate() -> None:
 
 @pytest.mark.parametrize("load", [0.5, 2.0])
 def test_arrivals_put_the_wished_load_on_so_many_gpus(load: float) -> None:
-    trace = made(Wish(jobs=5_000, load=load, gpus=64))
+    trace = made(TraceWish(jobs=5_000, load=load, gpus=64))
     told = describe(Reading(trace), 64)
     assert told.load == pytest.approx(load, rel=0.06)
 
 
 def test_tenants_have_uneven_appetites_after_zipf() -> None:
-    trace = made(Wish(jobs=30_000, tenants=4, zipf=1.0))
+    trace = made(TraceWish(jobs=30_000, tenants=4, zipf=1.0))
     parts = np.bincount(trace.tenant) / len(trace)
     whole = 1 + 1 / 2 + 1 / 3 + 1 / 4
     assert trace.tenants == ("t1", "t2", "t3", "t4")
@@ -80,7 +80,7 @@ def test_tenants_have_uneven_appetites_after_zipf() -> None:
 
 
 def test_without_zipf_tenants_are_alike() -> None:
-    trace = made(Wish(jobs=30_000, tenants=12, zipf=0))
+    trace = made(TraceWish(jobs=30_000, tenants=12, zipf=0))
     assert trace.tenants[0] == "t01"
     assert (np.bincount(trace.tenant) / len(trace)).tolist() == pytest.approx([1 / 12] * 12, abs=0.008)
 
@@ -88,7 +88,7 @@ def test_without_zipf_tenants_are_alike() -> None:
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_the_same_dice_make_the_same_bytes_and_others_do_not(tmp_path: Path, name: str) -> None:
     for file, seed in (("a", 3), ("b", 3), ("c", 4)):
-        write_trace(made(Wish(jobs=200, workload=WORKLOADS[name]), seed), tmp_path / f"{file}.csv.gz")
+        write_trace(made(TraceWish(jobs=200, workload=WORKLOADS[name]), seed), tmp_path / f"{file}.csv.gz")
     one, again, other = ((tmp_path / f"{file}.csv.gz").read_bytes() for file in "abc")
     assert one == again
     assert one != other
@@ -111,11 +111,11 @@ def test_the_same_dice_make_the_same_bytes_and_others_do_not(tmp_path: Path, nam
 )
 def test_a_wish_that_cannot_be_met_is_refused(wish: dict[str, float], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Wish(**wish)  # type: ignore[arg-type]
+        TraceWish(**wish)  # type: ignore[arg-type]
 
 
 def test_one_job_is_a_trace_too() -> None:
-    trace = made(Wish(jobs=1))
+    trace = made(TraceWish(jobs=1))
     assert (len(trace), trace.submit_s.tolist()) == (1, [0.0])
 
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_said_is_null(tmp_path: Path) -> None:
 
 
 def test_shares_and_sizes_add_up_to_the_whole() -> None:
-    told = describe(Reading(made(Wish(jobs=300))))
+    told = describe(Reading(made(TraceWish(jobs=300))))
     assert sum(part.share for part in told.per_tenant) == pytest.approx(1)
     assert sum(part.jobs for part in told.per_tenant) == sum(size.jobs for size in told.sizes) == 300
     assert sum(size.gpu_seconds for size in told.sizes) == pytest.approx(told.gpu_seconds)
@@ -154,5 +154,5 @@ def test_shares_and_sizes_add_up_to_the_whole() -> None:
 
 @pytest.mark.parametrize("gpus", [None, 32.0])
 def test_the_document_keeps_to_its_schema(gpus: float | None) -> None:
-    document = {"trace": "t.csv", **describe(Reading(made(Wish(jobs=50))), gpus).document()}
+    document = {"trace": "t.csv", **describe(Reading(made(TraceWish(jobs=50))), gpus).document()}
     assert faults(json.loads(json.dumps(document)), SCHEMA) == []

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from slurm_fair.cli.tune_costs import (
     USUAL_CHECKPOINT_SECONDS,
     USUAL_RESTART_SECONDS,
-    Given,
-    Measured,
+    CostOptions,
+    MeasuredCosts,
     known_costs,
     measure,
 )
@@ -22,7 +22,7 @@ from slurm_fair.model import Event
 from slurm_fair.sim.tune import Tolerances, Trial, advise
 
 NAN = float("nan")
-NOTHING = Given(None, None, None)
+NOTHING = CostOptions(None, None, None)
 TERMS = (60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0)
 
 
@@ -251,12 +251,12 @@ def test_a_start_in_the_second_of_its_opening_took_no_time() -> None:
 
 def test_first_starts_and_requeues_that_nobody_asked_for_measure_nothing() -> None:
     events = [event(10, "opened"), event(11, "started", detail={"restarts": 0}), event(20, "requeued")]
-    assert measure(events) == Measured()
+    assert measure(events) == MeasuredCosts()
 
 
 def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_assumed() -> None:
-    measured = Measured((3.0, 4.0, 90.0), (1.0, 1.0, 2.0))
-    given = known_costs(Given(20.0, 50.0, 5.0), measured)
+    measured = MeasuredCosts((3.0, 4.0, 90.0), (1.0, 1.0, 2.0))
+    given = known_costs(CostOptions(20.0, 50.0, 5.0), measured)
     assert (given.costs.checkpoint, given.costs.restart, given.costs.requeue_delay) == (20.0, 50.0, 5.0)
     assert (given.checkpoint_from, given.restart_from) == ("given", "given")
     assert "--checkpoint-cost" not in given.words
@@ -274,4 +274,4 @@ def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_ass
 
 
 def test_two_measurements_say_nothing() -> None:
-    assert known_costs(NOTHING, Measured((1.0, 1.0), (1.0, 1.0))).checkpoint_from == "assumed"
+    assert known_costs(NOTHING, MeasuredCosts((1.0, 1.0), (1.0, 1.0))).checkpoint_from == "assumed"

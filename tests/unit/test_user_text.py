@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.command import Answer, Commands
+from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.user_text import ask_text
 
 
@@ -17,9 +17,11 @@ class _Slurm(Commands):
     def __init__(self, comments: dict[int, str]) -> None:
         super().__init__()
         self.comments = comments
-        self.said: list[Answer] = []
+        self.said: list[CommandResult] = []
 
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+    def run(
+        self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
+    ) -> CommandResult:
         """The rows of the ids asked for, or all."""
         self.calls += 1
         listed = argv[argv.index("-j") + 1].split(",") if "-j" in argv else self.comments
@@ -28,7 +30,7 @@ class _Slurm(Commands):
         assert layout is not None
         between, end = layout.groups()
         rows = [f"{n}{between}{self.comments[n]}{end}\n" for n in ids if n in self.comments]
-        self.said.append(Answer(argv, 0, "".join(rows), "", 0.0))
+        self.said.append(CommandResult(argv, 0, "".join(rows), "", 0.0))
         return self.said[-1]
 
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from slurm_fair.cli import demo as command
 from slurm_fair.demo.counters import leave_behind
 from slurm_fair.demo.measure import measure
-from slurm_fair.demo.scenario import DemoJob, Scenario, full, quick
+from slurm_fair.demo.scenario import DemoJob, DemoScenario, full, quick
 from slurm_fair.demo.stage import Stopped
 from slurm_fair.demo.verdict import evidence, prove
 from slurm_fair.demo.virtual import Pace, play
@@ -90,7 +90,7 @@ SIZES = {
 
 @pytest.mark.parametrize("plot", SIZES.values(), ids=SIZES)
 def test_the_proof_holds_at_every_size_and_plain_fifo_would_not_pass_it(
-    plot: Scenario, tmp_path: Path
+    plot: DemoScenario, tmp_path: Path
 ) -> None:
     played = play(plot, tmp_path, True, Console(file=io.StringIO()), True)
     assert played.fifo is not None

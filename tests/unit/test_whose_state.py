@@ -22,7 +22,7 @@ from slurm_fair.slurm.queue import Queue
 from slurm_fair.slurm.strays import strays
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, RUNNING, START, USER
-from tests.fake_slurm import VirtualClock, World
+from tests.fake_slurm import PushedClock, World
 
 GATE = START + 600
 
@@ -86,7 +86,7 @@ class Scene:
     """The job of a case on nodes that are full, so that it waits whatever becomes of it."""
 
     def __init__(self, case: Case) -> None:
-        self.world = World(VirtualClock(), {"n1": 4, "n2": 4})
+        self.world = World(PushedClock(), {"n1": 4, "n2": 4})
         for name in ("n1", "n2"):
             self.world.take(name, 4)
         self.job = self.world.submit(1, **case.submitted)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import (
-    Claims,
-    Cluster,
+    ActiveSpans,
+    ClusterInWindow,
     LedgerSettings,
     Outcomes,
     Runs,
@@ -174,9 +174,14 @@ def test_what_windows_owe_is_what_the_ledger_owes(jobs: list[tuple[int, int, int
     weight, ints = floats(1, 2, 3), np.zeros(0, dtype=np.int64)
     edges = floats(0, 7, 20, 33, 90)
     windows = exact_windows(outcomes, Runs(ints, ints, floats(), floats()), weight, gpus, edges)
-    claims = Claims(outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.end)
+    claims = ActiveSpans(
+        outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.end
+    )
     # All three tenants count all the time.
-    cluster, settings = Cluster(gpus, weight, np.zeros(3)), LedgerSettings(tenant_memory_seconds=math.inf)
+    cluster, settings = (
+        ClusterInWindow(gpus, weight, np.zeros(3)),
+        LedgerSettings(tenant_memory_seconds=math.inf),
+    )
     for at in range(4):
         owed = integrate(claims, cluster, edges[at], edges[at + 1], settings)
         assert windows.owed[:, at] == pytest.approx(owed.demand)

@@ -1,1 +1,1 @@
-"""What makes the loop of a simulation fast, and must come to the same as the plain way that the daemon goes."""
+"""Tricks that make the loop of a simulation fast; each comes to what the plain way of the daemon comes to."""

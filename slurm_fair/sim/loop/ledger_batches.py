@@ -84,7 +84,7 @@ class Pending:
         return look, cls(pending.folded(), pending._last, (look,), settings)
 
     def folded(self) -> Ledger:
-        """The plain ledger."""
+        """The plain ledger with all of these looks in it."""
         looks = iter(self._looks)
         for strip in strips(self._base.time, self._before, self._looks):
             self._base, happened = folded(self._base, strip, self._settings)

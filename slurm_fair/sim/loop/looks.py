@@ -80,7 +80,6 @@ class _Series:
         return number not in self._stopped or self._times[number + 1] == since
 
     def strip(self, first: int, last: int) -> Strip:
-        """These looks."""
         shown = self._snapshots[first + 1 : last + 1]
         if last - first == 1:
             return Strip(shown, shown[0].jobs)

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from slurm_fair.errors import InputError
-from slurm_fair.trace.collect import Collector, Rules
+from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.convert import gavel, helios, philly, pollux, sacct, swf
 from slurm_fair.trace.convert.entry import Item, Left
-from slurm_fair.trace.faults import Fault, nearest, shown
+from slurm_fair.trace.faults import Fault, nearest_of, shown
 from slurm_fair.trace.read import Reading, finished, try_add
 from slurm_fair.trace.throughputs import Throughputs
 
@@ -47,9 +47,9 @@ def convert(
 ) -> Reading:
     """A foreign file as a trace whose first submission is at 0; what it could not use is told beside it."""
     if source not in SOURCES:
-        raise InputError(f"no source {shown(source)}; {nearest(source, SOURCES)}")
+        raise InputError(f"no source {shown(source)}; {nearest_of(source, SOURCES)}")
     kind = SOURCES[source]
-    collector = Collector(kind.columns, Rules(throughputs, kind.has_durations))
+    collector = Collector(kind.columns, ColumnRules(throughputs, kind.has_durations))
     bad: list[Fault] = []
     left: Counter[str] = Counter()
     for item in kind.items(path):

@@ -1,4 +1,4 @@
-"""What a converter gives for each record of its source: a job's cells, a fault, or a reason to leave it out."""
+"""The entry that a converter gives for each record: a job's cells, a fault, or a reason to leave it out."""
 
 from __future__ import annotations
 

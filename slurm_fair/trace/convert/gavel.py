@@ -40,7 +40,6 @@ _LAYOUTS = {
 
 
 def items(path: Path) -> Iterator[Item]:
-    """Each line."""
     with reading(path) as text:
         lines = ((at, line.rstrip("\r\n").split("\t")) for at, line in enumerate(text, start=1))
         jobs = ((at, fields) for at, fields in lines if fields != [""])

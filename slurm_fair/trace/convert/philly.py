@@ -15,7 +15,7 @@ from typing import Any
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace.convert.entry import NEVER_RAN, NO_GPU, STILL_RUNS, Item, each, instant
-from slurm_fair.trace.faults import BadCell, nearest, shown
+from slurm_fair.trace.faults import BadCell, nearest_of, shown
 from slurm_fair.trace.files import reading
 from slurm_fair.trace.write import number
 
@@ -41,7 +41,7 @@ def _job(entry: Any) -> Mapping[str, str] | str:
         raise BadCell("is no JSON object: each job is one", "entry")
     for key in _KEYS:
         if key not in entry:
-            raise BadCell(f"is missing; {nearest(key, entry or ['none'])}", key)
+            raise BadCell(f"is missing; {nearest_of(key, entry or ['none'])}", key)
     attempts = entry["attempts"]
     if not isinstance(attempts, list) or not all(isinstance(attempt, dict) for attempt in attempts):
         raise BadCell("must be a list of objects", "attempts")

@@ -40,7 +40,6 @@ _NOTHING = ("", "Unknown", "None", "N/A", "Partition_Limit", "UNLIMITED", "INVAL
 
 
 def items(path: Path) -> Iterator[Item]:
-    """Each row."""
     with table(path, _NEEDED, separator="|", cure=lambda columns: free_texts(columns, SAVE)) as rows:
         at = {name: place for place, name in enumerate(rows.columns) if name in _WANTED}
         for names in _EITHER:

@@ -1,0 +1,67 @@
+"""docs/vocabulary.md is true: each class that it names is there, and is the only one of its name."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+from slurm_fair.model import EventKind
+from tests.architecture.trees import ROOT, named, python
+
+PAGE = ROOT / "docs" / "vocabulary.md"
+_ROW = re.compile(
+    r"^\| (?P<word>[a-z]+) \| (?P<what>.+?\.) \| (?P<where>.+?) \| (?P<what_not>.+?) \|$", re.MULTILINE
+)
+_CLASS = re.compile(r"`(\w+)` in `([\w./]+)`")
+PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
+# One class a wheel: the templates are installed without the controller.
+_TWICE = {"Stopwatch", "Stamp"}
+
+
+def product() -> list[Path]:
+    """Python files that are installed."""
+    return [path for path in python() if named(path).startswith(PRODUCT)]
+
+
+def classes() -> Counter[str]:
+    """How often each public class name is given."""
+    found: Counter[str] = Counter()
+    for path in product():
+        body = ast.parse(path.read_text()).body
+        found.update(node.name for node in body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
+    return found
+
+
+def test_every_word_names_one_class_that_is_where_the_page_says() -> None:
+    rows = [match.groupdict() for match in _ROW.finditer(PAGE.read_text())]
+    assert len(rows) >= 30
+    words = [row["word"] for row in rows]
+    assert len(set(words)) == len(words)
+    known = classes()
+    for row in rows:
+        for name, place in _CLASS.findall(row["where"]):
+            assert known[name] == 1, f"{row['word']}: {known[name]} classes are called {name}"
+            assert re.search(rf"^class {name}\b", (ROOT / place).read_text(), re.MULTILINE), row
+
+
+def test_no_class_name_is_given_twice() -> None:
+    assert {name for name, times in classes().items() if times > 1} <= _TWICE
+
+
+def test_kinds_of_events_are_never_bare_words() -> None:
+    """Neither where an event is made nor where its kind is asked for."""
+    kinds, bare = set(EventKind), []
+    for path in product():
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts: list[ast.expr] = []
+            if isinstance(node, ast.Compare) and "kind" in ast.unparse(node.left):
+                parts = node.comparators
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Event"):
+                parts = node.args[1:2]
+            elif isinstance(node, ast.Call):
+                parts = [word.value for word in node.keywords if word.arg == "kinds"]
+            texts = [sub.value for part in parts for sub in ast.walk(part) if isinstance(sub, ast.Constant)]
+            bare += [f"{named(path)}: {ast.unparse(node)}" for text in texts if text in kinds]
+    assert bare == []
