@@ -182,7 +182,7 @@ class _World:
 
 def _place(record: TickRecord, free: Bools) -> Ints:
     """How many of those that are free to start go before each; those without a rank go last."""
-    rank = np.where(record.plan.rank >= 0, record.plan.rank, np.iinfo(np.int64).max)
+    rank = np.where(record.plan.explanation.rank >= 0, record.plan.explanation.rank, np.iinfo(np.int64).max)
     order = np.lexsort((record.snapshot.jobs.key, rank, ~free))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))

@@ -215,8 +215,7 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     began = clock.now()
     try:
         plan = rules.policy.plan(view)
-        if in_full:
-            plan.read()
+        plan = plan.explained() if in_full else plan
         wrong = objections(plan, view)
     except Exception:
         return standstill(view, f"the policy raised: {traceback.format_exc(limit=-3)}")
@@ -225,7 +224,9 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
         return standstill(view, f"the policy took {late:.1f} s (limit {rules.plan_limit_seconds:g} s)")
     if wrong:
         return standstill(view, f"the plan cannot be: {wrong}")
-    return plan if view.terms.grants_at(view.now) else postponed(plan)
+    if view.terms.grants_at(view.now):
+        return plan
+    return postponed(plan).explained() if in_full else postponed(plan)
 
 
 def reconcile(

@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import (
     Blocked,
+    Explanation,
     JobState,
     LeasePhase,
     Leases,
@@ -69,9 +70,11 @@ def plan(seen: Snapshot, verdict: Sequence[int], reasons: Sequence[str], **colum
     rows = len(seen.jobs)
     usual: dict[str, Any] = {
         "reason": np.zeros(rows, dtype=np.int64), "rank": np.full(rows, -1), "score": np.full(rows, np.nan),
-        "places": Placement.none(),
     }  # fmt: skip
-    return Plan(verdict=np.array(verdict, dtype=np.int8), reasons=tuple(reasons), **(usual | columns))
+    of_plan: dict[str, Any] = {"places": Placement.none()}
+    of_plan |= {name: columns.pop(name) for name in ("places", "memory", "note") if name in columns}
+    why = Explanation(reasons=tuple(reasons), **(usual | columns))
+    return Plan(np.array(verdict, dtype=np.int8), why=why, **of_plan)
 
 
 def tick(seen: Snapshot, planned: Plan, **changes: Any) -> TickRecord:

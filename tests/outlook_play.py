@@ -48,8 +48,8 @@ def whole_turns(record: TickRecord, standing: Standing) -> dict[int, float]:
     plan, jobs = record.plan, record.snapshot.jobs
     running = standing.leases.end[standing.leases.phase == LeasePhase.RUNNING]
     first = float(running.min()) if len(running) else record.time
-    ranked = np.flatnonzero((plan.rank >= 0) & (plan.verdict == Verdict.WAIT))
-    ranked = ranked[np.argsort(plan.rank[ranked])]
+    ranked = np.flatnonzero((plan.explanation.rank >= 0) & (plan.verdict == Verdict.WAIT))
+    ranked = ranked[np.argsort(plan.explanation.rank[ranked])]
     ahead = np.cumsum(jobs.gpus[ranked]) - jobs.gpus[ranked]
     turns = ahead // max(record.snapshot.total_gpus, 1)
     starts = np.maximum(first, record.time) + turns * record.terms.term

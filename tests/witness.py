@@ -52,10 +52,14 @@ class Witness:
         self._note(tick, standing)
 
     def _note(self, tick: TickRecord, standing: Standing) -> None:
-        for table in (tick.snapshot.jobs, tick.snapshot.held, tick.plan, tick.plan.places, standing.leases):
-            for name, column in sorted(table._arrays().items()):
+        snapshot, plan, why = tick.snapshot, tick.plan, tick.plan.explanation
+        for columns in (
+            snapshot.jobs._arrays(), snapshot.held._arrays(), {"verdict": plan.verdict, **why._arrays()},
+            plan.places._arrays(), standing.leases._arrays(),
+        ):  # fmt: skip
+            for name, column in sorted(columns.items()):
                 self._digest.update(name.encode() + column.tobytes())
-        said: Any = [tick.time, tick.plan.reasons, tick.plan.memory, [repr(done) for done in tick.outcomes]]
+        said: Any = [tick.time, why.reasons, tick.plan.memory, [repr(done) for done in tick.outcomes]]
         self._digest.update(json.dumps(said).encode())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
@@ -50,7 +50,7 @@ class Fifo:
             view, order, preempt=False, blocking=True, place=self.placement, score=lambda: age(view),
             memory=memory, words=WORDS,
         )  # fmt: skip
-        return plan if again == math.inf else plan.with_columns(again=again)
+        return plan if again == math.inf else replace(plan, again=again)
 
     def _chosen(self, view: View) -> tuple[Mapping[str, Any], float]:
         """The memory as it was when it is not time to choose, and when it will be; the very first time does not

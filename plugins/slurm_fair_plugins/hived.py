@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -65,7 +65,7 @@ class Hived:
             view, order, keep=owners, place=buddies.place, turn=buddies.turn, score=borrows, words=WORDS
         )
         owners[first[np.isin(first, plan.places.row)]] = True
-        return plan.with_columns(memory=_memory(view, owners))
+        return replace(plan, memory=_memory(view, owners))
 
 
 def cells(gpus: Ints, node_gpus: int) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -84,7 +84,7 @@ class InRounds:
             rests=books.rest(),
             words=WORDS,
         )
-        return plan if books.again == math.inf else plan.with_columns(again=books.again)
+        return plan if books.again == math.inf else replace(plan, again=books.again)
 
 
 class _Books:

@@ -8,7 +8,7 @@ from slurm_fair.model.job import Answer, Blocked, JobState, JobTable
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
-from slurm_fair.model.plan import Plan, Verdict
+from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
@@ -24,6 +24,7 @@ __all__ = [
     "ClosedRuns",
     "Event",
     "EventKind",
+    "Explanation",
     "JobAccounts",
     "JobState",
     "JobTable",

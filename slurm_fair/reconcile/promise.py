@@ -96,7 +96,14 @@ def _revocations(
 ) -> list[Event]:
     numbers = (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, EventKind.REVOKED, row, snapshot, why=plan.reasons[plan.reason[row]], number=number)
+        _event(
+            now,
+            EventKind.REVOKED,
+            row,
+            snapshot,
+            why=plan.explanation.reasons[plan.explanation.reason[row]],
+            number=number,
+        )
         for row, number in zip(job.tolist(), numbers, strict=True)
     ]
 

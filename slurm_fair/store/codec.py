@@ -21,9 +21,10 @@ import numpy as np
 
 from slurm_fair import model
 from slurm_fair.errors import StoreError
+from slurm_fair.model import Explanation
 from slurm_fair.store.blobs import Fetch, expand, name_of, squeeze
 
-VERSION = 1
+VERSION = 2
 INLINE_BYTES = 64
 _KINDS = "biuf"  # bool, int, unsigned, float: never objects
 _Value = TypeVar("_Value")
@@ -31,6 +32,18 @@ _Value = TypeVar("_Value")
 _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
     "JobTable": {"most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64)},  # nothing was asked for
     "JobAccounts": {"waits": lambda of: of["active"].copy()},  # who claimed no share waited for nothing
+}
+
+
+def _with_explanation(of: dict[str, Any]) -> dict[str, Any]:
+    """A plan was one table with why it decides."""
+    why = Explanation(*(of.pop(name) for name in ("reason", "rank", "score", "reasons")))
+    return {**of, "why": why}
+
+
+# Nouns as journals of older versions hold them, by a field that they no longer have.
+_CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    ("Plan", "reason"): _with_explanation,
 }
 
 
@@ -162,15 +175,17 @@ def _decode(tree: Any, fetch: Fetch) -> Any:
 
 
 def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
-    cls, content = _NOUNS[tree["$is"]], tree["of"]
-    known = _FIELDS[cls]
-    strange = content.keys() - known.keys()
+    cls = _NOUNS[tree["$is"]]
+    known, values = _FIELDS[cls], {name: _decode(item, fetch) for name, item in tree["of"].items()}
+    for (kind, gone), made in _CHANGED.items():
+        if kind == cls.__name__ and gone in values:
+            values = made(values)
+    strange = values.keys() - known.keys()
     if strange:
         raise StoreError(f"{cls.__name__} in the journal has unknown fields: {', '.join(sorted(strange))}")
-    values = {name: _decode(item, fetch) for name, item in content.items()}
-    for name, made in _ADDED.get(cls.__name__, {}).items():
+    for name, add in _ADDED.get(cls.__name__, {}).items():
         if name not in values:
-            values[name] = made(values)
+            values[name] = add(values)
     for name, needed in known.items():
         if name not in values and needed:
             raise StoreError(f"{cls.__name__} in the journal lacks its {name}")

@@ -50,7 +50,10 @@ def test_reasons_are_those_of_the_rows_that_were_named_whatever_becomes_of_the_a
         rows[row] = True
         draft.say(rows, Verdict.WAIT, f"row {row}")
     plan: Plan = draft.unchanged()
-    assert [plan.reasons[number] for number in plan.reason[:2].tolist()] == ["row 0", "row 1"]
+    assert [plan.explanation.reasons[number] for number in plan.explanation.reason[:2].tolist()] == [
+        "row 0",
+        "row 1",
+    ]
 
 
 def _view() -> View:

@@ -11,6 +11,7 @@ import pytest
 
 from slurm_fair.model import (
     Action,
+    Explanation,
     JobState,
     LeasePhase,
     Leases,
@@ -54,9 +55,8 @@ def plan(
         verdict[rows[base]] = said
     triples = [(rows[base], names.index(n), g) for base, on in places.items() for n, g in on.items()]
     nothing = np.zeros(len(rows), dtype=np.int64)
-    return Plan(
-        verdict, nothing, nothing - 1, np.full(len(nothing), np.nan), Placement.of(triples), ("because",)
-    )
+    why = Explanation(nothing, nothing - 1, np.full(len(nothing), np.nan), ("because",))
+    return Plan(verdict, Placement.of(triples), why)
 
 
 def columns(table: Leases | Placement, *names: str) -> list[Any]:
