@@ -242,7 +242,7 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     lease = find(leases.key, jobs.key)
     phases = np.where(lease >= 0, _taken(leases.phase.astype(np.int64), lease), -1).astype(np.int64)
     promised, lacks = phases == LeasePhase.GRANTED, awaited(leases, record.snapshot)
-    sites = leases.whereabouts.by(jobs.key).promised.sites if promised.any() else {}
+    sites = leases.promises_by(jobs.key, names).sites if promised.any() else {}
     where = [
         [names[node] for node, _ in sites.get(row, ())] if promised[row] else [] for row in range(len(jobs))
     ]

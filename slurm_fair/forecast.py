@@ -210,8 +210,4 @@ def _left(seen: Snapshot) -> tuple[Floats, Floats]:
 
 def _places(begins: Bools, leases: Leases, seen: Snapshot) -> Placement:
     """Where those that begin were promised GPUs, by this snapshot's numbers of jobs and nodes."""
-    promised = leases.whereabouts.by(seen.jobs.key).promised.only(begins.nonzero()[0])
-    at = {name: node for node, name in enumerate(seen.nodes.names)}
-    number = np.array([at.get(name, -1) for name in leases.node_names] or [-1], dtype=np.int64)
-    there = promised.take(number[promised.node] >= 0)
-    return there.with_columns(node=number[there.node])
+    return leases.promises_by(seen.jobs.key, seen.nodes.names).only(begins.nonzero()[0])

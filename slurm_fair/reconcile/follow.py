@@ -20,7 +20,6 @@ from slurm_fair.model import (
     Snapshot,
 )
 from slurm_fair.model.columns import Ints, all_of, any_of, find
-from slurm_fair.model.lease import Whereabouts
 from slurm_fair.reconcile.vain import in_vain
 
 _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
@@ -125,11 +124,14 @@ def _as_seen(
     snapshot: Snapshot,
     terms: LeaseTerms,
 ) -> Leases:
-    """The kept ones, or all; what was promised and runs now has begun, and all lie where the snapshot says."""
+    """The kept ones, or all: promised ones that run now have begun, those that wait keep their promises."""
     columns = _begun(leases, row, begun, kept, snapshot, terms) if begun.size else {}
-    promised = _places(leases, row[waits], snapshot) if waits.size else _NOWHERE
-    where = Whereabouts(snapshot.jobs.key, snapshot.held, promised)
-    return leases.lying(where, snapshot.nodes.names, kept, **columns)
+    names = snapshot.nodes.names
+    promises = _NOWHERE
+    if waits.size:
+        promises = leases.promises.only(leases.key[waits]).renamed(leases.node_names, names)
+    seen = leases if kept is None else leases.take(kept)
+    return seen.with_columns(promises=promises, node_names=names, **columns)
 
 
 def _begun(
@@ -149,12 +151,6 @@ def _begun(
         since = np.maximum(begins[late], granted[late])
         end[seen[late]] = [terms.end_for(begin) for begin in since.tolist()]
     return {"phase": phase, "start": start, "end": end}
-
-
-def _places(leases: Leases, jobs: Ints, snapshot: Snapshot) -> Placement:
-    """What was promised to these jobs, which still wait, in this snapshot's numbers of jobs and nodes."""
-    to_come = leases.whereabouts.by(snapshot.jobs.key).promised.only(jobs)
-    return to_come.renamed(leases.node_names, snapshot.nodes.names)
 
 
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
@@ -230,7 +226,7 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
 
 
 def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
-    nodes = [leases.node_names[node] for node in leases.places.nodes_of(at).tolist()]
+    nodes = [leases.node_names[node] for node in leases.promises.nodes_of(leases.key.item(at)).tolist()]
     detail = {"why": why, EventKind.OPENED: bool(leases.opened[at]), "nodes": nodes}
     return Event(
         snapshot.time,

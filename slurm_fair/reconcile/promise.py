@@ -21,7 +21,6 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.lease import Whereabouts
 
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
@@ -113,8 +112,8 @@ def _granted(
 ) -> Leases:
     """With a promise for each of these jobs."""
     jobs = snapshot.jobs
-    where = leases.whereabouts.by(jobs.key)
-    promised = where.promised.plus(plan.places) if where.promised.row.size else plan.places
+    fresh = plan.places.with_columns(row=jobs.key[plan.places.row])
+    earlier = leases.promises.renamed(leases.node_names, snapshot.nodes.names)
     return leases.extended(
         len(rows),
         key=jobs.key[rows],
@@ -128,7 +127,7 @@ def _granted(
         asked=0.0,
         opened=0.0,
         adopted=False,
-        whereabouts=Whereabouts(jobs.key, where.held, promised),
+        promises=earlier.plus(fresh),
         node_names=snapshot.nodes.names,
     )
 

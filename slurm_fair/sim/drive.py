@@ -178,12 +178,12 @@ class Simulation:
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""
-        leases, places = self.standing.leases, self.standing.leases.places
-        granted = leases.promised
+        leases, machines = self.standing.leases, record.snapshot.nodes
+        granted, places = leases.promised, leases.promises_by(leases.key, machines.names)
         if any_of(granted & (leases.opened == 0)):
             return True
         nodes = np.bincount(places.row, minlength=len(granted))
-        sizes = np.bincount(places.row, record.snapshot.nodes.gpus[places.node], len(granted))
+        sizes = np.bincount(places.row, machines.gpus[places.node], len(granted))
         return any_of(granted & (nodes > 1) & (sizes > leases.gpus)) and _somebody_waits(record, done)
 
     def _at_once(self, now: float) -> float:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 
+import numpy as np
+
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
-from slurm_fair.model.columns import any_of
+from slurm_fair.model.columns import any_of, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 
@@ -44,7 +46,13 @@ class Log:
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
         if any_of(plan.verdict == Verdict.WAIT) and not any_of(leases.revoking):
-            self._idle[max(snapshot.total_gpus - int(leases.places.gpus.sum()), 0)] += 1
+            has = np.zeros(
+                len(snapshot.jobs) + 1, dtype=bool
+            )  # a lease whose job is not listed goes to the end
+            has[find(snapshot.jobs.key, leases.key[~leases.promised])] = True
+            held = snapshot.held
+            taken = int(held.gpus[has[held.row]].sum() + leases.promises.gpus.sum())
+            self._idle[max(snapshot.total_gpus - taken, 0)] += 1
 
     def batches(self) -> LedgerBatches | None:
         """What folds the ledger many looks at a time; nothing where whoever listens wants events of jobs."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from slurm_fair import model
 from slurm_fair.errors import StoreError
-from slurm_fair.model import Explanation
+from slurm_fair.model import Explanation, LeasePhase
 from slurm_fair.store.blobs import Fetch, expand, name_of, squeeze
 
 VERSION = 2
@@ -41,9 +41,17 @@ def _with_explanation(of: dict[str, Any]) -> dict[str, Any]:
     return {**of, "why": why}
 
 
+def _with_promises(of: dict[str, Any]) -> dict[str, Any]:
+    """Leases said where all of them lie, by row."""
+    places = of.pop("places")
+    places = places.take(of["phase"][places.row] == LeasePhase.GRANTED)
+    return {**of, "promises": places.with_columns(row=of["key"][places.row])}
+
+
 # Nouns as journals of older versions hold them, by a field that they no longer have.
 _CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("Plan", "reason"): _with_explanation,
+    ("Leases", "places"): _with_promises,
 }
 
 

@@ -100,9 +100,8 @@ def _held_or_promised(seen: View) -> Iterator[tuple[int, int, int]]:
     row_of = {key: row for row, key in enumerate(seen.snapshot.jobs.key.tolist())}
     node_of = {name: node for node, name in enumerate(seen.snapshot.nodes.names)}
     table = seen.leases
-    for row, node, gpus in zip(table.places.row, table.places.node, table.places.gpus, strict=True):
-        if table.phase[row] == LeasePhase.GRANTED:
-            yield row_of[int(table.key[row])], node_of[table.node_names[int(node)]], int(gpus)
+    for key, node, gpus in zip(*table.promises._arrays().values(), strict=True):
+        yield row_of[int(key)], node_of[table.node_names[int(node)]], int(gpus)
 
 
 @every_policy
