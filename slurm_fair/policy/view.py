@@ -94,8 +94,7 @@ class View:
         declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
         done = _said(told.done_seconds, lambda: self.ran_seconds)
         left = _said(told.left_seconds, lambda: np.maximum(declared - done, 1.0))
-        at_hand = {"declared_seconds": declared, "done_seconds": done, "left_seconds": left}
-        return Told.made_of(at_hand, told)
+        return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
 
     @once
     def ran_seconds(self) -> Floats:

@@ -102,9 +102,10 @@ class Encoder:
         """The tree of one value; StoreError for what is not plain data."""
         if value is None or isinstance(value, (bool, str)) or type(value) is int:
             return value
-        if type(value) in _FIELDS:
-            content = {name: self.tree(getattr(value, name)) for name in _FIELDS[type(value)]}
-            return {"$is": type(value).__name__, "of": content}
+        noun = next((kind for kind in type(value).__mro__ if kind in _FIELDS), None)
+        if noun is not None:
+            content = {name: self.tree(getattr(value, name)) for name in _FIELDS[noun]}
+            return {"$is": noun.__name__, "of": content}
         for kind, make in self._makers:
             if isinstance(value, kind):
                 return make(self, value)

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.ledger.happened import OVER, Edge, Happened, Strip
 from slurm_fair.ledger.lives import HOLDS
@@ -25,6 +27,13 @@ _LASTING = attrgetter("key", "tenant", "gpus", "weight")  # of that, what a requ
 _SHOWN = ("key", "submit", "restarts", "tenant", "state", "blocked", "gpus", "start", "end", "weight")
 _COLUMNS = attrgetter(*_SHOWN)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
+
+
+def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
+    """Jobs of whom nothing but what the ledger asks for is known."""
+    jobs = object.__new__(JobTable)
+    jobs.__dict__.update(zip(_SHOWN, columns, strict=True))
+    return jobs
 
 
 class Look:
@@ -63,7 +72,7 @@ class _Series:
         self._snapshots = (before, *(look.snapshot for look in looks))
         tables = [_COLUMNS(snapshot.jobs) for snapshot in self._snapshots]
         columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
-        self._jobs = JobTable.made_of(dict(zip(_SHOWN, columns, strict=True)))
+        self._jobs = _jobs(columns)
         self._first = np.cumsum([0, *(table[0].size for table in tables)])  # row of each table
         self._known = np.array([look.known for look in looks])
         self._times = np.array([snapshot.time for snapshot in self._snapshots])
@@ -90,9 +99,7 @@ class _Series:
             return Strip(shown, shown[-1].jobs, tuple(edges))
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
-        columns = zip(_SHOWN, _COLUMNS(self._jobs), strict=True)
-        jobs = JobTable.made_of({name: column[rows] for name, column in columns})
-        return Strip(shown, jobs, tuple(edges))
+        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), tuple(edges))
 
     def _edge(self, flags: Bools, first: int) -> Edge:
         look, row = self._look[flags], self._row[flags]
