@@ -22,7 +22,7 @@ from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first,
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 from slurm_fair.solve import LIMIT_SECONDS, Table
-from slurm_fair_plugins.received import Crowd, Received, ServiceClock, SharesPast
+from slurm_fair_plugins.received import Crowd, KeptShares, Received, ServiceClock, SharesPast
 
 __all__ = ["Crowd", "InRounds", "limit_of"]
 
@@ -160,16 +160,16 @@ class _Books:
             owed = owed + np.nan_to_num(received.share) * (self.view.now - kept["at"]) - received.time
         share, own = self.policy.divide(self.crowd)
         self._received = self._received.anew(share, owed)
-        fresh = {
-            "at": self.view.now,
-            "first": not kept,
-            "kinds": self.kinds.tolist(),
-            "members": key,
-            "key": key,
-            "share": share.ravel().tolist(),
-            "deficit": owed.ravel().tolist(),
+        fresh = KeptShares(
+            at=self.view.now,
+            first=not kept,
+            kinds=self.kinds.tolist(),
+            members=key,
+            key=key,
+            share=share.ravel().tolist(),
+            deficit=owed.ravel().tolist(),
             **self._received.noted(),
-        }
+        )
         return {ROUNDS: fresh, OWN: own} if own else {ROUNDS: fresh}
 
     def order(self, rows: Ints) -> Ints:
