@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from slurm_fair import estimates
 from slurm_fair.config import from_tree
 from slurm_fair.estimates import Estimates
-from slurm_fair.model import Event, ListInDoubt, Snapshot
+from slurm_fair.model import Action, Event, ListInDoubt, Snapshot, Verb
 from slurm_fair.model.apiece import apiece, rows_apiece
-from slurm_fair.slurm import scope
+from slurm_fair.model.ids import TASK_BITS, pack
+from slurm_fair.slurm import scope, task_lists
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.doubt import said_of_doubts
 from slurm_fair.slurm.liberate import NoIntents
@@ -51,13 +52,24 @@ class Site:
     def __init__(self) -> None:
         self.world = World(PushedClock(), {"n1": 8}, seed=1)
         config = from_tree({"scope": {"partitions": ["gpu"]}}, "t")
-        commands = FakeCommands(self.world)
+        self.commands = commands = FakeCommands(self.world)
         self.cluster = SlurmCluster(commands, config, self.world.clock.now, MarksInHand(), NoIntents())
 
     def submit(self, user: str, **raw: str) -> int:
         job = self.world.submit(1, "a", begin=self.world.clock.now() + 900)
         self.world.records[job].raw = {"UserName": user, **raw}
         return job
+
+    def array(self, size: int, user: str) -> int:
+        """An array that was submitted with our gate."""
+        job = self.world.submit(1, "a", tasks=range(size), gate_seconds=900)
+        self.world.records[job].raw = {"UserName": user}
+        return job
+
+    @staticmethod
+    def tasks_of(seen: Snapshot) -> dict[int, int]:
+        """How many tasks of each array are looked at."""
+        return dict(Counter((seen.jobs.key >> TASK_BITS).tolist()))
 
     def look(self) -> Snapshot:
         found = self.cluster.observe({})
@@ -82,6 +94,37 @@ def test_a_user_whose_many_jobs_are_left_alone_hides_nobody_elses(
     assert str(last) in {alone.label for alone in seen.left_alone if alone.user == "games"}
     if "tres-per-node" in raw:
         assert f"job {last} of games is left alone" in caplog.text
+
+
+def test_arrays_beyond_what_is_looked_at_of_one_user_are_left_alone_until_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_lists, "OF_A_USER", 100)
+    site = Site()
+    sizes = {"old": 90, "big": 20, "fits": 10, "next": 2}
+    ids = {name: site.array(size, "news") for name, size in sizes.items()}
+    other = site.array(95, "games")
+    seen = site.look()
+    assert site.tasks_of(seen) == {ids["old"]: 90, ids["fits"]: 10, other: 95}
+    left = {alone.label: alone.reason for alone in seen.left_alone}
+    assert left.keys() == {str(ids["big"]), str(ids["next"])}
+    assert "array beyond the 200,000 waiting tasks of one user" in left[str(ids["big"])]
+    site.cluster.actuate(())
+    now = site.world.clock.now()
+    assert {name: site.world.records[ids[name]].eligible > now for name in sizes} == {
+        "old": True, "big": False, "fits": True, "next": False,
+    }, "what is left alone keeps no gate of ours"  # fmt: skip
+    del site.world.records[ids["old"]]
+    assert site.tasks_of(site.look()) == {ids["big"]: 20, ids["fits"]: 10, ids["next"]: 2, other: 95}
+
+
+def test_absurd_arrays_cost_their_user_alone() -> None:
+    site = Site()
+    absurd = [site.submit("news", ArrayTaskID=f"0-{3_999_999 - number}:1") for number in range(200)]
+    mine = site.array(3, "games")
+    seen = site.look()
+    assert site.tasks_of(seen) == {mine: 3}
+    assert {alone.label for alone in seen.left_alone} == set(map(str, absurd))
 
 
 def test_of_many_lists_in_doubt_everybodys_is_named() -> None:
@@ -130,6 +173,31 @@ def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out
     seen = site.look()
     assert not {str(listed), str(other), str(shared)} & {alone.label for alone in seen.left_alone}
     assert {"mine", "new40"} <= set(seen.tenants.names)
+
+
+def test_what_one_users_strays_cost_a_look_has_a_bound_and_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Jobs with our gate that are not managed: templates and hooks make them, and any user who wants to."""
+    monkeypatch.setattr("slurm_fair.slurm.cluster._STRAYS_AT_ONCE", 10)
+    site, freed = Site(), list[int]()
+    for number in range(41):
+        job = site.world.submit(1, "a", gate_seconds=900.0)
+        site.world.records[job].raw = {"UserName": "news" if number < 40 else "games", "Reservation": "r"}
+    managed = site.world.submit(1, "a", gate_seconds=900.0)
+    for _ in range(5):
+        seen = site.look()
+        submit = site.world.records[managed].submit
+        close = Action(Verb.CLOSE, pack(managed), managed, submit, 0, until=seen.time + 1800)
+        before = len(site.commands.said)
+        site.cluster.actuate([close])
+        sent = [line for line in site.commands.said[before:] if line.startswith("update")]
+        assert f"jobid={managed} " in sent[0], "what is planned goes first"
+        freed.append(len(sent) - 1)
+        if len(freed) == 1:
+            assert f"jobid={job} " in "".join(sent), "everybody's first goes before anybody's second"
+        site.world.clock.advance(1.0)
+    assert freed == [10, 10, 10, 10, 1]
 
 
 @pytest.fixture

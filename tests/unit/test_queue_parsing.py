@@ -297,7 +297,7 @@ def test_where_tasks_are_listed_alone_those_of_one_record_are_an_array_again(stu
     assert not isinstance(found, str)
     by_record = {int(r["record"]): r for r in found}
     assert [len(found), len(by_record)] == [4, 4]
-    assert asked.task_lists[by_record[7]["tasks"]].tolist() == [1, 3, 4]
+    assert asked.task_lists[by_record[7]["tasks"]].numbers().tolist() == [1, 3, 4]
     assert (int(by_record[7]["task"]), int(by_record[7]["array_limit"])) == (UNSPLIT, 2)
     assert (int(by_record[9]["base"]), int(by_record[9]["task"]), int(by_record[9]["restarts"])) == (7, 2, 1)
     assert (int(by_record[13]["base"]), int(by_record[13]["task"])) == (13, 5)

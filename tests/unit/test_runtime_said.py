@@ -25,9 +25,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 
 def said(run: Run) -> list[str]:
-    """Our lines, without the time of day."""
+    """Our lines, without the time of day; a busy machine saves in a few seconds."""
     lines = [line for line in run.text().splitlines() if line.startswith("slurm_fair: ")]
-    return [re.sub(r"\d\d:\d\d:\d\d", "TIME", line.removeprefix("slurm_fair: ")) for line in lines]
+    plain = [re.sub(r"\d\d:\d\d:\d\d", "TIME", line.removeprefix("slurm_fair: ")) for line in lines]
+    return [re.sub(r"saved in \d s,", "saved in 0 s,", line) for line in plain]
 
 
 def published(folder: Path, *whom: dict[str, str], restart: int = 0, when: float = 0.0) -> None:
