@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -49,9 +48,6 @@ class Plan:
     why: Explanation | Callable[[], Explanation]  # the one thing that may be worked out when somebody asks
     memory: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""  # set when this is not the policy's own plan (it raised or was late)
-    # While nobody waits the policy would renew every lease that ends, and remember what it does now.
-    rests: bool = False
-    again: float = math.inf  # when the policy would plan otherwise though nothing else has happened by then
 
     @once
     def explanation(self) -> Explanation:

@@ -107,8 +107,6 @@ class Draft:
         rank: Ints | Callable[[], Ints] | None = None,
         score: Floats | Callable[[], Floats] | None = None,
         memory: Mapping[str, Any] | None = None,
-        *,
-        rests: bool = False,
     ) -> Plan:
         """The plan; `rank` and `score` may be left to be asked."""
 
@@ -118,7 +116,7 @@ class Draft:
             scored = np.full(rows, np.nan) if score is None else score() if callable(score) else score
             return Explanation(reason, ranked, scored, reasons)
 
-        return Plan(self._verdict, places, why, {} if memory is None else memory, rests=rests)
+        return Plan(self._verdict, places, why, {} if memory is None else memory)
 
     def _reasons(self) -> tuple[Ints, tuple[str, ...]]:
         """The reason of each row, and the reasons that are used."""
@@ -131,9 +129,9 @@ class Draft:
         number[used] = np.arange(len(used))
         return number[reason], tuple(every[i] for i in used.tolist())
 
-    def unchanged(self, *, rests: bool = False) -> Plan:
+    def unchanged(self) -> Plan:
         """The plan of a round in which there is nothing to decide."""
-        return self.finish(Placement.none(), rests=rests)
+        return self.finish(Placement.none())
 
 
 def ranks(rows: int, order: Ints) -> Ints:

@@ -13,6 +13,7 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.windows import WINDOW_SECONDS
 from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
+from slurm_fair.policy.quiet import again, rests
 from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
@@ -136,8 +137,9 @@ class Simulation:
             due = min(due, max(cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
-        if record.plan.again < math.inf:
-            due = min(due, self._on_grid(max(record.plan.again, now + _MOMENT)))
+        instant = again(record.plan.memory)
+        if instant < math.inf:
+            due = min(due, self._on_grid(max(instant, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
         soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
@@ -149,16 +151,18 @@ class Simulation:
     def _only_renews(self, record: TickRecord, end: float) -> bool:
         """Whether leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
         now, standing = self.clock.now(), self.standing
-        if not record.plan.rests or record.plan.again < math.inf or record.outcomes:
+        plan = record.plan
+        if record.outcomes or again(plan.memory) < math.inf:
             return False
         if standing.backoff or standing.unsettled:
             return False
         if end <= now or not self.rules.terms.grants_at(now):
             return False
         state = record.snapshot.jobs.state
-        return all_of(standing.leases.running) and all_of(
-            (state == JobState.RUNNING) | (state == JobState.DONE)
-        )
+        everybody = (state == JobState.RUNNING) | (state == JobState.DONE)
+        if not (all_of(standing.leases.running) and all_of(everybody)):
+            return False
+        return rests(self.rules.policy, record.snapshot, plan.memory)
 
     def _first_other_end(self, record: TickRecord) -> float:
         """The first end of a lease from which on more might happen than that it is renewed.

@@ -51,6 +51,7 @@ def _with_promises(of: dict[str, Any]) -> dict[str, Any]:
 # Nouns as journals of older versions hold them, by a field that they no longer have.
 _CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
     ("Plan", "reason"): _with_explanation,
+    ("Plan", "rests"): lambda of: {name: of[name] for name in of if name not in ("rests", "again")},
     ("Leases", "places"): _with_promises,
 }
 
