@@ -216,7 +216,7 @@ def _leases(snapshot: Snapshot, running: int) -> Leases:
     phase = np.full(running, LeasePhase.RUNNING, dtype=np.int8)
     return Leases(
         snapshot.jobs.key[:running], phase, ints, snapshot.jobs.gpus[:running], nothing, nothing + 1,
-        np.full(running, NOW), ints, nothing, nothing, np.zeros(running, dtype=bool), snapshot.held,
+        np.full(running, NOW), ints, nothing, nothing, np.zeros(running, dtype=bool), Placement.none(),
         snapshot.nodes.names,
     )  # fmt: skip
 

@@ -188,7 +188,7 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, told: Decided
 
 def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
-    jobs, rank = record.snapshot.jobs, record.plan.rank
+    jobs, rank = record.snapshot.jobs, record.plan.explanation.rank
     waits, ranked = jobs.waiting, rank >= 0
     promised = waits & np.array([lease == PROMISED for lease in columns["lease"]], dtype=bool)
     group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
@@ -211,11 +211,11 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "gpus": jobs.gpus.tolist(),
         "state": [JobState(code).name.lower() for code in jobs.state.tolist()],
         "verdict": [Verdict(code).name.lower() for code in plan.verdict.tolist()],
-        "why": [plan.reasons[row] for row in plan.reason.tolist()],
+        "why": [plan.explanation.reasons[row] for row in plan.explanation.reason.tolist()],
         "blocked": [Blocked(code).name.lower() if code else "" for code in jobs.blocked.tolist()],
         "slurm_reason": list(snapshot.reasons),
         "qos": list(snapshot.qos or [""] * len(jobs)),
-        "rank": plan.rank.tolist(),
+        "rank": plan.explanation.rank.tolist(),
         "rho": _known(np.where(owed > 0, rho_for_reports(had, owed), np.nan)),
         "latency_ratio": _known(latency_ratio(waited, _expected_seconds(record))),
         "had_gpu_seconds": had.tolist(),
@@ -242,7 +242,7 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     lease = find(leases.key, jobs.key)
     phases = np.where(lease >= 0, _taken(leases.phase.astype(np.int64), lease), -1).astype(np.int64)
     promised, lacks = phases == LeasePhase.GRANTED, awaited(leases, record.snapshot)
-    sites = leases.whereabouts.by(jobs.key).promised.sites if promised.any() else {}
+    sites = leases.promises_by(jobs.key, names).sites if promised.any() else {}
     where = [
         [names[node] for node, _ in sites.get(row, ())] if promised[row] else [] for row in range(len(jobs))
     ]

@@ -19,7 +19,7 @@ from slurm_fair.daemon_log import Pauses, TickLog, Trouble
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
-from slurm_fair.model import Blind, Events, Standing
+from slurm_fair.model import Blind, Event, Standing
 from slurm_fair.outlook import Outlook
 from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
@@ -36,7 +36,7 @@ from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.store import SqliteJournal
-from slurm_fair.tick import NOTHING_MISSED, Rules, Stopwatch, TickDone, tick
+from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
@@ -75,7 +75,7 @@ class Daemon:
     gates_left: bool = False  # the last tick had no time for every job that waits without a gate
     again_in: float = math.inf  # seconds until an odd look is confirmed: no user keeps the others waiting
     no_room: bool = False  # the last tick could not be written down
-    missed: Events = NOTHING_MISSED  # what happened before our first look, as accounting tells it
+    missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting tells it
     rescued: Path | None = None  # the copy of a journal that was removed under us
     pauses: Pauses = field(default_factory=Pauses)
     tick_log: TickLog = field(default_factory=TickLog)
@@ -196,7 +196,7 @@ class Daemon:
         began = self.clock.now()
         watch = Stopwatch(time.monotonic)
         done = tick(cluster, self.clock, self.journal, rules, self.standing, watch, self.missed)
-        self.missed = NOTHING_MISSED if done.record else self.missed
+        self.missed = () if done.record else self.missed
         took = self.clock.now() - began
         self.gates_left = done.record is not None and gates_left(done.record)
         self.last_look_seconds = look_seconds(done.record, took) if done.record else took
@@ -327,7 +327,7 @@ class Daemon:
         # Up to a little before now: what happened in the last seconds may not have reached accounting yet.
         until = max(now - 2.0, ledger.time)
         filled, happened = fill_gap(ledger, runs, until, self.rules.ledger)
-        self.standing, self.missed = self.standing._replace(ledger=filled, amended=True), Events(happened)
+        self.standing, self.missed = self.standing._replace(ledger=filled, amended=True), tuple(happened)
         log.info("filled %.0f s without us from accounting", until - ledger.time)
 
     def settle_accounts(self, now: float) -> None:

@@ -162,11 +162,13 @@ class _World:
 
     def decide(self, rules: Rules) -> bool:
         """One look of the controller; False when the policy could not say what follows."""
-        ready = prepare(self.standing, self.snapshot, rules)
+        ready = prepare(self.standing, self.snapshot, rules, wants=())
         plan = decide(ready.view, rules, _Still(self.now), in_full=False)
         if plan.note:
             return False
-        leases, _ = promise(ready.standing.leases, plan, ready.snapshot, rules.terms, self.now)
+        leases, _ = promise(
+            ready.standing.leases, plan, ready.snapshot, rules.terms, self.now, tell_all=False
+        )
         self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})
         self.changed = bool((~leases.running).any())
         return True
@@ -180,7 +182,7 @@ class _World:
 
 def _place(record: TickRecord, free: Bools) -> Ints:
     """How many of those that are free to start go before each; those without a rank go last."""
-    rank = np.where(record.plan.rank >= 0, record.plan.rank, np.iinfo(np.int64).max)
+    rank = np.where(record.plan.explanation.rank >= 0, record.plan.explanation.rank, np.iinfo(np.int64).max)
     order = np.lexsort((record.snapshot.jobs.key, rank, ~free))
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -208,8 +210,4 @@ def _left(seen: Snapshot) -> tuple[Floats, Floats]:
 
 def _places(begins: Bools, leases: Leases, seen: Snapshot) -> Placement:
     """Where those that begin were promised GPUs, by this snapshot's numbers of jobs and nodes."""
-    promised = leases.whereabouts.by(seen.jobs.key).promised.only(begins.nonzero()[0])
-    at = {name: node for node, name in enumerate(seen.nodes.names)}
-    number = np.array([at.get(name, -1) for name in leases.node_names] or [-1], dtype=np.int64)
-    there = promised.take(number[promised.node] >= 0)
-    return there.with_columns(node=number[there.node])
+    return leases.promises_by(seen.jobs.key, seen.nodes.names).only(begins.nonzero()[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Protocol
 
 from slurm_fair.model import Action, Blind, Outcome, RunTable, Snapshot, Standing, TickRecord
@@ -47,12 +48,23 @@ class IntentLog(Protocol):
         ...
 
 
+class Want(Enum):
+    """What a tick tells only where its journal wants it."""
+
+    JOB_EVENTS = auto()  # what became of jobs, as the ledger finds it out
+    LEASE_EVENTS = auto()  # grants, renewals, returns and acts; what outcomes are made of is told in any case
+    EXPLANATION = auto()  # why a plan decides, and in what order: worked out before anything is done
+
+
+EVERYTHING = frozenset(Want)
+
+
 class Journal(Protocol):
     """The memory of the controller."""
 
     @property
-    def keeps_all(self) -> bool:
-        """Whether it keeps whole ticks: all of one is then worked out before anything is done."""
+    def wants(self) -> Collection[Want]:
+        """What its ticks must tell; what it does not want need not be worked out."""
         ...
 
     def append(self, tick: TickRecord, standing: Standing) -> None:

@@ -23,11 +23,10 @@ from slurm_fair.board import Board, draw
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.health import NAME as HEALTH
 from slurm_fair.health import Health
-from slurm_fair.model import Event, Events, Leases, Standing, TickRecord, label
+from slurm_fair.model import Event, Leases, Standing, TickRecord, label
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.nameless import nameless
 from slurm_fair.output import BESIDE, Folder, leads_to
-from slurm_fair.recent import KIND as ENDED
 from slurm_fair.recent import Recent
 from slurm_fair.reconcile.for_whom import requests
 
@@ -106,7 +105,7 @@ class Publisher:
 
     def publish(self, record: TickRecord, standing: Standing) -> None:
         """Bring the folder up to this tick."""
-        self._recent.hear(record.events.of(ENDED) if isinstance(record.events, Events) else record.events)
+        self._recent.hear(record.events)
         self._in_the_folder(lambda folder: self._publish(folder, record, standing))
 
     def publish_health(self, health: Health) -> None:

@@ -7,7 +7,7 @@ a tick can be computed again from what the journal keeps.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,10 +19,10 @@ from slurm_fair.model import (
     Blind,
     Event,
     EventKind,
-    Events,
     LeasePhase,
     Leases,
     LeaseTerms,
+    Ledger,
     Outcome,
     Plan,
     Result,
@@ -33,11 +33,10 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import label
-from slurm_fair.model.record import Later
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, postponed, standstill
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
-from slurm_fair.ports import Clock, Cluster, Journal
+from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
@@ -52,12 +51,14 @@ from slurm_fair.reconcile.rests import (
 )
 
 # Looked up at every look: a name of an enum costs as much as the comparison that it is for.
-NOTHING_MISSED = Events()
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)
 _WAS_DONE = Result.DONE
-_OF_ACTS = (EventKind.OPENED, EventKind.ASKED, EventKind.REQUEUED)
+
+
+# How a ledger takes in a look; events of jobs that the journal does not want may be left out.
+Advance = Callable[[Ledger, Snapshot, LedgerSettings], tuple[Ledger, tuple[Event, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Rules:
     seed: int = 0
     plan_limit_seconds: float = 30.0
     dry_run: bool = False
+    advance: Advance = advance
 
 
 class Prepared(NamedTuple):
@@ -81,7 +83,7 @@ class Prepared(NamedTuple):
     standing: Standing
     snapshot: Snapshot
     view: View
-    events: Events
+    events: tuple[Event, ...]
 
 
 class TickDone(NamedTuple):
@@ -118,7 +120,7 @@ def tick(
     rules: Rules,
     standing: Standing,
     watch: Stopwatch,
-    missed: Events = NOTHING_MISSED,
+    missed: tuple[Event, ...] = (),
 ) -> TickDone:
     """One turn of the controller; `missed` happened since the last one, and no look has shown it."""
     watch.start()
@@ -130,14 +132,13 @@ def tick(
     odd = oddity(snapshot, alive, standing.last_jobs, rules.limits)
     if odd:  # the next look confirms it, or shows that this one was wrong
         return TickDone(standing._replace(last_jobs=alive), blind=odd, odd=True)
-    ready = prepare(standing, snapshot, rules, alive)
+    wants = journal.wants
+    ready = prepare(standing, snapshot, rules, wants)
     ready = ready._replace(events=missed + ready.events) if missed else ready
-    if journal.keeps_all:
-        ready.standing.ledger.read()
     watch.lap("advance")
-    plan = decide(ready.view, rules, clock, in_full=journal.keeps_all)
+    plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants)
     watch.lap("plan")
-    leases, actions, granted = reconcile(ready, plan, rules)
+    leases, actions, granted = reconcile(ready, plan, rules, wants)
     allowed, held_back = hold_back(actions, rules.limits)
     outcomes = cluster.actuate(allowed)
     answered = requeues_for(outcomes)
@@ -145,7 +146,8 @@ def tick(
         outcomes += cluster.actuate(answered)
     watch.lap("act")
     after = conclude(ready, leases, outcomes, plan, rules)
-    record = _record(after, ready, plan, outcomes, granted, rules, watch, held_back)
+    events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
+    record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
     record = record._replace(amended=standing.ledger) if standing.amended else record
     journal.append(record, after)
     return TickDone(after, record)
@@ -161,22 +163,26 @@ def owed_answers(standing: Standing) -> dict[int, float]:
     return dict(zip(leases.key[asked].tolist(), leases.asked[asked].tolist(), strict=True))
 
 
-def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | None = None) -> Prepared:
-    """Ledger and leases brought up to the snapshot, and what of it the policy may plan; so many jobs live."""
+def prepare(
+    standing: Standing, snapshot: Snapshot, rules: Rules, wants: Collection[Want] = EVERYTHING
+) -> Prepared:
+    """Ledger and leases brought up to the snapshot, and what of it the policy may plan."""
     now = snapshot.time
     standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
     snapshot = overlaid(seen, standing)
-    ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
-    leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)
-    failed = [event for event in followed.of(EventKind.TAKEN_BACK) if event.detail[EventKind.OPENED]]
+    ledger, happened = rules.advance(standing.ledger, snapshot, rules.ledger)
+    leases, followed, job_of_lease = follow(
+        standing.leases, snapshot, rules.terms, tell_ends=Want.LEASE_EVENTS in wants
+    )
+    failed = [e for e in followed if e.kind == EventKind.TAKEN_BACK and e.detail[EventKind.OPENED]]
     standing = standing._replace(
         ledger=ledger,
         leases=leases,
         tick=standing.tick + 1,
         backoff=backoff_after(standing.backoff, failed, now) if failed else standing.backoff,
         shunned=shunned_after(standing.shunned, failed, snapshot),
-        last_jobs=living(snapshot) if alive is None else alive,
+        last_jobs=living(snapshot),
         amended=False,
     )
     view = View(
@@ -197,15 +203,15 @@ def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | N
     return Prepared(standing, snapshot, view, happened + followed)
 
 
-def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, Events]:
+def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, tuple[Event, ...]]:
     """Nobody is stopped for a job that has gone, or that has found its GPUs elsewhere."""
     spare = Spare(view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
     leases, stays = withdrawn(
         standing.leases, view.snapshot, view.terms, standing.asked_for, standing.unsettled, spare
     )
     if not stays:
-        return standing, view, Events()
-    return standing._replace(leases=leases), replace(view, leases=leases), Events(stays)
+        return standing, view, ()
+    return standing._replace(leases=leases), replace(view, leases=leases), tuple(stays)
 
 
 def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> Plan:
@@ -216,8 +222,7 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     began = clock.now()
     try:
         plan = rules.policy.plan(view)
-        if in_full:
-            plan.read()
+        plan = plan.explained() if in_full else plan
         wrong = objections(plan, view)
     except Exception:
         return standstill(view, f"the policy raised: {traceback.format_exc(limit=-3)}")
@@ -226,13 +231,19 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
         return standstill(view, f"the policy took {late:.1f} s (limit {rules.plan_limit_seconds:g} s)")
     if wrong:
         return standstill(view, f"the plan cannot be: {wrong}")
-    return plan if view.terms.grants_at(view.now) else postponed(plan)
+    if view.terms.grants_at(view.now):
+        return plan
+    return postponed(plan).explained() if in_full else postponed(plan)
 
 
-def reconcile(ready: Prepared, plan: Plan, rules: Rules) -> tuple[Leases, tuple[Action, ...], Events]:
+def reconcile(
+    ready: Prepared, plan: Plan, rules: Rules, wants: Collection[Want] = EVERYTHING
+) -> tuple[Leases, tuple[Action, ...], tuple[Event, ...]]:
     """The leases with the plan's promises in them, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
-    leases, events = promise(standing.leases, plan, snapshot, rules.terms, snapshot.time)
+    leases, events = promise(
+        standing.leases, plan, snapshot, rules.terms, snapshot.time, tell_all=Want.LEASE_EVENTS in wants
+    )
     actions = actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time)
     return leases, without_refused(actions, standing, snapshot.time), events
 
@@ -265,7 +276,7 @@ def _record(
     ready: Prepared,
     plan: Plan,
     outcomes: tuple[Outcome, ...],
-    granted: Events,
+    events: tuple[Event, ...],
     rules: Rules,
     watch: Stopwatch,
     guard: str,
@@ -280,18 +291,20 @@ def _record(
         snapshot=ready.snapshot,
         plan=plan,
         outcomes=outcomes,
-        events=ready.events + granted + _of_acts(outcomes, ready, after)
-        if outcomes
-        else ready.events + granted,
+        events=events,
         seconds=dict(watch.seconds),
         dry_run=rules.dry_run,
         guard=guard,
     )
 
 
-def _of_acts(outcomes: Iterable[Outcome], ready: Prepared, after: Standing) -> Events:
-    told = Later(_OF_ACTS, lambda: _asked(outcomes, ready, after.asked_for))
-    return Events(told, _stays(outcomes, ready, after.leases))
+def _of_acts(
+    outcomes: tuple[Outcome, ...], ready: Prepared, after: Standing, wants: Collection[Want]
+) -> tuple[Event, ...]:
+    if not outcomes:
+        return ()
+    asked = _asked(outcomes, ready, after.asked_for) if Want.LEASE_EVENTS in wants else ()
+    return (*asked, *_stays(outcomes, ready, after.leases))
 
 
 def _asked(

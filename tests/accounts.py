@@ -75,7 +75,7 @@ def verdicts(snapshot: Snapshot, plan: Plan) -> dict[str, Verdict]:
 
 def reasons(snapshot: Snapshot, plan: Plan) -> dict[str, str]:
     """Reason of each job by its label."""
-    told = [plan.reasons[i] for i in plan.reason.tolist()]
+    told = [plan.explanation.reasons[i] for i in plan.explanation.reason.tolist()]
     return dict(zip(labels(snapshot.jobs.key), told, strict=True))
 
 

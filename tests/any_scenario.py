@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import Action, TickRecord, Verb
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import (
     Books,
     Costs,
@@ -302,8 +303,14 @@ class Played:
     books: Books
 
 
-def play(case: Case, policy: str, listen: Listener | None = None, kind: type[Simulation] = Peopled) -> Played:
-    """The whole simulation."""
+def play(
+    case: Case,
+    policy: str,
+    listen: Listener | None = None,
+    kind: type[Simulation] = Peopled,
+    wants: Collection[Want] = EVERYTHING,
+) -> Played:
+    """The whole simulation; the ledger is folded in batches unless whoever listens wants events of jobs."""
     rules = rules_for(
         policy,
         {},
@@ -313,9 +320,9 @@ def play(case: Case, policy: str, listen: Listener | None = None, kind: type[Sim
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,
     )
-    log = Log(epoch_for(rules.terms.term), listen)
+    log = Log(epoch_for(rules.terms.term), listen, wants)
     manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)
-    simulation = kind(case.scenario, rules, log, manners=manners)
+    simulation = kind(case.scenario, rules, log, manners=manners, batches=log.batches())
     if isinstance(simulation, Peopled):
         simulation.ahead = list(case.cancels)
     books = simulation.cluster.keep_books()

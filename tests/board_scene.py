@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.model import (
     Blocked,
-    Events,
+    Explanation,
     JobState,
     LeasePhase,
     Leases,
@@ -70,16 +70,18 @@ def plan(seen: Snapshot, verdict: Sequence[int], reasons: Sequence[str], **colum
     rows = len(seen.jobs)
     usual: dict[str, Any] = {
         "reason": np.zeros(rows, dtype=np.int64), "rank": np.full(rows, -1), "score": np.full(rows, np.nan),
-        "places": Placement.none(),
     }  # fmt: skip
-    return Plan(verdict=np.array(verdict, dtype=np.int8), reasons=tuple(reasons), **(usual | columns))
+    of_plan: dict[str, Any] = {"places": Placement.none()}
+    of_plan |= {name: columns.pop(name) for name in ("places", "memory", "note") if name in columns}
+    why = Explanation(reasons=tuple(reasons), **(usual | columns))
+    return Plan(np.array(verdict, dtype=np.int8), why=why, **of_plan)
 
 
 def tick(seen: Snapshot, planned: Plan, **changes: Any) -> TickRecord:
     """The record of a seventh tick."""
     usual: dict[str, Any] = {
         "number": 7, "time": seen.time, "policy": "astraea", "settings": {}, "terms": LeaseTerms(term=TERM),
-        "seed": 0, "snapshot": seen, "plan": planned, "outcomes": (), "events": Events(),
+        "seed": 0, "snapshot": seen, "plan": planned, "outcomes": (), "events": (),
         "seconds": {"observe": 0.1},
     }  # fmt: skip
     return TickRecord(**(usual | changes))

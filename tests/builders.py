@@ -25,7 +25,7 @@ from slurm_fair.model import (
     Snapshot,
     TenantTable,
 )
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import NO_TASK, pack
 
 CLUSTER = "test"
@@ -287,7 +287,12 @@ def leases(*specs: LeaseSpec) -> Leases:
     """The leases' table; its node names are those that the leases lie on."""
     rows = sorted(specs, key=lambda s: pack(s.base, s.task))
     names = tuple(sorted({name for s in rows for name in s.on}))
-    triples = [(row, names.index(n), g) for row, s in enumerate(rows) for n, g in s.on.items()]
+    triples = [
+        (pack(s.base, s.task), names.index(n), g)
+        for s in rows
+        if s.phase == LeasePhase.GRANTED
+        for n, g in s.on.items()
+    ]
     floats = {
         name: np.array([getattr(s, name) for s in rows], dtype=np.float64)
         for name in ("granted", "start", "end", "asked", "opened")
@@ -299,10 +304,17 @@ def leases(*specs: LeaseSpec) -> Leases:
         gpus=_ints(sum(s.on.values()) for s in rows),
         renewals=_ints(s.renewals for s in rows),
         adopted=np.array([s.adopted for s in rows], dtype=bool),
-        places=Placement.of(triples),
+        promises=Placement.of(triples),
         node_names=names,
         **floats,
     )
+
+
+def lying(leases: Leases, shown: Snapshot) -> Placement:
+    """Where leases lie, by row: what a snapshot shows of those that run, and what was promised to the others."""
+    runs = find(leases.key, shown.jobs.key)
+    runs = np.where((runs >= 0) & ~leases.promised[runs], runs, -1) if len(leases) else runs
+    return shown.held.renumber(runs).plus(leases.promises_by(leases.key, shown.nodes.names))
 
 
 def _ints(values: Iterable[int]) -> Ints:

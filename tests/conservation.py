@@ -100,9 +100,13 @@ class Less:
 def head_of_the_line(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:
     """The first of all that wait."""
     del snapshot
-    waits = np.flatnonzero((plan.verdict == Verdict.WAIT) & (plan.rank >= 0))
-    in_line = [row for row in waits.tolist() if plan.reasons[plan.reason[row]] not in _OUT_OF_THE_LINE]
-    head = min(in_line, key=lambda row: int(plan.rank[row]), default=-1)
+    waits = np.flatnonzero((plan.verdict == Verdict.WAIT) & (plan.explanation.rank >= 0))
+    in_line = [
+        row
+        for row in waits.tolist()
+        if plan.explanation.reasons[plan.explanation.reason[row]] not in _OUT_OF_THE_LINE
+    ]
+    head = min(in_line, key=lambda row: int(plan.explanation.rank[row]), default=-1)
     return [row for row in rows if row == head]
 
 

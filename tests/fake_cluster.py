@@ -19,6 +19,7 @@ from slurm_fair.model import Action, Blind, LeaseTerms, Outcome, Snapshot, Stand
 from slurm_fair.model.mark import Mark
 from slurm_fair.pace import next_look
 from slurm_fair.policy import Policy
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.slurm.acks import job_directory
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.liberate import Liberated, liberate
@@ -46,9 +47,9 @@ class MemoryJournal:
         self._marks: dict[tuple[int, bool], Mark] = {}
 
     @property
-    def keeps_all(self) -> bool:
+    def wants(self) -> frozenset[Want]:
         """Whole ticks."""
-        return True
+        return EVERYTHING
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep both."""

@@ -11,6 +11,7 @@ import numpy as np
 from slurm_fair.model import (
     Action,
     Event,
+    Explanation,
     JobAccounts,
     JobTable,
     Leases,
@@ -82,11 +83,13 @@ def plan(count: int = 4) -> Plan:
     """Everybody waits."""
     return Plan(
         verdict=np.zeros(count, dtype=np.int8),
-        reason=np.zeros(count, dtype=np.int64),
-        rank=np.arange(count),
-        score=np.where(np.arange(count) % 2, np.nan, 0.5),
         places=Placement.none(),
-        reasons=("others are owed more",),
+        why=Explanation(
+            reason=np.zeros(count, dtype=np.int64),
+            rank=np.arange(count),
+            score=np.where(np.arange(count) % 2, np.nan, 0.5),
+            reasons=("others are owed more",),
+        ),
         memory={"window": 3, "seen": {7: 1.5}},
     )
 

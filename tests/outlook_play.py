@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.forecast import forecast
 from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Standing, TickRecord, Verdict
+from slurm_fair.ports import EVERYTHING
 from slurm_fair.reconcile import Limits
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, Stopwatch, tick
@@ -24,7 +25,7 @@ Rule = Callable[[TickRecord, Standing], Mapping[int, float]]
 class Kept:
     """A journal of the last tick."""
 
-    keeps_all = True
+    wants = EVERYTHING
 
     def __init__(self) -> None:
         self.record: TickRecord | None = None
@@ -47,8 +48,8 @@ def whole_turns(record: TickRecord, standing: Standing) -> dict[int, float]:
     plan, jobs = record.plan, record.snapshot.jobs
     running = standing.leases.end[standing.leases.phase == LeasePhase.RUNNING]
     first = float(running.min()) if len(running) else record.time
-    ranked = np.flatnonzero((plan.rank >= 0) & (plan.verdict == Verdict.WAIT))
-    ranked = ranked[np.argsort(plan.rank[ranked])]
+    ranked = np.flatnonzero((plan.explanation.rank >= 0) & (plan.verdict == Verdict.WAIT))
+    ranked = ranked[np.argsort(plan.explanation.rank[ranked])]
     ahead = np.cumsum(jobs.gpus[ranked]) - jobs.gpus[ranked]
     turns = ahead // max(record.snapshot.total_gpus, 1)
     starts = np.maximum(first, record.time) + turns * record.terms.term

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from hypothesis import strategies as st
 
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
@@ -111,6 +112,7 @@ def simulated(
     outages: tuple[Outage, ...] = (),
     until: float = float("inf"),
     listen: Listener | None = None,
+    wants: Collection[Want] = EVERYTHING,
 ) -> SimulationResult:
     """A whole run."""
     how = how or Rounds()
@@ -134,4 +136,4 @@ def simulated(
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,
     )
-    return simulate(scenario, rules, listen=listen)
+    return simulate(scenario, rules, listen=listen, wants=wants)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.columns import Bools, Floats, find
+from slurm_fair.ports import Want
+from tests.builders import lying
 from tests.conservation import broken, left_waiting
 
 _STOPS = (Verb.ASK, Verb.REQUEUE)
@@ -28,6 +30,8 @@ _STOPS = (Verb.ASK, Verb.REQUEUE)
 
 class Witness:
     """A listener of a simulation; `digest` is a fingerprint of everything that was seen and decided."""
+
+    wants: ClassVar[frozenset[Want]] = frozenset()  # no events
 
     def __init__(self) -> None:
         self.looks = 0
@@ -49,10 +53,14 @@ class Witness:
         self._note(tick, standing)
 
     def _note(self, tick: TickRecord, standing: Standing) -> None:
-        for table in (tick.snapshot.jobs, tick.snapshot.held, tick.plan, tick.plan.places, standing.leases):
-            for name, column in sorted(table._arrays().items()):
+        snapshot, plan, why = tick.snapshot, tick.plan, tick.plan.explanation
+        for columns in (
+            snapshot.jobs._arrays(), snapshot.held._arrays(), {"verdict": plan.verdict, **why._arrays()},
+            plan.places._arrays(), standing.leases._arrays(),
+        ):  # fmt: skip
+            for name, column in sorted(columns.items()):
                 self._digest.update(name.encode() + column.tobytes())
-        said: Any = [tick.time, tick.plan.reasons, tick.plan.memory, [repr(done) for done in tick.outcomes]]
+        said: Any = [tick.time, why.reasons, tick.plan.memory, [repr(done) for done in tick.outcomes]]
         self._digest.update(json.dumps(said).encode())
 
 
@@ -96,10 +104,11 @@ def promises_are_covered(tick: TickRecord, leases: Leases) -> None:
     refused = [o.action.key for o in tick.outcomes if o.action.verb in _STOPS and o.result is Result.REFUSED]
     was_to_give = np.isin(leases.key, np.array(refused, dtype=np.int64))
     giving_back = np.flatnonzero((leases.phase == LeasePhase.REVOKING) | was_to_give)
-    staying = leases.places.take(~np.isin(leases.places.row, giving_back))
+    places = lying(leases, snapshot)
+    staying = places.take(~np.isin(places.row, giving_back))
     promised = staying.per_node(len(snapshot.nodes))
     assert (promised <= snapshot.nodes.gpus).all(), "more GPUs promised than there are"
-    gangs = np.bincount(leases.places.row, leases.places.gpus, len(leases)).astype(np.int64)
+    gangs = np.bincount(places.row, places.gpus, len(leases)).astype(np.int64)
     # A gang that Slurm splits in its own way is promised all that it may come to have, until it runs.
     loose = (leases.phase == LeasePhase.GRANTED) & _splits_as_slurm_likes(snapshot, leases)
     whole = (gangs == leases.gpus) | (loose & (gangs > leases.gpus))
@@ -110,7 +119,8 @@ def _splits_as_slurm_likes(snapshot: Snapshot, leases: Leases) -> Bools:
     """Gangs on several nodes whose users fixed neither how many these are nor the GPUs on each."""
     jobs, row = snapshot.jobs, find(snapshot.jobs.key, leases.key)
     free_split = (jobs.gpus_per_node[row] == 0) & (jobs.nodes[row] <= 1) & (jobs.most_nodes[row] != 1)
-    several: Bools = free_split & (np.bincount(leases.places.row, minlength=len(leases)) > 1)
+    parts = np.bincount(lying(leases, snapshot).row, minlength=len(leases))
+    several: Bools = free_split & (parts > 1)
     return several
 
 
@@ -157,6 +167,6 @@ def nobody_waits_for_nothing(tick: TickRecord, leases: Leases) -> None:
     nodes = len(snapshot.nodes)
     leased = np.isin(snapshot.jobs.key, leases.key)
     unleased = snapshot.held.take(~leased[snapshot.held.row])
-    free = snapshot.nodes.capacity - leases.places.per_node(nodes) - unleased.per_node(nodes)
+    free = snapshot.nodes.capacity - lying(leases, snapshot).per_node(nodes) - unleased.per_node(nodes)
     idle = left_waiting(snapshot, tick.plan, free)
     assert broken(tick.policy, snapshot, tick.plan, idle) == [], "a gang waits that fits what is free"

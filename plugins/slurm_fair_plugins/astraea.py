@@ -26,6 +26,7 @@ from slurm_fair.policy.draft import (
 )
 from slurm_fair.policy.gang import Pools
 from slurm_fair.policy.placement import placer, spreads
+from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.rivals import NoRivals
 from slurm_fair.policy.settings import PlacerName, Within, check_settings
 from slurm_fair.policy.shapes import Shapes
@@ -76,6 +77,8 @@ class Astraea:
     urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
     placement: PlacerName = "consolidated"
 
+    rests = only_renews
+
     def __post_init__(self) -> None:
         check_settings(self, "astraea")
 
@@ -83,9 +86,9 @@ class Astraea:
         """One round: pick on all free and expired GPUs, renew in place, place the others, fill what is left."""
         sheet = Draft(view)
         if not view.waits.size and not view.over.size:
-            return sheet.unchanged(rests=True)
+            return sheet.unchanged()
         round_ = Round(self, view)
-        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score, rests=True)
+        return sheet.finish(round_.say(sheet), lambda: round_.rank, lambda: round_.score)
 
     def decided(self, plan: Plan, view: View) -> Decided:
         """The tenant's rho when the job's turn came: with the leases that the plan gave it before."""

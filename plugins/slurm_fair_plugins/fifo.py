@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.policy.decided import Order, age
 from slurm_fair.policy.ordered import Words, oldest_first, ordered
+from slurm_fair.policy.quiet import with_again
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 
@@ -45,12 +46,12 @@ class Fifo:
         if self.reset_seconds and len(waits):
             memory, again = self._chosen(view)
             waits = waits if memory is not view.memory else waits[:0]
+        memory = with_again(memory, again)
         order = oldest_first(view, waits)
-        plan = ordered(
+        return ordered(
             view, order, preempt=False, blocking=True, place=self.placement, score=lambda: age(view),
             memory=memory, words=WORDS,
         )  # fmt: skip
-        return plan if again == math.inf else plan.with_columns(again=again)
 
     def _chosen(self, view: View) -> tuple[Mapping[str, Any], float]:
         """The memory as it was when it is not time to choose, and when it will be; the very first time does not

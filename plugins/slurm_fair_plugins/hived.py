@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from slurm_fair.policy.gang import Gang, Sites
 from slurm_fair.policy.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.parts import whole_parts
 from slurm_fair.policy.placement import consolidated
+from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.room import Room
 from slurm_fair.policy.view import View
 
@@ -44,12 +45,14 @@ class Hived:
 
     score_is: ClassVar[Order] = Order("whether it must borrow (1) or its tenant's own cells have room (0)")
 
+    rests = only_renews
+
     def plan(self, view: View) -> Plan:
         """Guaranteed jobs first, on lent cells where they must; then those that borrow, on what is idle."""
         owners = _owners(view)
         waits = np.flatnonzero(view.waiting)
         if len(waits) == 0:
-            return ordered(view, waits, keep=owners, memory=_memory(view, owners), rests=True, words=WORDS)
+            return ordered(view, waits, keep=owners, memory=_memory(view, owners), words=WORDS)
         waits = waits[np.lexsort((view.first_submit[waits], view.snapshot.jobs.tenant[waits]))]
         over = over_array_limit(view, waits)
         first = waits[~over][_in_own_cells(view, waits[~over], owners)]
@@ -65,7 +68,7 @@ class Hived:
             view, order, keep=owners, place=buddies.place, turn=buddies.turn, score=borrows, words=WORDS
         )
         owners[first[np.isin(first, plan.places.row)]] = True
-        return plan.with_columns(memory=_memory(view, owners))
+        return replace(plan, memory=_memory(view, owners))
 
 
 def cells(gpus: Ints, node_gpus: int) -> Ints:

@@ -12,6 +12,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
+from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
@@ -48,6 +49,8 @@ class Optimus:
 
     placement: PlacerName = "consolidated"
 
+    rests = only_renews
+
     def __post_init__(self) -> None:
         check_settings(self, "optimus")
 
@@ -60,7 +63,7 @@ class Optimus:
         )
         left = alike(view.told.left_seconds[rows])
         order = rows[np.lexsort((view.first_submit[rows], left, -score[rows]))]
-        return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)
+        return ordered(view, order, place=self.placement, score=score, words=WORDS)
 
 
 def last_gpu_ratio(gpus: Ints, scaling: Floats) -> Floats:

@@ -126,16 +126,18 @@ class SharesPast:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> SharesPast:
-        """Mostly what was kept when this was asked last: shares stand for many plans."""
-        global _last
-        if _last is None or _last[0] is not kept:
-            kinds, key = list(kept["kinds"]), np.array(kept["key"], dtype=np.int64)
-            names = ("share", "deficit", "seconds") if len(kinds) == 1 else ("share", "deficit")
-            columns = [np.array(kept[name], dtype=np.float64).reshape(len(key), len(kinds)) for name in names]
-            absent = np.repeat([np.nan, 0.0, np.nan][: len(names)], len(kinds))
-            members = np.array(kept["members"], dtype=np.int64)
-            _last = kept, cls(kinds, members, key, np.hstack(columns), absent)
-        return _last[1]
+        """The arrays of what was kept; shares stand for many plans, so they are made once of what we kept."""
+        return kept.past if isinstance(kept, KeptShares) else cls.read(kept)
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> SharesPast:
+        """The arrays of what a journal gives back."""
+        kinds, key = list(kept["kinds"]), np.array(kept["key"], dtype=np.int64)
+        names = ("share", "deficit", "seconds") if len(kinds) == 1 else ("share", "deficit")
+        columns = [np.array(kept[name], dtype=np.float64).reshape(len(key), len(kinds)) for name in names]
+        absent = np.repeat([np.nan, 0.0, np.nan][: len(names)], len(kinds))
+        members = np.array(kept["members"], dtype=np.int64)
+        return cls(kinds, members, key, np.hstack(columns), absent)
 
     def of_keys(self, key: Ints) -> Table:
         """The columns of these jobs."""
@@ -147,8 +149,13 @@ class SharesPast:
         return mine
 
 
-# A plan's memory never changes, so its arrays follow from which one it is. Only of the last one.
-_last: tuple[Mapping[str, Any], SharesPast] | None = None
+class KeptShares(dict[str, Any]):
+    """Plain data for a plan's memory, which never changes, and its arrays."""
+
+    @once
+    def past(self) -> SharesPast:
+        """The same as arrays."""
+        return SharesPast.read(self)
 
 
 class Received:

@@ -13,16 +13,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import Plan, Snapshot
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.model.once import once
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
+from slurm_fair.policy.quiet import with_again
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
 from slurm_fair.solve import LIMIT_SECONDS, Table
-from slurm_fair_plugins.received import Crowd, Received, ServiceClock, SharesPast
+from slurm_fair_plugins.received import Crowd, KeptShares, Received, ServiceClock, SharesPast
 
 __all__ = ["Crowd", "InRounds", "limit_of"]
 
@@ -74,17 +75,22 @@ class InRounds:
     def plan(self, view: View) -> Plan:
         """One round, or what can be done between two."""
         books = _Books(view, self)
-        plan = ordered(
+        return ordered(
             view,
             lambda: books.order(contenders(view)),
             on_type=books.on_type if books.several else None,
             place=self.placement,
             score=lambda: books.score,
-            memory=books.memory,
-            rests=books.rest(),
+            memory=with_again(books.memory, books.again),
             words=WORDS,
         )
-        return plan if books.again == math.inf else plan.with_columns(again=books.again)
+
+    def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
+        """Whether nothing is remembered until somebody comes or goes; on several types, time received is."""
+        kept, jobs = memory.get(ROUNDS), snapshot.jobs
+        if kept is None or len(kept["kinds"]) > 1:
+            return False
+        return bool(kept["members"] == jobs.key[jobs.active].tolist())
 
 
 class _Books:
@@ -149,10 +155,6 @@ class _Books:
         members, key = SharesPast.of(kept).members, self.crowd.key
         return len(members) == len(key) and all_of(members == key)
 
-    def rest(self) -> bool:
-        """Whether nothing is remembered until somebody comes or goes; on several types, time received is."""
-        return not self.several and self._shared_out(self.memory[ROUNDS])
-
     def _computed(self, kept: Mapping[str, Any]) -> Mapping[str, Any]:
         received, key = self._received, self.crowd.key.tolist()
         owed = received.deficit
@@ -160,16 +162,16 @@ class _Books:
             owed = owed + np.nan_to_num(received.share) * (self.view.now - kept["at"]) - received.time
         share, own = self.policy.divide(self.crowd)
         self._received = self._received.anew(share, owed)
-        fresh = {
-            "at": self.view.now,
-            "first": not kept,
-            "kinds": self.kinds.tolist(),
-            "members": key,
-            "key": key,
-            "share": share.ravel().tolist(),
-            "deficit": owed.ravel().tolist(),
+        fresh = KeptShares(
+            at=self.view.now,
+            first=not kept,
+            kinds=self.kinds.tolist(),
+            members=key,
+            key=key,
+            share=share.ravel().tolist(),
+            deficit=owed.ravel().tolist(),
             **self._received.noted(),
-        }
+        )
         return {ROUNDS: fresh, OWN: own} if own else {ROUNDS: fresh}
 
     def order(self, rows: Ints) -> Ints:

@@ -12,6 +12,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
+from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
@@ -37,6 +38,8 @@ class ShortestRemaining:
 
     placement: PlacerName = "consolidated"
 
+    rests = only_renews
+
     def __post_init__(self) -> None:
         check_settings(self, "srtf")
 
@@ -59,6 +62,8 @@ class ShortestRemainingService:
     unknown_run_time: ClassVar[str] = UNKNOWN
 
     placement: PlacerName = "consolidated"
+
+    rests = only_renews
 
     def __post_init__(self) -> None:
         check_settings(self, "srsf")
@@ -85,6 +90,8 @@ class ShortestJob:
 
     placement: PlacerName = "consolidated"
 
+    rests = only_renews
+
     def __post_init__(self) -> None:
         check_settings(self, "sjf")
 
@@ -101,4 +108,4 @@ def _shortest_first(view: View, rows: Ints, length: Floats, placement: str, *, p
     order = rows[np.lexsort((view.first_submit[rows], length))]
     score = np.full(len(view.waiting), np.nan)
     score[rows] = length
-    return ordered(view, order, preempt=preempt, place=placement, score=score, rests=True, words=WORDS)
+    return ordered(view, order, preempt=preempt, place=placement, score=score, words=WORDS)

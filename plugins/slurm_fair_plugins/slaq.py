@@ -12,6 +12,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
+from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 
@@ -46,6 +47,8 @@ class Slaq:
 
     placement: PlacerName = "consolidated"
 
+    rests = only_renews
+
     def __post_init__(self) -> None:
         check_settings(self, "slaq")
 
@@ -55,7 +58,7 @@ class Slaq:
         score = np.full(len(view.waiting), np.nan)
         score[rows] = alike(decrease_per_gpu(view, rows))
         order = rows[np.lexsort((view.first_submit[rows], -score[rows]))]
-        return ordered(view, order, place=self.placement, score=score, rests=True, words=WORDS)
+        return ordered(view, order, place=self.placement, score=score, words=WORDS)
 
 
 def decrease_per_gpu(view: View, rows: Ints) -> Floats:

@@ -14,6 +14,7 @@ from slurm_fair.policy import alike
 from slurm_fair.policy.carried import job_columns, keep_job_numbers
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.ordered import Words, contenders, ordered
+from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.settings import PlacerName, Rising, Within, check_settings
 from slurm_fair.policy.view import View
 
@@ -69,6 +70,8 @@ class Tiresias:
     promote_knob: Annotated[float, Within(0, 1e9, "run times; 0 = off")] = 0.0
     placement: PlacerName = "consolidated"
 
+    rests = only_renews
+
     def __post_init__(self) -> None:
         check_settings(self, "tiresias")
 
@@ -84,7 +87,7 @@ class Tiresias:
         score = np.full(len(view.waiting), np.nan)
         score[rows] = queue
         memory = past.kept()
-        return ordered(view, order, place=self.placement, score=score, memory=memory, rests=True, words=WORDS)
+        return ordered(view, order, place=self.placement, score=score, memory=memory, words=WORDS)
 
 
 class _Past:

@@ -14,7 +14,7 @@ from slurm_fair.cli.show import JSON, PARSABLE, number
 from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
-from slurm_fair.model import Blind, Events, Standing, TickRecord, label, labels
+from slurm_fair.model import Blind, Standing, TickRecord, label, labels
 from slurm_fair.parts import commands_of, rules_of
 from slurm_fair.policy.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -54,7 +54,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     after = ready.standing._replace(leases=leases)
     record = TickRecord(
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
-        chosen, (), Events(), {}, dry_run=True,
+        chosen, (), (), {}, dry_run=True,
     )  # fmt: skip
     board = draw(record, after, forecast(record, after, rules), policy=rules.policy)
     rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]

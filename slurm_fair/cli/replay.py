@@ -55,7 +55,6 @@ def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Pl
             standing = Standing.new(record.time)
         standing = standing._replace(tick=record.number - 1, ledger=record.amended or standing.ledger)
         ready = prepare(standing, record.snapshot, rules)
-        ready.standing.ledger.read()  # at each tick, as the daemon did: looks taken together are rounded otherwise
         if record.number == number:
             return decide(ready.view, rules, WallClock()), record
         leases, _, _ = reconcile(ready, record.plan, rules)

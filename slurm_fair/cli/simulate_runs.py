@@ -15,7 +15,8 @@ import numpy as np
 
 from slurm_fair.cli.simulate_case import PolicyTurn
 from slurm_fair.errors import InputError
-from slurm_fair.model import EventKind, Events, JobState, Standing, TickRecord
+from slurm_fair.model import EventKind, JobState, Standing, TickRecord
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
 from slurm_fair.sim.result import SimulationResult
@@ -66,16 +67,15 @@ class SimulationOrder:
 
 
 class _Ear:
-    """Hears of every tick: keeps the nodes of leases."""
+    """Hears of every tick: keeps the nodes of leases, and writes events to a file."""
 
     def __init__(self, keeps_grants: bool, events: EventsOut | None) -> None:
         self.grants: list[Grant] = []
         self._keeps_grants, self._events = keeps_grants, events
 
     def __call__(self, tick: TickRecord, standing: Standing) -> None:
-        events = tick.events
         if self._keeps_grants:
-            for event in events.of(EventKind.GRANTED) if isinstance(events, Events) else events:
+            for event in tick.events:
                 if event.kind == EventKind.GRANTED:
                     self.grants.append(Grant(event.key, event.time, tuple(event.detail["nodes"])))
         if self._events is not None:
@@ -125,8 +125,9 @@ def _cycles_looked_for_seldom() -> Iterator[None]:
 def _run(order: SimulationOrder, beat: Beat, events: EventsOut | None) -> FinishedRun:
     rules = order.turn.rules()
     ear = _Ear(order.keeps_grants, events)
-    listens = order.keeps_grants or events is not None
-    result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=ear if listens else None)
+    wants = EVERYTHING if events is not None else {Want.LEASE_EVENTS} if order.keeps_grants else ()
+    listen = ear if wants else None
+    result = simulate(order.scenario, rules, watch=_Pulse(order.name, beat), listen=listen, wants=wants)
     return FinishedRun(result, tuple(ear.grants))
 
 

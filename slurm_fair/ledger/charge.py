@@ -187,15 +187,12 @@ def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, unt
 def _tenants_after(
     tenants: TenantAccounts, tenant: Ints, had: Floats, owed: _Shared, last_job: Floats
 ) -> TenantAccounts:
-    after = {
-        "names": tenants.names,
-        "weight": tenants.weight,
-        "had": tenants.had + totals(tenant, had, last_job.size),
-        "owed_quota": tenants.owed_quota + owed.quota,
-        "owed_demand": tenants.owed_demand + owed.demand,
-        "last_job": last_job,
-    }
-    return TenantAccounts.made_of(after)
+    return tenants.with_columns(
+        had=tenants.had + totals(tenant, had, last_job.size),
+        owed_quota=tenants.owed_quota + owed.quota,
+        owed_demand=tenants.owed_demand + owed.demand,
+        last_job=last_job,
+    )
 
 
 def _accounts_after(window: Window, result: Charged) -> JobAccounts:
@@ -215,7 +212,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     if window.ended.size:
         kept = (~lives.ended).nonzero()[0]
         columns = tuple(column[kept] for column in columns)
-    after = JobAccounts.made_of(dict(zip(JobAccounts.__annotations__, columns, strict=True)))
+    after = JobAccounts(*columns)
     if not window.in_order and any_of(after.key[1:] < after.key[:-1]):
         after = after.take(after.key.argsort(kind="stable"))
     return after
@@ -245,17 +242,15 @@ def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:
     lives, runs, over = window.lives, window.runs, window.over
     life, incarnation = runs.life[over], runs.incarnation[over]
     with_run = life[incarnation == lives.incarnation[life]]
-    closed = ClosedRuns.made_of(
-        {
-            "key": lives.key[life],
-            "submit": incarnation,
-            "start": runs.start[over],
-            "end": runs.end[over],
-            "gpus": runs.gpus[over],
-            "tenant": lives.tenant[life],
-            "charged": used[over],
-            "since": since,
-        }
+    closed = ClosedRuns(
+        key=lives.key[life],
+        submit=incarnation,
+        start=runs.start[over],
+        end=runs.end[over],
+        gpus=runs.gpus[over],
+        tenant=lives.tenant[life],
+        charged=used[over],
+        since=since,
     )
     without_run = lives.ended.copy()
     without_run[with_run] = False

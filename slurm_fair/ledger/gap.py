@@ -9,12 +9,11 @@ import numpy as np
 
 from slurm_fair.ledger.charge import charge
 from slurm_fair.ledger.fold import DEFAULTS
-from slurm_fair.ledger.happened import Happened, written
+from slurm_fair.ledger.happened import NO_LOOKS, Happened, written
 from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, rows_of, seconds_charged
-from slurm_fair.ledger.looks import NO_LOOKS
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.tenants import with_tenants
-from slurm_fair.model import Event, Ledger, RunTable
+from slurm_fair.model import Event, EventKind, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 
 
@@ -65,7 +64,7 @@ def _told(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
     events = []
     for event in (event for some in happened.became for event in written(some)):
         said = dict(event.detail)
-        if event.kind in ("started", "stopped"):
+        if event.kind in (EventKind.STARTED, EventKind.STOPPED):
             said.pop("restarts", None)
         elif event.key in user:
             said["user"] = user[event.key]

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from slurm_fair.ledger import metrics
 from slurm_fair.ledger.charge import Charged
-from slurm_fair.ledger.lives import Window
-from slurm_fair.ledger.looks import BEGAN, CAME, HOLDS, OVER, STOPPED, Strip
-from slurm_fair.model import Event, EventKind, JobState, Ledger, Snapshot
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.ledger.lives import HOLDS, Window
+from slurm_fair.model import Event, EventKind, JobState, JobTable, Ledger, Snapshot
+from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.model.once import once
 
 _OF_PEOPLE = ("user", "declared_seconds", "limit_seconds", "state")
@@ -23,6 +22,35 @@ _WHEN = itemgetter(0, 1)  # time and key
 _Person = tuple[str | None, float | None, float | None, str | None]
 _NOBODY: _Person = (None, None, None, None)  # no look shows the job
 _Said = Mapping[str, Sequence[Any]]
+
+CAME, BEGAN, OVER, STOPPED = range(4)
+
+
+class Edge(NamedTuple):
+    """Who came, began, ended or was stopped: which look is the first to show it, and at which row of its jobs."""
+
+    key: Ints  # sorted; each is there once
+    look: Ints
+    row: Ints
+
+
+class Strip(NamedTuple):
+    """Looks that are folded together, and all jobs that any of them shows, as the last one that does."""
+
+    snapshots: Sequence[Snapshot]
+    jobs: JobTable
+    edges: tuple[Edge, ...] = ()  # by CAME, BEGAN, OVER, STOPPED; one look alone is asked itself
+
+    def sights(self, edge: int, keys: Ints) -> tuple[list[int], list[int]]:
+        """Which look first shows this of each of these jobs, and at which row; -1 where none does."""
+        if not self.edges:
+            return [0] * keys.size, find(self.jobs.key, keys).tolist()
+        there, look, row = self.edges[edge]
+        at = there.searchsorted(keys)
+        return look[at].tolist(), row[at].tolist()
+
+
+NO_LOOKS = Strip((), JobTable.empty())
 
 
 class Became(NamedTuple):
@@ -165,40 +193,3 @@ def written(some: Became) -> Iterator[Event]:
     for time, key, tenant, gpus, detail in zip(*some[3:7], details, strict=False):
         said = {name: value for name, value in zip(names, detail, strict=True) if value is not None}
         yield Event(time, some.kind, key, tenant, gpus, said)
-
-
-class Share(Sequence[Event]):
-    """What one of the looks that are folded together is the first to show: events when somebody reads them."""
-
-    def __init__(
-        self, happened: Happened, number: int, nodes: Mapping[tuple[int, float], Sequence[str]] | None = None
-    ) -> None:
-        self.happened, self.number, self._nodes = happened, number, nodes
-
-    def with_nodes(self, nodes: Mapping[tuple[int, float], Sequence[str]]) -> Share:
-        """The same, with the nodes of starts, by key and instant, that no look has shown there."""
-        return Share(self.happened, self.number, nodes)
-
-    @once
-    def _events(self) -> Sequence[Event]:
-        events, nodes = self.happened.events[self.number], self._nodes
-        return [_with_nodes(event, nodes) for event in events] if nodes else events
-
-    @overload
-    def __getitem__(self, index: int) -> Event: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Event]: ...
-    def __getitem__(self, index: int | slice) -> Event | Sequence[Event]:
-        return self._events[index]
-
-    def __iter__(self) -> Iterator[Event]:
-        return iter(self._events)
-
-    def __len__(self) -> int:
-        return len(self._events)
-
-
-def _with_nodes(event: Event, nodes: Mapping[tuple[int, float], Sequence[str]]) -> Event:
-    if event.kind != EventKind.STARTED or event.detail["nodes"] or (event.key, event.time) not in nodes:
-        return event
-    return event._replace(detail={**event.detail, "nodes": list(nodes[event.key, event.time])})

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.happened import Became, Happened, Share
+from slurm_fair.ledger.happened import Became, Happened
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
@@ -124,18 +124,10 @@ class Heard:
             numbers = [_number(detail.get(name)) for name in (SAID if over else _SAID_AT_FIRST)]
             self._edges += _EDGE.pack(*(() if over else _NOTHING_OF_ACCOUNT), *numbers, *names)
 
-    def take_all(self, parts: Iterable[Sequence[Event]]) -> None:
-        """The same of many, in parts; what the ledger tells of looks is taken by the column, and not as events."""
-        shares: dict[Happened, list[int]] = {}
-        for part in parts:
-            if isinstance(part, Share):
-                shares.setdefault(part.happened, []).append(part.number)
-            else:
-                for event in part:
-                    self.take(event)
-        for happened, looks in shares.items():
-            for some in happened.became:
-                self._take_columns(some if len(looks) == happened.looks else some.of(looks))
+    def take_columns(self, happened: Happened, looks: Sequence[int]) -> None:
+        """What the ledger tells of some of the looks that it folded together, by the column and not as events."""
+        for some in happened.became:
+            self._take_columns(some if len(looks) == happened.looks else some.of(looks))
 
     def _take_columns(self, some: Became) -> None:
         self.last = max((self.last, *some.time))

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import ClosedRuns, JobAccounts
+from slurm_fair.model import ClosedRuns, JobAccounts, JobState
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, among
 
+# By state: whether a job in it holds GPUs.
+HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
+HOLDS.setflags(write=False)
 _FIRST_INSTANT = np.nextafter(0.0, 1.0)  # an end without a run is closed with a start of 0
 Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.ledger.lives import Column, JobLives, JobRuns, Window, at, join, known_ends
-from slurm_fair.ledger.looks import HOLDS
+from slurm_fair.ledger.lives import HOLDS, Column, JobLives, JobRuns, Window, at, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger

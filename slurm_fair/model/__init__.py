@@ -8,8 +8,8 @@ from slurm_fair.model.job import Answer, Blocked, JobState, JobTable
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
-from slurm_fair.model.plan import Plan, Verdict
-from slurm_fair.model.record import Events, Standing, TickRecord, Untold
+from slurm_fair.model.plan import Explanation, Plan, Verdict
+from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
 from slurm_fair.model.tenant import TenantTable
@@ -24,7 +24,7 @@ __all__ = [
     "ClosedRuns",
     "Event",
     "EventKind",
-    "Events",
+    "Explanation",
     "JobAccounts",
     "JobState",
     "JobTable",
@@ -47,7 +47,6 @@ __all__ = [
     "TenantTable",
     "TickRecord",
     "Told",
-    "Untold",
     "Verb",
     "Verdict",
     "label",

@@ -8,7 +8,6 @@ from typing import Self
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
-from slurm_fair.model.deferred import Deferred
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,9 @@ class ClosedRuns(Columns):
         return cls(ints, floats, floats, floats, ints, ints, floats, since)
 
 
-@dataclass(frozen=True)
-class Ledger(Deferred):
-    """Everything owed and had, up to one instant; the tables may be left to whoever first asks for them."""
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Everything owed and had, up to one instant."""
 
     time: float
     began: float

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from slurm_fair.model.deferred import Deferred
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -24,26 +23,38 @@ _KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
 ZERO: Floats = np.zeros(())
 
 
-class Columns(Deferred):
+class Columns:
     """A frozen dataclass whose array fields all have one entry per row.
 
     Copies are made at every look, and so without the constructor, whose checks are about what comes from outside;
-    which fields are columns is known of each kind of table.
+    which fields are columns is known of each kind of table. What else is kept with a table is not copied.
     """
 
     if TYPE_CHECKING:  # of each kind of table, and no fields of it
+        _names: ClassVar[tuple[str, ...]]
         _columns: ClassVar[tuple[str, ...]]
         _is_column: ClassVar[dict[str, bool]]  # of what may be replaced
         _arrays_of: ClassVar[attrgetter[tuple[NDArray[Any], ...]]]
         _first: ClassVar[attrgetter[NDArray[Any]]]
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls._columns = tuple(name for name, kind in cls._kinds().items() if kind in _KINDS)
-        cls._is_column = {name: name in cls._columns for name in (*cls._names, "_source")}
+        if "__slots__" in vars(cls):
+            raise TypeError(f"{cls.__name__}: a table is copied as a dict, so it has no slots")
+        kinds = {
+            name: str(kind) for base in cls.__mro__[::-1] for name, kind in get_annotations(base).items()
+        }
+        cls._names = tuple(kinds)
+        cls._columns = tuple(name for name, kind in kinds.items() if kind in _KINDS)
+        cls._is_column = {name: name in cls._columns for name in cls._names}
         # The first once more at the end: of a single name it would be no tuple.
         cls._arrays_of = attrgetter(*cls._columns, cls._columns[0])
         cls._first = attrgetter(cls._columns[0])
+
+    def _copied(self) -> Self:
+        """The same fields, without what else is kept with them."""
+        copy, mine = object.__new__(type(self)), self.__dict__
+        copy.__dict__.update({name: mine[name] for name in self._names})
+        return copy
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return dict(zip(self._columns, self._arrays_of(self), strict=False))
@@ -53,18 +64,12 @@ class Columns(Deferred):
 
     def take(self, rows: NDArray[Any]) -> Self:
         """The rows asked for, by index or mask; fields that are no arrays stay as they are."""
-        return self._picked(rows)
-
-    def _picked(self, rows: NDArray[Any], **others: Any) -> Self:
-        """The rows asked for; columns of these, or other fields, may be given."""
         if rows.dtype.kind == "b":
             rows = rows.nonzero()[0]
         table = self._copied()
         fields = table.__dict__
         for name, column in zip(self._columns, self._arrays_of(self), strict=False):
-            if name not in others:
-                fields[name] = column[rows]
-        fields.update(others)
+            fields[name] = column[rows]
         return table
 
     def with_columns(self, **columns: Any) -> Self:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.model.columns import (
     Bools,
@@ -15,7 +16,6 @@ from slurm_fair.model.columns import (
     Columns,
     Floats,
     Ints,
-    among,
     check_lengths,
     code,
     find,
@@ -32,9 +32,7 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
-_set = object.__setattr__
 _GRANTED, _RUNNING, _REVOKING = map(code, LeasePhase)
-_NOWHERE = Placement.none()
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -79,33 +77,11 @@ class LeaseTerms:
         return (math.floor(now / self.term) + 1) * self.term
 
 
-class Whereabouts(NamedTuple):
-    """Where leases lie, by row of the jobs with these keys; worked out for each when somebody asks."""
-
-    keys: Ints
-    held: Placement  # what jobs hold
-    promised: Placement  # to those that have not been seen running, at least
-
-    def by(self, keys: Ints) -> Whereabouts:
-        """By row of other jobs."""
-        if keys is self.keys:
-            return self
-        row = find(keys, self.keys)
-        return Whereabouts(keys, self.held.renumber(row), self.promised.renumber(row))
-
-    def of(self, leases: Leases) -> Placement:
-        """By row of the leases: Slurm's own for what runs, the promise for what waits."""
-        row = find(leases.key, self.keys)
-        promised = self.promised.renumber(row)
-        row[among(row, leases.promised.nonzero()[0])] = -1
-        return self.held.renumber(row).plus(promised)
-
-
 @dataclass(frozen=True)
 class Leases(Columns):
     """One row per job that holds or was promised GPUs, sorted by key.
 
-    Most of them lie where the snapshot says, and hardly anybody asks: their places may be left to be read later.
+    Slurm's snapshot says where those lie that run.
     """
 
     key: Ints
@@ -119,23 +95,11 @@ class Leases(Columns):
     asked: Floats  # when the job was asked to checkpoint; 0 = not
     opened: Floats  # when the gate was opened; 0 = not yet
     adopted: Bools  # it ran before we granted anything
-    places: Placement  # row = row of this table
-    node_names: tuple[str, ...]  # what the node indices of `places` mean
-    _kept = ("places",)
+    promises: Placement  # of those in phase GRANTED: where they are to lie; its rows are keys of jobs
+    node_names: tuple[str, ...]  # what the node indices of `promises` mean
 
     def __post_init__(self) -> None:
         check_lengths(self)
-        _set(self, "_source", Whereabouts(self.key, _NOWHERE, self.places))
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """The places that were left to be read later."""
-            if name != "places":
-                raise AttributeError(f"Leases has no {name}")
-            places = self._source.of(self)
-            _set(self, "places", places)
-            return places
 
     @property
     def promised(self) -> Bools:
@@ -156,24 +120,23 @@ class Leases(Columns):
         there: Bools = self.phase == phase
         return there
 
-    @property
-    def whereabouts(self) -> Whereabouts:
-        """What their places are worked out from."""
-        source: Whereabouts = self._source
-        return source
+    def promises_by(self, keys: Ints, node_names: tuple[str, ...]) -> Placement:
+        """What was promised, by row of a table with these sorted keys, in the numbers of these nodes."""
+        promises = self.promises.renamed(self.node_names, node_names)
+        if not len(promises):
+            return promises
+        row = find(keys, promises.row)
+        there = row >= 0
+        return Placement(row[there], promises.node[there], promises.gpus[there])
 
-    def lying(
-        self, where: Whereabouts, node_names: tuple[str, ...], rows: Ints | None = None, **columns: Any
-    ) -> Self:
-        """These rows, or all, where they lie now, with some columns replaced."""
-        if rows is None:
-            return self.with_columns(_source=where, node_names=node_names, **columns)
-        return self._picked(rows, _source=where, node_names=node_names, **columns)
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The rows asked for, by index or mask, and what was promised to them."""
+        taken = super().take(rows)
+        return taken.with_columns(promises=self.promises.only(taken.key)) if len(self.promises) else taken
 
     def extended(self, count: int, **fields: Any) -> Self:
-        """These and so many more, which are sorted by key themselves, and lie where `whereabouts` says by now."""
+        """These and so many more, which are sorted by key themselves."""
         rows, at = len(self.key), self.key.searchsorted(fields["key"])
-        fields["_source"] = fields.pop("whereabouts", self._source)
         if at.item(0) == rows:  # as a rule new jobs have the greater ids
             return self._mixed(slice(rows), slice(rows, None), rows + count, fields)
         at += np.arange(count)

@@ -21,7 +21,6 @@ class Placement(Columns):
     row: Ints
     node: Ints
     gpus: Ints
-    _kept = ("_taken",)
 
     @classmethod
     def none(cls) -> Self:

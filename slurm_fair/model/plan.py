@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -28,23 +27,39 @@ _GRANT, _RENEW, _REVOKE = code(Verdict.GRANT), code(Verdict.RENEW), code(Verdict
 
 
 @dataclass(frozen=True)
-class Plan(Columns):
-    """Row i speaks of row i of the snapshot's jobs. What follows from it is kept with it: no slots."""
+class Explanation(Columns):
+    """Row i says why row i of a plan has its verdict, and where it stands in the order."""
 
-    verdict: Codes
     reason: Ints  # index into `reasons`
     rank: Ints  # position in the order of deservingness, 0 = first; -1 = not ranked
-    score: Floats  # what it was ranked by, for explain (Astraea: the job's rho); nan = none
-    places: Placement  # of GRANT rows
+    score: Floats  # what it was ranked by (Astraea: the job's rho); nan = none
     reasons: tuple[str, ...]
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    note: str = ""  # set when this is not the policy's own plan (it raised or was late)
-    # While nobody waits the policy would renew every lease that ends, and remember what it does now.
-    rests: bool = False
-    again: float = math.inf  # when the policy would plan otherwise though nothing else has happened by then
 
     def __post_init__(self) -> None:
         check_lengths(self)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Row i speaks of row i of the snapshot's jobs. What follows from it is kept with it: no slots."""
+
+    verdict: Codes
+    places: Placement  # of GRANT rows
+    why: Explanation | Callable[[], Explanation]  # the one thing that may be worked out when somebody asks
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""  # set when this is not the policy's own plan (it raised or was late)
+
+    @once
+    def explanation(self) -> Explanation:
+        """Why it decides as it does, and in what order."""
+        found = self.why() if callable(self.why) else self.why
+        if len(found) != len(self.verdict):
+            raise ValueError(f"Plan: {len(found)} rows are explained of {len(self.verdict)}")
+        return found
+
+    def explained(self) -> Plan:
+        """The same plan with its explanation at hand."""
+        return replace(self, why=self.explanation)
 
     @once
     def granted(self) -> Ints:

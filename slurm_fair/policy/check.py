@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from slurm_fair.model import JobTable, Placement, Plan, Verdict
+from slurm_fair.model import Explanation, JobTable, Placement, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.view import View
 
@@ -106,20 +108,13 @@ def standstill(view: View, note: str) -> Plan:
     verdict = np.where(leased, Verdict.KEEP, np.where(view.waiting, Verdict.WAIT, Verdict.LEAVE))
     ending = leased & view.leases.revoking[row] if len(view.leases) else leased
     reason = np.where(ending, 2, np.where(leased, 1, 0))
-    return Plan(
-        verdict.astype(np.int8),
-        reason.astype(np.int64),
-        absent(len(jobs)),
-        np.full(len(jobs), np.nan),
-        Placement.none(),
-        (
-            "no plan could be made in this tick",
-            "keeps its GPUs until there is a plan again",
-            "is giving its GPUs back",
-        ),
-        view.memory,
-        note,
+    reasons = (
+        "no plan could be made in this tick",
+        "keeps its GPUs until there is a plan again",
+        "is giving its GPUs back",
     )
+    why = Explanation(reason.astype(np.int64), absent(len(jobs)), np.full(len(jobs), np.nan), reasons)
+    return Plan(verdict.astype(np.int8), Placement.none(), why, view.memory, note)
 
 
 def postponed(plan: Plan) -> Plan:
@@ -128,9 +123,12 @@ def postponed(plan: Plan) -> Plan:
     if not (granted | revoked).any():
         return plan
     verdict = np.where(granted, Verdict.WAIT, np.where(revoked, Verdict.KEEP, plan.verdict))
-    return plan.with_columns(
-        verdict=verdict.astype(np.int8),
-        reason=np.where(granted | revoked, len(plan.reasons), plan.reason),
-        reasons=(*plan.reasons, "leases end in a moment: decided then"),
-        places=Placement.none(),
-    )
+
+    def why() -> Explanation:
+        said = plan.explanation
+        reason = np.where(granted | revoked, len(said.reasons), said.reason)
+        return said.with_columns(
+            reason=reason, reasons=(*said.reasons, "leases end in a moment: decided then")
+        )
+
+    return replace(plan, verdict=verdict.astype(np.int8), places=Placement.none(), why=why)

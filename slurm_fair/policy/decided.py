@@ -53,7 +53,7 @@ def decided(policy: Policy, plan: Plan, view: View) -> Decided:
     order = getattr(policy, "score_is", None)
     if not isinstance(order, Order):
         return Decided()
-    return Decided(order.name, False, plan.score, order.highest_first, order.then)
+    return Decided(order.name, False, plan.explanation.score, order.highest_first, order.then)
 
 
 def age(view: View) -> Floats:

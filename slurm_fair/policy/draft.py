@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Verdict
+from slurm_fair.model import Blocked, Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
-from slurm_fair.model.once import once
 from slurm_fair.policy.cases import CASES, OVER
 from slurm_fair.policy.gang import Sites
 from slurm_fair.policy.view import View
@@ -72,11 +70,6 @@ _REASON = np.array([_TEXTS[text] for _, text in _SAID], dtype=np.int64)
 
 Rows: TypeAlias = Ints | Bools
 Saying: TypeAlias = tuple[Rows, str]
-Column = TypeVar("Column", bound=Ints | Floats)
-
-
-# What a draft's plan says of itself unless its policy says otherwise.
-_AS_A_RULE = {"note": "", "again": math.inf}
 
 
 class Draft:
@@ -89,8 +82,6 @@ class Draft:
         """What no policy decides: blocked, ending and leased jobs."""
         self._case, self._verdict = view.case, _VERDICT.take(view.case)
         self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
-        self._rank: Ints | Callable[[], Ints] | None = None
-        self._score: Floats | Callable[[], Floats] | None = None
 
     def say(self, rows: Rows, verdict: Verdict, reason: str) -> None:
         """This verdict for these rows, for this reason."""
@@ -110,8 +101,24 @@ class Draft:
         """The same of several rows, which need be found only when somebody asks why."""
         self._said.append(why)
 
-    @once
-    def _told(self) -> tuple[Ints, tuple[str, ...]]:
+    def finish(
+        self,
+        places: Placement,
+        rank: Ints | Callable[[], Ints] | None = None,
+        score: Floats | Callable[[], Floats] | None = None,
+        memory: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """The plan; `rank` and `score` may be left to be asked."""
+
+        def why() -> Explanation:
+            rows, (reason, reasons) = len(self._verdict), self._reasons()
+            ranked = absent(rows) if rank is None else rank() if callable(rank) else rank
+            scored = np.full(rows, np.nan) if score is None else score() if callable(score) else score
+            return Explanation(reason, ranked, scored, reasons)
+
+        return Plan(self._verdict, places, why, {} if memory is None else memory)
+
+    def _reasons(self) -> tuple[Ints, tuple[str, ...]]:
         """The reason of each row, and the reasons that are used."""
         reason, texts = _REASON[self._case], _TEXTS.copy()
         for rows, text in chain.from_iterable(said() if callable(said) else (said,) for said in self._said):
@@ -122,54 +129,9 @@ class Draft:
         number[used] = np.arange(len(used))
         return number[reason], tuple(every[i] for i in used.tolist())
 
-    @property
-    def reason(self) -> Ints:
-        """Index into `reasons`, by row."""
-        return self._told[0]
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """What is said of some row."""
-        return self._told[1]
-
-    @once
-    def rank(self) -> Ints:
-        """Places in the order of deservingness; -1 where there is none."""
-        return absent(len(self._verdict)) if self._rank is None else self._checked(self._rank)
-
-    @once
-    def score(self) -> Floats:
-        """What they were ranked by; nan where there is none."""
-        return np.full(len(self._verdict), np.nan) if self._score is None else self._checked(self._score)
-
-    def _checked(self, column: Column | Callable[[], Column]) -> Column:
-        made = column() if callable(column) else column
-        if len(made) != len(self._verdict):
-            raise ValueError(f"Plan: a column of {len(made)} rows for {len(self._verdict)} jobs")
-        return made
-
-    def finish(
-        self,
-        places: Placement,
-        rank: Ints | Callable[[], Ints] | None = None,
-        score: Floats | Callable[[], Floats] | None = None,
-        memory: Mapping[str, Any] | None = None,
-        *,
-        rests: bool = False,
-    ) -> Plan:
-        """The plan; `rank` and `score` may be left to be asked."""
-        if isinstance(rank, np.ndarray):
-            self._checked(rank)
-        if isinstance(score, np.ndarray):
-            self._checked(score)
-        self._rank, self._score = rank, score
-        kept = {} if memory is None else memory
-        at_hand = {"verdict": self._verdict, "places": places, "memory": kept, "rests": rests}
-        return Plan.made_of(at_hand | _AS_A_RULE, self)
-
-    def unchanged(self, *, rests: bool = False) -> Plan:
+    def unchanged(self) -> Plan:
         """The plan of a round in which there is nothing to decide."""
-        return self.finish(Placement.none(), rests=rests)
+        return self.finish(Placement.none())
 
 
 def ranks(rows: int, order: Ints) -> Ints:
@@ -189,4 +151,4 @@ def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
     if len(rows) > 1:
         order = row.argsort(kind="stable")
         row, node, gpus = row[order], node[order], gpus[order]
-    return Placement.made_of({"row": row, "node": node, "gpus": gpus})
+    return Placement(row, node, gpus)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import NodeTable, PartitionTable, Snapshot
+from slurm_fair.model import Snapshot
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.once import once
 from slurm_fair.model.placement import poured
@@ -90,15 +90,17 @@ class Pools:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Pools:
-        """The pools of all partitions that are up; those of the same tables as the last time are at hand."""
-        global _last
-        if _last is not None:
-            nodes, partitions, types, racks, pools = _last
-            same = nodes is snapshot.nodes and partitions is snapshot.partitions and racks is snapshot.racks
-            if same and types == snapshot.gpu_types:
-                return pools
+        """The pools of all partitions that are up.
+
+        They are kept with the nodes: a look at the same machines often shows the very tables of the look before.
+        """
+        with_nodes, partitions, racks = snapshot.nodes.__dict__, snapshot.partitions, snapshot.racks
+        kept = with_nodes.get("_pools")
+        if kept and kept[0] is partitions and kept[1] is racks and kept[2] == snapshot.gpu_types:
+            pools: Pools = kept[3]
+            return pools
         pools = cls._made(snapshot)
-        _last = snapshot.nodes, snapshot.partitions, snapshot.gpu_types, snapshot.racks, pools
+        with_nodes["_pools"] = partitions, racks, snapshot.gpu_types, pools
         return pools
 
     @classmethod
@@ -198,11 +200,6 @@ class Pools:
         """Pools in which each job may lie, as a [choice, job] table; type -1 = any."""
         pools: Ints = self.choices[partition * (self.types + 1) + gpu_type + 1].T
         return pools
-
-
-# Tables never change, so pools follow from which ones they are. Only the last ones: a look at the same machines
-# often shows the very tables of the look before.
-_last: tuple[NodeTable, PartitionTable, tuple[str, ...], Ints | None, Pools] | None = None
 
 
 def _several(racks: Ints | None) -> Ints | None:

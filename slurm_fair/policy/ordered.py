@@ -57,7 +57,6 @@ def ordered(
     move: Bools | None = None,
     score: Floats | Callable[[], Floats] | None = None,
     memory: Mapping[str, Any] | None = None,
-    rests: bool = False,
     words: Words = WORDS,
 ) -> Plan:
     """The plan that walks down `order`: rows of the snapshot's jobs, most deserving first, each at most once.
@@ -69,9 +68,8 @@ def ordered(
     the snapshot's jobs, it ends those of its own lane. `on_type` names per row the GPU type it must have (-1 =
     any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
     jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
-    the row whose gang `place` is asked to lay next. `rests` stands in the plan as it is: whether the policy may be
-    left alone while nobody waits. An order that costs something may be left to be asked: where nothing can change
-    hands it is wanted only by who asks for the plan's ranks.
+    the row whose gang `place` is asked to lay next. An order that costs something may be left to be asked: where
+    nothing can change hands it is wanted only by who asks for the plan's ranks.
     """
     sheet = Draft(view)
     sheet.explain(lambda: _whatever_the_order(view, preempt, words))
@@ -81,7 +79,6 @@ def ordered(
             lambda: ranks(len(view.waiting), _listed(view, order)[0]),
             score,
             memory,
-            rests=rests,
         )
     listed, waits = _listed(view, order)
     lay = placer(place) if isinstance(place, str) else place
@@ -90,7 +87,7 @@ def ordered(
     if round_ is not None:
         round_.walk(turn)
     places = Placement.none() if round_ is None else round_.say(sheet, words)
-    return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory, rests=rests)
+    return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory)
 
 
 def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:

@@ -108,10 +108,10 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     It is the tenant's rho by that share after the leases that the plan gives it before this job's turn: along the
     order it never falls. Who goes before a job has a number that is no greater than its own.
     """
-    jobs, numbers = view.snapshot.jobs, np.full(len(plan), np.nan)
-    ranked = (plan.rank >= 0).nonzero()[0]
-    ranked = ranked[plan.rank[ranked].argsort(kind="stable")]
-    settled = ((plan.verdict == Verdict.RENEW) & (plan.rank < 0)).nonzero()[0]
+    jobs, numbers = view.snapshot.jobs, np.full(len(plan.verdict), np.nan)
+    ranked = (plan.explanation.rank >= 0).nonzero()[0]
+    ranked = ranked[plan.explanation.rank[ranked].argsort(kind="stable")]
+    settled = ((plan.verdict == Verdict.RENEW) & (plan.explanation.rank < 0)).nonzero()[0]
     lease_seconds = view.terms.term
     balances = Balances.of(view, share).charged(jobs.tenant[settled], jobs.gpus[settled] * lease_seconds)
     by_turn = ranked[jobs.tenant[ranked].argsort(kind="stable")]

@@ -94,8 +94,7 @@ class View:
         declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
         done = _said(told.done_seconds, lambda: self.ran_seconds)
         left = _said(told.left_seconds, lambda: np.maximum(declared - done, 1.0))
-        at_hand = {"declared_seconds": declared, "done_seconds": done, "left_seconds": left}
-        return Told.made_of(at_hand, told)
+        return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
 
     @once
     def ran_seconds(self) -> Floats:
@@ -235,8 +234,8 @@ class View:
     def lease_places(self) -> Placement:
         """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
         seen = self._held_by(self.lease_phase > LeasePhase.GRANTED)
-        promised = self.leases.promised
-        return seen.plus(self._promised_places(promised)) if promised.nonzero()[0].size else seen
+        promises = self.leases.promises_by(self.snapshot.jobs.key, self.snapshot.nodes.names)
+        return seen.plus(promises) if len(promises) else seen
 
     @once
     def renewals(self) -> Ints:
@@ -261,15 +260,6 @@ class View:
         phases = np.empty(len(self.snapshot.jobs.key) + 1, dtype=np.int8)
         phases.fill(NO_LEASE)
         return self._of_lease(self.leases.phase, phases)
-
-    def _promised_places(self, promised: Bools) -> Placement:
-        placed, names = self.leases.places, self.leases.node_names
-        if names != self.snapshot.nodes.names:
-            index = {name: node for node, name in enumerate(self.snapshot.nodes.names)}
-            here = np.array([index.get(name, -1) for name in names] or [-1], dtype=np.int64)
-            placed = Placement(placed.row, here[placed.node], placed.gpus)
-            placed = placed.take(placed.node >= 0)
-        return placed.renumber(np.where(promised, self.job_of_lease, -1))
 
     def _held_by(self, jobs: Bools) -> Placement:
         """What these jobs hold as Slurm says it."""

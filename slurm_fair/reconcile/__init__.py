@@ -3,7 +3,7 @@
 from slurm_fair.reconcile.diff import actions_for, requeues_for
 from slurm_fair.reconcile.follow import follow
 from slurm_fair.reconcile.guard import Limits, hold_back
-from slurm_fair.reconcile.promise import promise, renewed_until, settle
+from slurm_fair.reconcile.promise import promise, settle
 
 __all__ = [
     "Limits",
@@ -11,7 +11,6 @@ __all__ = [
     "follow",
     "hold_back",
     "promise",
-    "renewed_until",
     "requeues_for",
     "settle",
 ]

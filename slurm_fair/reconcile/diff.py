@@ -115,7 +115,7 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     if not granted.size:
         return []
     jobs, nodes = snapshot.jobs, snapshot.nodes
-    promised, rows = leases.whereabouts.by(jobs.key).promised, find(jobs.key, leases.key[granted]).tolist()
+    promised, rows = leases.promises_by(jobs.key, nodes.names), find(jobs.key, leases.key[granted]).tolist()
     opened, since = (
         leases.opened[granted].tolist(),
         dict(zip(rows, leases.granted[granted].tolist(), strict=True)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ from slurm_fair.model import (
     Blocked,
     Event,
     EventKind,
-    Events,
     JobState,
     JobTable,
     LeasePhase,
@@ -22,30 +20,29 @@ from slurm_fair.model import (
     Snapshot,
 )
 from slurm_fair.model.columns import Ints, all_of, any_of, find
-from slurm_fair.model.lease import Whereabouts
-from slurm_fair.model.record import Later
 from slurm_fair.reconcile.vain import in_vain
 
-_NOTHING, _NOWHERE, _NOBODY = Events(), Placement.none(), np.zeros(0, dtype=np.int64)
+_NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
 
 
 class Followed(NamedTuple):
     """What became of the leases."""
 
     leases: Leases
-    events: Events
+    events: tuple[Event, ...]
     job: Ints  # row of each lease's job in the snapshot
 
 
-def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
-    """The leases after what was seen, and what happened to them."""
+def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, *, tell_ends: bool = True) -> Followed:
+    """The leases after what was seen, and what happened to them; ends of leases are told where they are wanted."""
     row, complete = _jobs_of(leases, snapshot.jobs)
     gone, unasked = _gone(leases, row, snapshot.jobs, complete)
     begun, waits = _promised(leases, row, snapshot.jobs)
     if gone.size and waits.size:
         waits = waits[~np.isin(waits, gone)]  # nobody waits for what was promised to those
     late = in_vain(leases, row, waits, snapshot, terms) if waits.size else {}
-    events, kept = _NOTHING, None
+    events: tuple[Event, ...] = ()
+    kept = None
     if gone.size or late:
         leaves = np.zeros(len(row), dtype=bool)
         leaves[gone] = True
@@ -54,14 +51,18 @@ def follow(leases: Leases, snapshot: Snapshot, terms: LeaseTerms) -> Followed:
             waits = waits[~leaves[waits]]
         stays = ~leaves
         kept, begun = stays.nonzero()[0], begun[stays[begun]]
-        events = _lost(leases, gone, late, row, snapshot)
+        ended = gone.tolist() if tell_ends else ()
+        events = (
+            *(_ended(leases, at, row.item(at), snapshot) for at in ended),
+            *(_taken_back(leases, at, row.item(at), why, snapshot) for at, why in late.items()),
+        )
     leases = _as_seen(leases, row, begun, waits, kept, snapshot, terms)
     row = row if kept is None else row[kept]
     if unasked or not complete:
         new = _unasked(row, snapshot)
         if new.size:
             leases, adoptions = _adopted(leases, new, snapshot, terms)
-            events, row = events + Events(adoptions), np.sort(np.concatenate((row, new)))
+            events, row = (*events, *adoptions), np.sort(np.concatenate((row, new)))
     return Followed(leases, events, row)
 
 
@@ -123,11 +124,14 @@ def _as_seen(
     snapshot: Snapshot,
     terms: LeaseTerms,
 ) -> Leases:
-    """The kept ones, or all; what was promised and runs now has begun, and all lie where the snapshot says."""
+    """The kept ones, or all: promised ones that run now have begun, those that wait keep their promises."""
     columns = _begun(leases, row, begun, kept, snapshot, terms) if begun.size else {}
-    promised = _places(leases, row[waits], snapshot) if waits.size else _NOWHERE
-    where = Whereabouts(snapshot.jobs.key, snapshot.held, promised)
-    return leases.lying(where, snapshot.nodes.names, kept, **columns)
+    names = snapshot.nodes.names
+    promises = _NOWHERE
+    if waits.size:
+        promises = leases.promises.only(leases.key[waits]).renamed(leases.node_names, names)
+    seen = leases if kept is None else leases.take(kept)
+    return seen.with_columns(promises=promises, node_names=names, **columns)
 
 
 def _begun(
@@ -147,12 +151,6 @@ def _begun(
         since = np.maximum(begins[late], granted[late])
         end[seen[late]] = [terms.end_for(begin) for begin in since.tolist()]
     return {"phase": phase, "start": start, "end": end}
-
-
-def _places(leases: Leases, jobs: Ints, snapshot: Snapshot) -> Placement:
-    """What was promised to these jobs, which still wait, in this snapshot's numbers of jobs and nodes."""
-    to_come = leases.whereabouts.by(snapshot.jobs.key).promised.only(jobs)
-    return to_come.renamed(leases.node_names, snapshot.nodes.names)
 
 
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
@@ -193,16 +191,6 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
 # -- events ---------------------------------------------------------------------------------------------------
 
 
-def _lost(leases: Leases, gone: Ints, late: Mapping[int, str], row: Ints, snapshot: Snapshot) -> Events:
-    """Of the leases that are over, and of promises that are taken back: those are asked for at once."""
-
-    def ended() -> list[Event]:
-        return [_ended(leases, at, int(row[at]), snapshot) for at in gone.tolist()]
-
-    taken_back = [_taken_back(leases, at, int(row[at]), why, snapshot) for at, why in late.items()]
-    return Events(Later((EventKind.RETURNED,), ended), taken_back)
-
-
 def _tenant(row: int, snapshot: Snapshot) -> str:
     return snapshot.tenants.names[snapshot.jobs.tenant[row]] if row >= 0 else ""
 
@@ -238,7 +226,7 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
 
 
 def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
-    nodes = [leases.node_names[node] for node in leases.places.nodes_of(at).tolist()]
+    nodes = [leases.node_names[node] for node in leases.promises.nodes_of(leases.key.item(at)).tolist()]
     detail = {"why": why, EventKind.OPENED: bool(leases.opened[at]), "nodes": nodes}
     return Event(
         snapshot.time,

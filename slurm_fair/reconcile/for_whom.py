@@ -87,7 +87,7 @@ def _promises(leases: Leases, snapshot: Snapshot) -> list[tuple[int, int, int]]:
 def _promised(leases: Leases, snapshot: Snapshot) -> tuple[Placement, Ints]:
     """What was promised, by row of the snapshot's jobs, and the row of each promised lease."""
     row = find(snapshot.jobs.key, leases.key[leases.promised])
-    return leases.whereabouts.by(snapshot.jobs.key).promised.only(row[row >= 0]), row
+    return leases.promises_by(snapshot.jobs.key, snapshot.nodes.names), row
 
 
 def withdrawn(

@@ -78,8 +78,7 @@ def awaited(leases: Leases, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
         return {}
     jobs = snapshot.jobs
     rows, opened = find(jobs.key, leases.key[granted]), leases.opened[granted] > 0
-    promised = leases.whereabouts.by(jobs.key).promised
-    sites, free = promised.renamed(leases.node_names, snapshot.nodes.names).sites, Free.of(snapshot)
+    sites, free = leases.promises_by(jobs.key, snapshot.nodes.names).sites, Free.of(snapshot)
     for row in rows[opened & (rows >= 0)].tolist():
         free.take(needs(jobs, row, sites.get(row, ())))
     shut = rows[~opened & (rows >= 0)].tolist()

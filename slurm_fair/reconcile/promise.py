@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from slurm_fair.model import (
     Event,
     EventKind,
-    Events,
     LeasePhase,
     Leases,
     LeaseTerms,
@@ -22,38 +21,41 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.lease import Whereabouts
-from slurm_fair.model.record import Later
 
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
-_NOTHING = Events()
 _DONE = Result.DONE
 
 
 def promise(
-    leases: Leases, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
-) -> tuple[Leases, Events]:
-    """Renewals renewed, losers to be asked, the chosen promised their GPUs."""
+    leases: Leases,
+    plan: Plan,
+    snapshot: Snapshot,
+    terms: LeaseTerms,
+    now: float,
+    *,
+    tell_all: bool = True,
+) -> tuple[Leases, tuple[Event, ...]]:
+    """Renewals renewed, losers to be asked, the chosen promised their GPUs.
+
+    Losers are told of in any case, renewals and grants where they are wanted.
+    """
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
-    if not (renewed.size or revoked.size or granted.size):
-        return leases, _NOTHING
-    after = leases
-    parts: list[Sequence[Event] | Later] = []
+    after, events = leases, list[Event]()
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
-        after = extended = _renewed(after, at, terms, now)
-        parts.append(
-            Later((EventKind.RENEWED,), lambda: _renewals(extended, at, renewed, snapshot, terms, now))
-        )
+        after = renewed_at(after, at, terms, now)
+        if tell_all:
+            events += renewals(after, at, renewed, snapshot, terms, now)
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
-        parts.append(_revocations(leases, losers, revoked, plan, snapshot, now))
+        events += _revocations(leases, losers, revoked, plan, snapshot, now)
     if granted.size:
         after = _granted(after, granted, plan, snapshot, terms, now)
-        parts.append(Later((EventKind.GRANTED,), lambda: _grants(granted, plan, snapshot, terms, now)))
-    return after, Events(*parts)
+        if tell_all:
+            events += _grants(granted, plan, snapshot, terms, now)
+    return after, tuple(events)
 
 
 def _with_lease(leases: Leases, rows: Ints, snapshot: Snapshot) -> tuple[Ints, Ints]:
@@ -63,48 +65,18 @@ def _with_lease(leases: Leases, rows: Ints, snapshot: Snapshot) -> tuple[Ints, I
     return at[has], rows[has]
 
 
-def _renewed(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
+def renewed_at(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Leases:
+    """The leases with another term for these rows."""
     end, granted, renewals = leases.end.copy(), leases.granted.copy(), leases.renewals.copy()
     end[rows], granted[rows] = terms.end_for(now), now
     renewals[rows] += 1
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
 
 
-def renewed_until(
-    leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float
-) -> tuple[Leases, Events]:
-    """What plans come to that only renew, one at each end of a lease before an instant."""
-    after = leases
-    for _, _, renewed in _renewing(leases, terms, until):
-        after = renewed
-    if after is leases:
-        return leases, _NOTHING
-    return after, Events(Later((EventKind.RENEWED,), lambda: _all_renewals(leases, snapshot, terms, until)))
-
-
-def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
-    """Each of these ends, the leases that end there, and all of them afterwards."""
-    while len(leases.key):
-        first = leases.end.item(leases.end.argmin())
-        if first >= until:
-            return
-        over = (leases.end == first).nonzero()[0]
-        leases = _renewed(leases, over, terms, first)
-        yield first, over, leases
-
-
-def _all_renewals(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float) -> list[Event]:
-    job = find(snapshot.jobs.key, leases.key)
-    return [
-        event
-        for at, over, after in _renewing(leases, terms, until)
-        for event in _renewals(after, over, job[over], snapshot, terms, at)
-    ]
-
-
-def _renewals(
+def renewals(
     leases: Leases, rows: Ints, job: Ints, snapshot: Snapshot, terms: LeaseTerms, now: float
 ) -> list[Event]:
+    """An event for each of these rows of renewed leases; `job` = the row of its job."""
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
         _event(now, EventKind.RENEWED, row, snapshot, until=terms.said_end(end), number=number)
@@ -123,7 +95,14 @@ def _revocations(
 ) -> list[Event]:
     numbers = (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, EventKind.REVOKED, row, snapshot, why=plan.reasons[plan.reason[row]], number=number)
+        _event(
+            now,
+            EventKind.REVOKED,
+            row,
+            snapshot,
+            why=plan.explanation.reasons[plan.explanation.reason[row]],
+            number=number,
+        )
         for row, number in zip(job.tolist(), numbers, strict=True)
     ]
 
@@ -133,8 +112,8 @@ def _granted(
 ) -> Leases:
     """With a promise for each of these jobs."""
     jobs = snapshot.jobs
-    where = leases.whereabouts.by(jobs.key)
-    promised = where.promised.plus(plan.places) if where.promised.row.size else plan.places
+    fresh = plan.places.with_columns(row=jobs.key[plan.places.row])
+    earlier = leases.promises.renamed(leases.node_names, snapshot.nodes.names)
     return leases.extended(
         len(rows),
         key=jobs.key[rows],
@@ -148,7 +127,7 @@ def _granted(
         asked=0.0,
         opened=0.0,
         adopted=False,
-        whereabouts=Whereabouts(jobs.key, where.held, promised),
+        promises=earlier.plus(fresh),
         node_names=snapshot.nodes.names,
     )
 

@@ -109,7 +109,7 @@ def _still_lacking(leases: Leases, row: Ints, promised: Ints, lease: int, snapsh
 
 def _to_come(leases: Leases, promised: Ints, snapshot: Snapshot) -> Placement:
     """What was promised, by lease, in the snapshot's numbers of nodes."""
-    return leases.places.only(promised).renamed(leases.node_names, snapshot.nodes.names)
+    return leases.promises_by(leases.key, snapshot.nodes.names).only(promised)
 
 
 def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
@@ -121,6 +121,7 @@ def _out_of_service(leases: Leases, snapshot: Snapshot) -> Bools:
         usable = {name for name, ok in zip(nodes.names, nodes.usable.tolist(), strict=True) if ok}
         out = np.array([name not in usable for name in leases.node_names], dtype=bool)
     stuck = np.zeros(len(leases), dtype=bool)
-    if len(leases.places.row):
-        stuck[leases.places.row[out[leases.places.node]]] = True
+    promises = leases.promises
+    if len(promises):
+        stuck[find(leases.key, promises.row[out[promises.node]])] = True
     return stuck

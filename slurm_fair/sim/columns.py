@@ -179,7 +179,7 @@ class JobColumns:
             self._plain = Plain({name: getattr(self, name)[: self.count] for name in _PLAIN})
         columns = {name: column[rows] for name, column in self._changing}
         self._plain.put(rows, columns)
-        return JobTable.made_of(columns)
+        return JobTable(**columns)
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
         """How far these jobs were when their last run ended, how fast they go, and since when."""

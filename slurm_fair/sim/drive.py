@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,11 +13,13 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.windows import WINDOW_SECONDS
 from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
-from slurm_fair.ports import Journal
-from slurm_fair.reconcile import renewed_until
+from slurm_fair.policy.quiet import again, rests
+from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.clock import VirtualClock, epoch_for
 from slurm_fair.sim.cluster import VirtualCluster
 from slurm_fair.sim.load import population
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches
+from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
 from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.settled import Settled
 from slurm_fair.tick import Rules, Stopwatch, tick
@@ -36,6 +38,7 @@ class Simulation:
     journal: Journal
     watch: Callable[[Simulation], None] = lambda simulation: None
     manners: Manners | None = None
+    batches: LedgerBatches | None = None  # that fold the ledger; without them it is folded at every look
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -54,10 +57,17 @@ class Simulation:
         manners = self.manners or Manners(patience_seconds=terms.grace)
         self.cluster = VirtualCluster(self.scenario, people, self.clock, terms.term, manners)
         self.standing = Standing.new(self.epoch)
-        self._settled = Settled(self.cluster.keep_books(), self.journal)
+        self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
+        if self.batches is not None:
+            self.rules = replace(self.rules, advance=self.batches.advance)
 
     def run(self) -> None:
         """Until every job is over, or the time is up."""
+        self._run()
+        if self.batches is not None:
+            self.batches.tell_all()
+
+    def _run(self) -> None:
         last = self.epoch + self.scenario.until_s
         self.clock.sleep_until(min(self._on_grid(self.cluster.next_arrival()), last))
         while True:
@@ -84,9 +94,10 @@ class Simulation:
     def _renew(self, seen: Snapshot) -> None:
         """What looks at the ends of leases since the last one would have done; one that ends now has this look."""
         self._renewing = None
-        leases, events = renewed_until(self.standing.leases, seen, self.rules.terms, self.clock.now())
-        if leases is not self.standing.leases:
-            self.standing, self._settled.meanwhile = self.standing._replace(leases=leases), events
+        before, terms, now = self.standing.leases, self.rules.terms, self.clock.now()
+        self.standing = self.standing._replace(leases=renewed_until(before, terms, now))
+        if Want.LEASE_EVENTS in self.journal.wants:
+            self._settled.meanwhile = renewals_until(before, seen, terms, now)
 
     # -- when something could change --------------------------------------------------------------------------
 
@@ -126,8 +137,9 @@ class Simulation:
             due = min(due, max(cluster.next_change(), now))
         if not terms.grants_at(now):
             due = min(due, terms.next_end(now))
-        if record.plan.again < math.inf:
-            due = min(due, self._on_grid(max(record.plan.again, now + _MOMENT)))
+        instant = again(record.plan.memory)
+        if instant < math.inf:
+            due = min(due, self._on_grid(max(instant, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
         unseen = _OPEN in done and (waits or outage < math.inf)
         soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
@@ -139,16 +151,18 @@ class Simulation:
     def _only_renews(self, record: TickRecord, end: float) -> bool:
         """Whether leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
         now, standing = self.clock.now(), self.standing
-        if not record.plan.rests or record.plan.again < math.inf or record.outcomes:
+        plan = record.plan
+        if record.outcomes or again(plan.memory) < math.inf:
             return False
         if standing.backoff or standing.unsettled:
             return False
         if end <= now or not self.rules.terms.grants_at(now):
             return False
         state = record.snapshot.jobs.state
-        return all_of(standing.leases.running) and all_of(
-            (state == JobState.RUNNING) | (state == JobState.DONE)
-        )
+        everybody = (state == JobState.RUNNING) | (state == JobState.DONE)
+        if not (all_of(standing.leases.running) and all_of(everybody)):
+            return False
+        return rests(self.rules.policy, record.snapshot, plan.memory)
 
     def _first_other_end(self, record: TickRecord) -> float:
         """The first end of a lease from which on more might happen than that it is renewed.
@@ -158,8 +172,7 @@ class Simulation:
         hour = (math.floor(self.clock.now() / WINDOW_SECONDS) + 1) * WINDOW_SECONDS
         ahead = min(self.cluster.next_arrival(), self.cluster.next_change(), hour)
         self._renewing = record.snapshot
-        leases, _ = renewed_until(self.standing.leases, record.snapshot, self.rules.terms, ahead)
-        return float(leases.end.min())
+        return float(renewed_until(self.standing.leases, self.rules.terms, ahead).end.min())
 
     def _someone_should_have_started(self, now: float) -> bool:
         """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
@@ -169,12 +182,12 @@ class Simulation:
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
         """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""
-        leases, places = self.standing.leases, self.standing.leases.places
-        granted = leases.promised
+        leases, machines = self.standing.leases, record.snapshot.nodes
+        granted, places = leases.promised, leases.promises_by(leases.key, machines.names)
         if any_of(granted & (leases.opened == 0)):
             return True
         nodes = np.bincount(places.row, minlength=len(granted))
-        sizes = np.bincount(places.row, record.snapshot.nodes.gpus[places.node], len(granted))
+        sizes = np.bincount(places.row, machines.gpus[places.node], len(granted))
         return any_of(granted & (nodes > 1) & (sizes > leases.gpus)) and _somebody_waits(record, done)
 
     def _at_once(self, now: float) -> float:

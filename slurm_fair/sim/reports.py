@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.model import Told
 from slurm_fair.model.columns import Codes, Floats, Ints
 from slurm_fair.model.once import once
 from slurm_fair.sim.life import RUNNING
@@ -14,10 +15,36 @@ from slurm_fair.sim.load import Population
 from slurm_fair.sim.work import Progress
 
 _REPORTED = frozenset({"left_seconds", "epoch", "epochs", "steps_per_second", "batch_size"})
+_OWN = frozenset({"done_seconds", "declared_seconds", "rate", "spread_rate"})
 
 
-class Reports:
-    """The columns of Told, each worked out when it is asked for; how far jobs are was noted at the look."""
+class Reports(Told):
+    """Each column is worked out when it is asked for; how far jobs are was noted at the look."""
+
+    def __init__(
+        self,
+        people: Population,
+        rows: Ints,
+        state: Codes,
+        progress: tuple[Floats, Floats, Floats],
+        now: float,
+    ) -> None:
+        self.__dict__.update(models=people.models, _source=_Source(people, rows, state, progress, now))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._names:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        column = self.__dict__[name] = self.__dict__["_source"].column(name)
+        return column
+
+    def _copied(self) -> Self:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+class _Source:
+    """What columns are worked out from."""
 
     def __init__(
         self,
@@ -29,25 +56,28 @@ class Reports:
     ) -> None:
         self._people, self._rows, self._state, self._noted, self._now = people, rows, state, progress, now
 
-    def __getattr__(self, name: str) -> NDArray[Any]:
+    def column(self, name: str) -> NDArray[Any]:
         """What jobs say, or else what stays the same from their submission on."""
-        of: object = self._progress if name in _REPORTED else self._people.jobs
-        column: NDArray[Any] = getattr(of, name)
-        return column if name in _REPORTED else column.take(self._rows)
+        if name in _OWN:
+            column: NDArray[Any] = getattr(self, name)
+        elif name in _REPORTED:
+            column = getattr(self._progress, name)
+        else:
+            column = getattr(self._people.jobs, name).take(self._rows)
+        return column
 
     @once
     def _progress(self) -> Progress:
-        first, last = self.first_regime, self.last_regime
-        return Progress(
-            self._people.regimes, first, last, self.done_seconds, self.work, self.declared_seconds
-        )
+        jobs, rows = self._people.jobs, self._rows
+        first, last, work = jobs.first_regime.take(rows), jobs.last_regime.take(rows), jobs.work.take(rows)
+        return Progress(self._people.regimes, first, last, self.done_seconds, work, self.declared_seconds)
 
     @once
     def done_seconds(self) -> Floats:
         """A run makes progress at its rate from the instant at which its restart is over."""
         before, rate, since = self._noted
         more = np.where(self._state == RUNNING, np.maximum(self._now - since, 0.0) * rate, 0.0)
-        done: Floats = np.minimum(before + more, self.work)
+        done: Floats = np.minimum(before + more, self._people.jobs.work.take(self._rows))
         return done
 
     @once

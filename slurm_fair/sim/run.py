@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
 from slurm_fair.sim.clock import epoch_for
 from slurm_fair.sim.drive import Simulation
@@ -82,12 +83,13 @@ def simulate(
     *,
     watch: Callable[[Simulation], None] | None = None,
     listen: Listener | None = None,
+    wants: Collection[Want] = EVERYTHING,
 ) -> SimulationResult:
-    """The result; `watch` is called after every look, `listen` hears of every tick with its events."""
+    """The result; `watch` is called after every look, `listen` hears of every tick what it wants."""
     refuse_endless(scenario, rules.terms.term)
     wall, cpu = time.perf_counter(), time.process_time()
-    log = Log(epoch_for(rules.terms.term), listen)
-    simulation = Simulation(scenario, rules, log)
+    log = Log(epoch_for(rules.terms.term), listen, wants)
+    simulation = Simulation(scenario, rules, log, batches=log.batches())
     if watch is not None:
         simulation.watch = watch
     simulation.run()

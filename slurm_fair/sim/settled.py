@@ -7,50 +7,55 @@ of it when it settles its ledger with accounting; a simulated one settles at eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from slurm_fair.ledger import settle
-from slurm_fair.ledger.happened import Share
 from slurm_fair.ledger.outcomes import NODE_FAIL
-from slurm_fair.model import Event, EventKind, Events, Snapshot, Standing, TickRecord
+from slurm_fair.model import Event, EventKind, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
-from slurm_fair.ports import Journal
+from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.books import Books, Run
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
 
 _Told = Mapping[tuple[int, float], Run]
 
 
 class Settled:
-    """A Journal before another one; `standing` is what goes on from the last look."""
+    """A Journal before another one; `standing` is what goes on from the last look.
 
-    def __init__(self, books: Books, journal: Journal) -> None:
-        self._books, self._journal = books, journal
+    Where the ledger is folded in batches, ticks do not tell what became of jobs: the batches are asked for a look
+    of which the books say more than where its runs lay.
+    """
+
+    def __init__(self, books: Books, journal: Journal, batches: LedgerBatches | None) -> None:
+        self._books, self._journal, self._batches = books, journal, batches
         # Runs that no look has shown to be over, and of which there is more to tell.
         self._ended: list[Run] = []
         self.standing: Standing | None = None
         # What became of leases between the last look and the next one, which tells of it.
-        self.meanwhile: Events | None = None
+        self.meanwhile: tuple[Event, ...] = ()
 
     @property
-    def keeps_all(self) -> bool:
+    def wants(self) -> Collection[Want]:
         """As the journal behind."""
-        return self._journal.keeps_all
+        return self._journal.wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Mend the look's events and the ledger, and pass both on."""
         self._ended += self._books.hand_over(tick.time)
-        if self.meanwhile is not None:
-            tick, self.meanwhile = tick._replace(events=self.meanwhile + _parts(tick.events)), None
-        if self._ended:
-            shown = self._shown(tick.snapshot)
-            if shown:
-                events, unseen = _mended(tick.events, {(run.key, run.start): run for run in shown})
-                tick = tick._replace(events=events)
-                if unseen:
-                    settled, _ = settle(standing.ledger, self._books.table(unseen), standing.ledger.time)
-                    standing = standing._replace(ledger=settled)
+        events, self.meanwhile = self.meanwhile + tick.events, ()
+        shown = self._shown(tick.snapshot) if self._ended else ()
+        lived_on = any(run.lived_on for run in shown)
+        if lived_on and self._batches is not None:
+            events = (*self._batches.events(), *events)
+        if lived_on or (shown and self._batches is None):
+            events, unseen = _mended(events, {(run.key, run.start): run for run in shown})
+            if unseen:
+                ledger = plain(standing.ledger)
+                standing = standing._replace(ledger=settle(ledger, self._books.table(unseen), ledger.time)[0])
+        tick = tick._replace(events=events)
         self.standing = standing
         self._journal.append(tick, standing)
 
@@ -78,34 +83,24 @@ class Settled:
         return self._journal.ticks(first, last)
 
 
-def _mended(events: Sequence[Event], runs: _Told) -> tuple[Events, list[Run]]:
+def _mended(events: Sequence[Event], runs: _Told) -> tuple[tuple[Event, ...], list[Run]]:
     """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
-    parts = _parts(events)
-    changed = parts.changed(lambda some: _with_books(some, runs))
-    lived_on = [(at, run) for at, run in runs.items() if run.lived_on]
-    if not lived_on:
-        return changed, []
-    stopped = {(e.key, e.detail["start"]) for e in parts.at_hand if e.kind == EventKind.STOPPED}
-    unseen = [run for at, run in lived_on if at not in stopped]
-    return Events([event for run in unseen for event in _events_of(run)]) + changed, unseen
+    stopped = {(e.key, e.detail["start"]) for e in events if e.kind == EventKind.STOPPED}
+    unseen = [run for at, run in runs.items() if run.lived_on and at not in stopped]
+    told = [event for run in unseen for event in _events_of(run)]
+    return (*told, *(_with_books(event, runs) for event in events)), unseen
 
 
-def _parts(events: Sequence[Event]) -> Events:
-    return events if isinstance(events, Events) else Events(events)
-
-
-def _with_books(events: Sequence[Event], runs: _Told) -> Sequence[Event]:
-    if isinstance(events, Share):
-        events = events.with_nodes({at: run.nodes for at, run in runs.items()})
-    lost = {at for at, run in runs.items() if run.word == NODE_FAIL}
-    return [_lost(event, lost) for event in events] if lost else events
-
-
-def _lost(event: Event, lost: Set[tuple[int, float]]) -> Event:
-    """Some runs were lost with their nodes."""
-    if event.kind != EventKind.STOPPED or (event.key, event.detail["start"]) not in lost:
-        return event
-    return event._replace(detail={**event.detail, "state": NODE_FAIL})
+def _with_books(event: Event, runs: _Told) -> Event:
+    """With the nodes of a start that no look has shown there, or how a run ended that was lost with its nodes."""
+    more: dict[str, object] = {}
+    if event.kind == EventKind.STARTED and not event.detail["nodes"]:
+        run = runs.get((event.key, event.time))
+        more = {"nodes": list(run.nodes)} if run else more
+    elif event.kind == EventKind.STOPPED:
+        run = runs.get((event.key, event.detail["start"]))
+        more = {"state": NODE_FAIL} if run and run.word == NODE_FAIL else more
+    return event._replace(detail={**event.detail, **more}) if more else event
 
 
 def _events_of(run: Run) -> list[Event]:

@@ -34,8 +34,7 @@ class Sight:
         if self._tenants.names is not people.tenants:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = self._seen(shown, asked, now)
-        reports = Reports(people, shown, states.state, self._jobs.progress(shown), now)
-        told = Told.made_of({"models": people.models}, reports)
+        told = Reports(people, shown, states.state, self._jobs.progress(shown), now)
         held = self._held(shown)
         reasons, resized = self._reasons(len(shown)), self._resized()
         self._looked = now

@@ -21,9 +21,10 @@ import numpy as np
 
 from slurm_fair import model
 from slurm_fair.errors import StoreError
+from slurm_fair.model import Explanation, LeasePhase
 from slurm_fair.store.blobs import Fetch, expand, name_of, squeeze
 
-VERSION = 1
+VERSION = 2
 INLINE_BYTES = 64
 _KINDS = "biuf"  # bool, int, unsigned, float: never objects
 _Value = TypeVar("_Value")
@@ -31,6 +32,27 @@ _Value = TypeVar("_Value")
 _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
     "JobTable": {"most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64)},  # nothing was asked for
     "JobAccounts": {"waits": lambda of: of["active"].copy()},  # who claimed no share waited for nothing
+}
+
+
+def _with_explanation(of: dict[str, Any]) -> dict[str, Any]:
+    """A plan was one table with why it decides."""
+    why = Explanation(*(of.pop(name) for name in ("reason", "rank", "score", "reasons")))
+    return {**of, "why": why}
+
+
+def _with_promises(of: dict[str, Any]) -> dict[str, Any]:
+    """Leases said where all of them lie, by row."""
+    places = of.pop("places")
+    places = places.take(of["phase"][places.row] == LeasePhase.GRANTED)
+    return {**of, "promises": places.with_columns(row=of["key"][places.row])}
+
+
+# Nouns as journals of older versions hold them, by a field that they no longer have.
+_CHANGED: dict[tuple[str, str], Callable[[dict[str, Any]], dict[str, Any]]] = {
+    ("Plan", "reason"): _with_explanation,
+    ("Plan", "rests"): lambda of: {name: of[name] for name in of if name not in ("rests", "again")},
+    ("Leases", "places"): _with_promises,
 }
 
 
@@ -81,9 +103,10 @@ class Encoder:
         """The tree of one value; StoreError for what is not plain data."""
         if value is None or isinstance(value, (bool, str)) or type(value) is int:
             return value
-        if type(value) in _FIELDS:
-            content = {name: self.tree(getattr(value, name)) for name in _FIELDS[type(value)]}
-            return {"$is": type(value).__name__, "of": content}
+        noun = next((kind for kind in type(value).__mro__ if kind in _FIELDS), None)
+        if noun is not None:
+            content = {name: self.tree(getattr(value, name)) for name in _FIELDS[noun]}
+            return {"$is": noun.__name__, "of": content}
         for kind, make in self._makers:
             if isinstance(value, kind):
                 return make(self, value)
@@ -162,15 +185,17 @@ def _decode(tree: Any, fetch: Fetch) -> Any:
 
 
 def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
-    cls, content = _NOUNS[tree["$is"]], tree["of"]
-    known = _FIELDS[cls]
-    strange = content.keys() - known.keys()
+    cls = _NOUNS[tree["$is"]]
+    known, values = _FIELDS[cls], {name: _decode(item, fetch) for name, item in tree["of"].items()}
+    for (kind, gone), made in _CHANGED.items():
+        if kind == cls.__name__ and gone in values:
+            values = made(values)
+    strange = values.keys() - known.keys()
     if strange:
         raise StoreError(f"{cls.__name__} in the journal has unknown fields: {', '.join(sorted(strange))}")
-    values = {name: _decode(item, fetch) for name, item in content.items()}
-    for name, made in _ADDED.get(cls.__name__, {}).items():
+    for name, add in _ADDED.get(cls.__name__, {}).items():
         if name not in values:
-            values[name] = made(values)
+            values[name] = add(values)
     for name, needed in known.items():
         if name not in values and needed:
             raise StoreError(f"{cls.__name__} in the journal lacks its {name}")

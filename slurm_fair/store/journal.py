@@ -16,6 +16,7 @@ from sqlite_utils import Database
 from slurm_fair.errors import JournalGone, StoreError
 from slurm_fair.model import Action, Outcome, Standing, TickRecord
 from slurm_fair.model.mark import Mark
+from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.store.blobs import squeeze
 from slurm_fair.store.codec import Encoder, write
 from slurm_fair.store.connection import BUSY_SECONDS, open_writer
@@ -120,13 +121,12 @@ class SqliteJournal(Reader):
     # ports.Journal
 
     @property
-    def keeps_all(self) -> bool:
+    def wants(self) -> frozenset[Want]:
         """Whole ticks, so that each can be planned again and explained."""
-        return True
+        return EVERYTHING
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep one tick, and the standing after it, in one transaction."""
-        tick = tick._replace(events=tuple(tick.events))
         encoder = Encoder()
         body, digest = write(encoder.tree(tick))
         columns = frozenset(encoder.blobs)

@@ -25,7 +25,7 @@ class ForSomebody:
         asked = [event for event in tick.events if event.kind == "requeued"]
         jobs, leases = tick.snapshot.jobs, standing.leases
         promised = leases.phase == LeasePhase.GRANTED
-        places = leases.places
+        places = leases.promises_by(leases.key, tick.snapshot.nodes.names)
         for event in asked:
             self.requeues += 1
             row = int(find(jobs.key, np.array([event.key]))[0])

@@ -22,6 +22,7 @@ from slurm_fair.model import (
     Verdict,
     label,
 )
+from tests.builders import lying
 from tests.crashes import POINTS, Crash, Failpoint, disarm
 from tests.fake_cluster import Site
 from tests.fake_slurm import PENDING, RUNNING, Record, Work
@@ -148,7 +149,7 @@ class History:
         names = snapshot.nodes.names
         opened = (leases.phase == LeasePhase.GRANTED) & (leases.opened > 0)
         if leases.node_names == names:
-            starting = leases.places.only(np.flatnonzero(opened)).per_node(len(names))
+            starting = leases.promises.only(leases.key[opened]).per_node(len(names))
             now_opened = {o.action.key for o in record.outcomes if o.action.verb is Verb.OPEN}
             used = snapshot.held.per_node(len(names)) + starting
             if now_opened:
@@ -158,7 +159,7 @@ class History:
                 assert not full.any(), self.says(f"more was opened on {nodes} than they have")
         revoked = np.flatnonzero(plan.verdict == Verdict.REVOKE)
         given = set(plan.places.node.tolist())
-        promised = set(leases.places.only(np.flatnonzero(leases.phase == LeasePhase.GRANTED)).node.tolist())
+        promised = set(leases.promises.node.tolist())
         for row in revoked.tolist():
             mine = set(snapshot.held.nodes_of(row).tolist())
             assert mine & (given | promised), self.says("a job is stopped and nobody gets its GPUs")
@@ -214,7 +215,9 @@ class History:
         snapshot, leases = record.snapshot, standing.leases
         names = snapshot.nodes.names
         unleased = np.flatnonzero(snapshot.jobs.holds_gpus & ~np.isin(snapshot.jobs.key, leases.key))
-        used = leases.places.per_node(len(names)) + snapshot.held.only(unleased).per_node(len(names))
+        used = lying(leases, snapshot).per_node(len(names)) + snapshot.held.only(unleased).per_node(
+            len(names)
+        )
         free = snapshot.nodes.capacity - used
         jobs = snapshot.jobs
         could = (jobs.state == JobState.WAITING) & (jobs.blocked == Blocked.NOT_BLOCKED) & (jobs.nodes == 1)

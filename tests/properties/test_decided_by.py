@@ -26,8 +26,8 @@ def test_who_goes_before_a_job_has_no_greater_number(share: str, seen: View) -> 
     seen = replace(seen, ledger=Ledger(books.time, books.began, books.total_gpus, tenants, books.jobs))
     plan = Astraea(choose_share=share).plan(seen)  # type: ignore[arg-type]
     numbers = decided_by(plan, seen, share)
-    assert (np.isnan(numbers) == (plan.rank < 0)).all()
-    in_order = numbers[np.argsort(plan.rank)][int((plan.rank < 0).sum()) :]
+    assert (np.isnan(numbers) == (plan.explanation.rank < 0)).all()
+    in_order = numbers[np.argsort(plan.explanation.rank)][int((plan.explanation.rank < 0).sum()) :]
     assert (np.diff(in_order[np.isfinite(in_order)]) >= -1e-9).all(), in_order
 
 

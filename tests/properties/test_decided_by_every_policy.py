@@ -28,9 +28,9 @@ def asked(name: str, options: Mapping[str, object], seen: View) -> tuple[Decided
     """What a policy tells of its plan, and the waiting jobs in its order."""
     policy = load(name, options)
     plan = policy.plan(seen)
-    waits = (plan.rank >= 0) & (seen.snapshot.jobs.state == JobState.WAITING)
+    waits = (plan.explanation.rank >= 0) & (seen.snapshot.jobs.state == JobState.WAITING)
     rows = waits.nonzero()[0]
-    return decided(policy, plan, seen), rows[np.argsort(plan.rank[rows])]
+    return decided(policy, plan, seen), rows[np.argsort(plan.explanation.rank[rows])]
 
 
 @pytest.mark.parametrize(("name", "options"), SETTINGS)

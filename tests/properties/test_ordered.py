@@ -105,7 +105,9 @@ def test_nobody_overtakes_in_a_lane_that_is_shut(case: tuple[View, dict[str, Any
     plan = ordered(seen, **columns)
     jobs = seen.snapshot.jobs
     waits = [row for row in columns["order"].tolist() if seen.waiting[row]]
-    able = [row for row in waits if plan.reasons[plan.reason[row]] not in NEVER_IN_THE_WAY]
+    able = [
+        row for row in waits if plan.explanation.reasons[plan.explanation.reason[row]] not in NEVER_IN_THE_WAY
+    ]
     verdicts = [plan.verdict[row] == Verdict.GRANT for row in able]
     assert verdicts == sorted(verdicts, reverse=True), (verdicts, jobs.gpus[able])
 

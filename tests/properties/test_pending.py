@@ -1,9 +1,10 @@
-"""A ledger that is read now and then is the one that is read at every look, whatever the looks show."""
+"""A ledger that is folded in batches is the one that is folded at every look, whatever the looks show."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings, advance, settle
+from slurm_fair.ledger.happened import Happened
 from slurm_fair.ledger.heard import Heard
 from slurm_fair.ledger.outcomes import told_by
-from slurm_fair.model import Blocked, Event, Events, JobState, Ledger, Snapshot
+from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
 from tests.builders import HOLDING, JobSpec, job, run, runs, snapshot
 
 BEGAN = 1000.0
@@ -219,21 +222,32 @@ def test_a_ledger_read_now_and_then_is_the_one_read_at_every_look(
     looks: list[Snapshot], how: LedgerSettings, data: st.DataObject
 ) -> None:
     often = seldom = Ledger.new(BEGAN)
-    told: list[tuple[tuple[Event, ...], Events]] = []
+    by_column, told = Heard(), list[list[Event]]()
+    shown: list[tuple[Happened, int]] = []
+
+    def hear(happened: Happened, looks: Sequence[int]) -> None:
+        by_column.take_columns(happened, looks)
+        shown.extend((happened, look) for look in looks)
+
+    batches = LedgerBatches(hear)
     for look in looks:
-        often, at_once = advance(often, look, how)
-        seldom, later = advance(seldom, look, how)
-        told.append((tuple(at_once), later))
+        often, events = advance(often, look, how)
+        told.append([event for event in events if event.kind != EventKind.CAPACITY])
+        seldom, others = batches.advance(seldom, look, how)
+        assert others == tuple(event for event in events if event.kind == EventKind.CAPACITY)
         if data.draw(st.integers(0, 5)) == 0:
             same_ledgers(seldom, often)
             if data.draw(st.booleans()):
-                often, seldom = (mended(ledger, look) for ledger in (often, seldom))
+                often, seldom = (mended(plain(ledger), look) for ledger in (often, seldom))
+        if data.draw(st.integers(0, 7)) == 0:
+            same_events(batches.events(), told.pop())
+        if data.draw(st.integers(0, 7)) == 0:
+            batches.tell_all()
     same_ledgers(seldom, often)
-    for then, now in reversed(told) if data.draw(st.booleans()) else told:
-        same_events(now, then)
-    every = data.draw(st.integers(2, 8))
-    same_outcomes([later for number, (_, later) in enumerate(told) if number % every])
-    same_outcomes([later for _, later in told])
+    batches.tell_all()
+    told_in_batches = [event for happened, look in shown for event in happened.events[look]]
+    same_events(told_in_batches, [*chain.from_iterable(told)])
+    same_outcomes(by_column, told_in_batches)
 
 
 def mended(ledger: Ledger, look: Snapshot) -> Ledger:
@@ -272,13 +286,10 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
 
 
-def same_outcomes(some: Sequence[Events]) -> None:
+def same_outcomes(by_column: Heard, events: Sequence[Event]) -> None:
     """Whether all that looks tell is taken by the column, or event by event."""
-    by_column = Heard()
-    by_column.take_all(part for events in some for part in events.told)
-    assert by_column.last == max((event.time for events in some for event in events), default=0.0)
-    one_by_one = Heard.of(event for events in some for event in events)
-    for found, expected in zip(told_by(by_column), told_by(one_by_one), strict=True):
+    assert by_column.last == max((event.time for event in events), default=0.0)
+    for found, expected in zip(told_by(by_column), told_by(Heard.of(events)), strict=True):
         for name in found._names:
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 

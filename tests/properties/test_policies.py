@@ -100,9 +100,8 @@ def _held_or_promised(seen: View) -> Iterator[tuple[int, int, int]]:
     row_of = {key: row for row, key in enumerate(seen.snapshot.jobs.key.tolist())}
     node_of = {name: node for node, name in enumerate(seen.snapshot.nodes.names)}
     table = seen.leases
-    for row, node, gpus in zip(table.places.row, table.places.node, table.places.gpus, strict=True):
-        if table.phase[row] == LeasePhase.GRANTED:
-            yield row_of[int(table.key[row])], node_of[table.node_names[int(node)]], int(gpus)
+    for key, node, gpus in zip(*table.promises._arrays().values(), strict=True):
+        yield row_of[int(key)], node_of[table.node_names[int(node)]], int(gpus)
 
 
 @every_policy
@@ -158,7 +157,7 @@ def test_every_job_has_the_verdict_that_its_state_allows(name: str, seen: View) 
         assert Verdict(plan.verdict[row]) in allowed, (state, blocked)
         stops = snap.jobs.checkpoints[row] and snap.jobs.requeueable[row]
         assert stops or plan.verdict[row] != Verdict.REVOKE
-        assert plan.reasons[plan.reason[row]]
+        assert plan.explanation.reasons[plan.explanation.reason[row]]
 
 
 def _lease_columns(seen: View) -> tuple[list[int], list[int], list[float]]:
@@ -184,11 +183,12 @@ def test_the_same_view_gives_the_same_plan(name: str, seen: View) -> None:
     _, one = planned(name, seen)
     again = View(seen.snapshot, seen.ledger, seen.leases, seen.terms, seen.now)
     _, two = planned(name, again)
-    for column in ("verdict", "reason", "rank", "score"):
-        np.testing.assert_array_equal(getattr(one, column), getattr(two, column))
+    np.testing.assert_array_equal(one.verdict, two.verdict)
+    for column in ("reason", "rank", "score"):
+        np.testing.assert_array_equal(getattr(one.explanation, column), getattr(two.explanation, column))
     for column in ("row", "node", "gpus"):
         np.testing.assert_array_equal(getattr(one.places, column), getattr(two.places, column))
-    assert one.reasons == two.reasons
+    assert one.explanation.reasons == two.explanation.reasons
 
 
 @every_policy
@@ -234,7 +234,7 @@ def test_an_arrays_own_limit_holds(name: str, seen: View) -> None:
 @every_policy
 def test_ranks_are_places_in_one_order(name: str, seen: View) -> None:
     _, plan = planned(name, seen)
-    ranks = sorted(plan.rank[plan.rank >= 0].tolist())
+    ranks = sorted(plan.explanation.rank[plan.explanation.rank >= 0].tolist())
     assert ranks == list(range(len(ranks)))
 
 

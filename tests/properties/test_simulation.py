@@ -29,7 +29,7 @@ def some(examples: int) -> settings:
 
 def every_promise(case: Case, policy: str) -> None:
     """One simulation, watched at every look and audited at its end."""
-    played = play(case, policy, Witness())
+    played = play(case, policy, Witness(), wants=Witness.wants)
     everybody_ended(played)
     work_was_done_once(played)
     no_node_out_of_service_took_a_job(played)
@@ -61,7 +61,7 @@ def test_every_policy_keeps_every_promise_in_hundreds_of_scenarios(
 def test_the_same_twice_is_the_same_to_the_last_byte(policy: str, case: Case) -> None:
     def once() -> tuple[str, str, list[bytes]]:
         witness = Witness()
-        result = play(case, policy, witness).result
+        result = play(case, policy, witness, wants=Witness.wants).result
         columns = [column.tobytes() for _, column in sorted(result.outcomes._arrays().items())]
         return witness.digest, repr(result.summary), columns
 

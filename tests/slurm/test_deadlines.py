@@ -49,7 +49,7 @@ def reasons_of_renewals(site: Site, job: Job) -> set[str]:
         for tick in journal.ticks():
             for row in np.flatnonzero(tick.snapshot.jobs.key == job.key).tolist():
                 if tick.plan.verdict[row] == Verdict.RENEW:
-                    found.add(tick.plan.reasons[tick.plan.reason[row]])
+                    found.add(tick.plan.explanation.reasons[tick.plan.explanation.reason[row]])
     return found
 
 

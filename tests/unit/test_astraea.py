@@ -113,7 +113,7 @@ def test_an_expired_job_of_a_tenant_owed_less_gives_way() -> None:
     plan = Astraea().plan(view(seen, over(one), {"a": Account(20, 10), "b": Account(0, 10)}))
     assert verdicts(seen, plan) == {"1": REVOKE, "2": GRANT}
     assert places(seen, plan) == {"2": {"n1": 8}}
-    assert plan.rank.tolist() == [1, 0]
+    assert plan.explanation.rank.tolist() == [1, 0]
 
 
 def test_a_renewed_job_keeps_its_gpus_and_the_others_go_round_it() -> None:
@@ -140,7 +140,7 @@ def test_a_whole_node_is_made_where_it_harms_those_owed_least() -> None:
     owed = {name: Account(1e6 * i, 1e6) for i, name in enumerate("bcdef")}
     plan = Astraea().plan(view(seen, over(*small), owed))
     assert verdicts(seen, plan) == {"1": RENEW, "2": RENEW, "3": REVOKE, "4": REVOKE, "9": GRANT}
-    assert plan.rank.tolist() == [1, 4, 2, 3, 0]
+    assert plan.explanation.rank.tolist() == [1, 4, 2, 3, 0]
     told = reasons(seen, plan)
     assert (told["3"], told["4"]) == ("a job that is owed more needs its node", "others are owed more")
     assert (told["1"], told["2"]) == (
@@ -237,7 +237,7 @@ def test_what_no_policy_decides() -> None:
     assert told["7"] == "its GPUs are promised: it starts when its GPUs, CPUs and memory are free"
     assert {said[str(10 + blocked)] for blocked in Blocked if blocked} == {LEAVE}
     assert len({told[str(10 + blocked)] for blocked in Blocked if blocked}) == len(Blocked) - 1
-    assert (plan.rank == -1).all()
+    assert (plan.explanation.rank == -1).all()
 
 
 def test_promised_gpus_are_not_given_twice() -> None:
@@ -306,8 +306,8 @@ def test_scores_are_the_jobs_rho() -> None:
     one = running(1, {"n1": 4})
     seen = cluster(one, job(2), job(3, blocked=Blocked.USER_HOLD))
     plan = Astraea().plan(view(seen, over(one), jobs={"1": Account(5, 10)}))
-    assert plan.score[:2].tolist() == [0.5, 0.0]
-    assert np.isnan(plan.score[2])
+    assert plan.explanation.score[:2].tolist() == [0.5, 0.0]
+    assert np.isnan(plan.explanation.score[2])
 
 
 def test_jobs_wait_while_no_partition_is_up() -> None:

@@ -79,26 +79,6 @@ def test_columns_are_replaced_by_others_of_the_same_length_or_all_together() -> 
         Shelf(np.zeros(1, dtype=np.int64), np.zeros(2))
 
 
-def with_width_left_to_be_read() -> tuple[Shelf, list[str]]:
-    """A table, and how often its width was asked for."""
-    asked: list[str] = []
-
-    class Source:
-        @property
-        def width(self) -> Floats:
-            asked.append("width")
-            return np.zeros(2)
-
-    return Shelf.made_of({"number": np.arange(2), "colours": ()}, Source()), asked
-
-
-def test_a_field_that_is_not_at_hand_is_read_once_and_only_when_somebody_asks() -> None:
-    table, asked = with_width_left_to_be_read()
-    assert (len(table), asked) == (2, [])
-    assert [table.width.sum(), table.width.sum(), asked] == [0.0, 0.0, ["width"]]
-    assert not hasattr(table, "height")
-
-
 def test_keys_are_found_in_a_sorted_column() -> None:
     keys = np.array([2, 5, 9], dtype=np.int64)
     assert find(keys, np.array([9, 1, 5, 10])).tolist() == [2, -1, 1, -1]
@@ -146,14 +126,6 @@ def test_what_is_taken_on_each_node_is_kept_and_nobody_can_change_it() -> None:
         taken[0] = 5
 
 
-def test_a_copy_of_the_same_rows_leaves_to_be_read_later_what_was_left() -> None:
-    table, asked = with_width_left_to_be_read()
-    copy = table.with_columns(number=np.array([4, 5]))
-    assert asked == []
-    assert (rows(copy), asked) == ([(4, 0.0), (5, 0.0)], ["width"])
-    assert rows(table.take(np.array([1]))) == [(1, 0.0)]
-
-
 def test_what_was_worked_out_of_a_table_is_worked_out_anew_of_its_copies() -> None:
     @dataclass(frozen=True)
     class Sum(Shelf):
@@ -172,7 +144,7 @@ def test_what_was_worked_out_of_a_table_is_worked_out_anew_of_its_copies() -> No
 
 
 def test_a_table_that_has_slots_could_not_be_copied_and_is_refused() -> None:
-    with pytest.raises(TypeError, match="Narrow: fields may be left to be read later, so it has no slots"):
+    with pytest.raises(TypeError, match="Narrow: a table is copied as a dict, so it has no slots"):
 
         @dataclass(frozen=True, slots=True)
         class Narrow(Columns):
@@ -184,9 +156,8 @@ def test_a_field_that_there_is_not_is_not_replaced() -> None:
         shelf(1).with_columns(height=np.zeros(1))
 
 
-def test_a_table_that_is_left_to_be_read_later_is_stored_whole_and_stays_frozen() -> None:
-    lazy = Shelf.made_of({"number": np.arange(2)}, shelf(7, 8))
-    copy = pickle.loads(pickle.dumps(lazy))
-    assert (rows(copy), copy.colours) == ([(0, 3.5), (1, 4.0)], ("red",))
+def test_a_table_is_stored_whole_and_stays_frozen() -> None:
+    copy = pickle.loads(pickle.dumps(shelf(7, 8)))
+    assert (rows(copy), copy.colours) == ([(7, 3.5), (8, 4.0)], ("red",))
     with pytest.raises(FrozenInstanceError):
-        lazy.number = np.arange(2)  # type: ignore[misc]
+        copy.number = np.arange(2)

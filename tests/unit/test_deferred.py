@@ -38,7 +38,7 @@ def test_a_copy_is_the_same_value_with_nothing_left_to_be_read(copied: Callable[
     rules, jobs = rules_for("fifo", {}, lease=300.0), [arrival(10.0 * at, gpus=4) for at in range(5)]
     journal = Last(0.0)
     Simulation(Scenario(trace(jobs), uniform(8, 4), until_s=50.0), rules, journal).run()
-    for value in (journal.standing.leases, journal.standing.ledger, journal.tick.plan):
+    for value in (journal.standing.leases, journal.standing.ledger, journal.tick.plan.explained()):
         assert journals.same(copied(value), value)
 
 
@@ -50,7 +50,10 @@ def test_reasons_are_those_of_the_rows_that_were_named_whatever_becomes_of_the_a
         rows[row] = True
         draft.say(rows, Verdict.WAIT, f"row {row}")
     plan: Plan = draft.unchanged()
-    assert [plan.reasons[number] for number in plan.reason[:2].tolist()] == ["row 0", "row 1"]
+    assert [plan.explanation.reasons[number] for number in plan.explanation.reason[:2].tolist()] == [
+        "row 0",
+        "row 1",
+    ]
 
 
 def _view() -> View:

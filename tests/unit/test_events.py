@@ -1,54 +1,42 @@
-"""Events of a tick: what nobody reads is not written out."""
+"""Events of a tick: what its journal does not want is not told, and nothing else changes."""
 
 from __future__ import annotations
 
-from slurm_fair.model import Event, EventKind, Events
-from slurm_fair.model.record import Later
+from slurm_fair.model import EventKind, Standing, TickRecord
+from slurm_fair.ports import EVERYTHING, Want
+from slurm_fair.sim import Scenario, rules_for, simulate
+from slurm_fair.sim.scenario import Costs
+from slurm_fair.trace import uniform
+from tests.simulated import arrival, trace
+
+OF_JOBS = {EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.FINISHED}
+OF_LEASES = {
+    EventKind.GRANTED, EventKind.RENEWED, EventKind.RETURNED,
+    EventKind.OPENED, EventKind.ASKED, EventKind.REQUEUED,
+}  # fmt: skip
+OF_OUTCOMES = {EventKind.REVOKED}  # what outcomes are made of, and no ledger tells
 
 
-def event(kind: str, key: int = 1) -> Event:
-    return Event(10.0, kind, key, "phys", 4)
+def heard(wants: frozenset[Want]) -> tuple[set[str], list[float]]:
+    """The kinds of events of a simulation in which a job gives way, and when its jobs end."""
+    kinds: set[str] = set()
+
+    def listen(tick: TickRecord, standing: Standing) -> None:
+        kinds.update(event.kind for event in tick.events)
+
+    jobs = [arrival(0.0, gpus=4, seconds=900.0), arrival(5.0, gpus=4, seconds=300.0, tenant="b")]
+    scenario = Scenario(trace(jobs), uniform(4, 4), Costs(checkpoint=3.0))
+    rules = rules_for("astraea", {}, lease=100.0, checkpoint_cost=3.0)
+    result = simulate(scenario, rules, listen=listen, wants=wants)
+    return kinds - {EventKind.CAPACITY}, (result.outcomes.end - result.epoch).tolist()
 
 
-class Clerk:
-    """Writes events of one kind, and notes how often it was asked to."""
-
-    def __init__(self, kind: EventKind) -> None:
-        self.kind, self.asked = kind, 0
-
-    def part(self) -> Later:
-        return Later((self.kind,), self._write)
-
-    def _write(self) -> list[Event]:
-        self.asked += 1
-        return [event(self.kind, 1), event(self.kind, 2)]
+def test_a_journal_is_told_what_it_wants_and_no_more() -> None:
+    assert heard(EVERYTHING)[0] == OF_JOBS | OF_LEASES | OF_OUTCOMES
+    assert heard(frozenset((Want.LEASE_EVENTS,)))[0] == OF_LEASES | OF_OUTCOMES
+    assert heard(frozenset((Want.JOB_EVENTS,)))[0] == OF_JOBS | OF_OUTCOMES
+    assert heard(frozenset())[0] == OF_OUTCOMES
 
 
-def test_events_of_one_kind_are_read_without_writing_the_others() -> None:
-    granted, returned = Clerk(EventKind.GRANTED), Clerk(EventKind.RETURNED)
-    events = Events([event("started")]) + Events(granted.part(), returned.part())
-    assert [e.key for e in events.of("granted", "started")] == [1, 1, 2]
-    assert (granted.asked, returned.asked) == (1, 0)
-
-
-def test_what_is_at_hand_needs_no_writing() -> None:
-    granted = Clerk(EventKind.GRANTED)
-    events = Events(granted.part(), [event("revoked")])
-    assert [e.kind for e in events.at_hand] == ["revoked"]
-    assert granted.asked == 0
-
-
-def test_all_events_come_in_the_order_of_their_parts_and_are_written_once() -> None:
-    granted = Clerk(EventKind.GRANTED)
-    events = Events([event("started")], granted.part(), [event("finished")])
-    assert [e.kind for e in events] == ["started", "granted", "granted", "finished"]
-    assert (len(events), events[-1].kind, granted.asked) == (4, "finished", 1)
-
-
-def test_those_at_hand_are_changed_and_the_others_stay_unwritten() -> None:
-    granted = Clerk(EventKind.GRANTED)
-    events = Events([event("started")], granted.part()).changed(
-        lambda some: [e._replace(tenant="chem") for e in some]
-    )
-    assert granted.asked == 0
-    assert [e.tenant for e in events] == ["chem", "phys", "phys"]
+def test_what_is_wanted_changes_nothing_else() -> None:
+    assert heard(EVERYTHING)[1] == heard(frozenset())[1]

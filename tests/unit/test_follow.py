@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, LeaseTerms, Snapshot
 from slurm_fair.reconcile import follow
-from tests.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
+from tests.builders import JobSpec, LeaseSpec, job, lease, leases, lying, node, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
 NOW = 5000.0
@@ -187,7 +187,7 @@ def test_a_suspended_job_is_adopted_because_it_keeps_its_gpus() -> None:
 def test_where_a_job_runs_is_what_slurm_says_and_not_what_was_promised() -> None:
     started = job(1, gpus=4, state=RUNNING, start=4990.0, on={"n2": 4})
     after, _, _ = follow(leases(promised(opened=NOW - 5)), seen(started), TERMS)
-    assert after.places.node.tolist() == [1]
+    assert lying(after, seen(started)).node.tolist() == [1]
 
 
 def test_a_promise_keeps_its_nodes_when_the_snapshot_numbers_them_anew() -> None:
@@ -195,7 +195,7 @@ def test_a_promise_keeps_its_nodes_when_the_snapshot_numbers_them_anew() -> None
     shown = snapshot(time=NOW, nodes={"n0": 8, "n1": 8}, jobs=[wait()])
     after, _, _ = follow(before, shown, TERMS)
     assert after.node_names == ("n0", "n1")
-    assert after.places.node.tolist() == [1]
+    assert after.promises.node.tolist() == [1]
 
 
 def test_a_promise_keeps_of_its_nodes_those_that_are_not_gone() -> None:
@@ -204,7 +204,7 @@ def test_a_promise_keeps_of_its_nodes_those_that_are_not_gone() -> None:
     after, events, _ = follow(before, snapshot(time=NOW, nodes={"n2": 8, "n9": 8}, jobs=[wait()]), TERMS)
     assert (len(after), list(events)) == (1, [])
     assert after.node_names == ("n2", "n9")
-    assert (after.places.node.tolist(), after.places.gpus.tolist()) == ([0], [1])
+    assert (after.promises.node.tolist(), after.promises.gpus.tolist()) == ([0], [1])
 
 
 def test_a_promise_behind_a_shut_gate_ends_when_its_node_is_gone() -> None:
@@ -234,7 +234,8 @@ def test_leases_stay_sorted_when_some_end_and_others_are_adopted() -> None:
     ]
     after, _, _ = follow(before, seen(*jobs), TERMS)
     assert [key >> 23 for key in after.key.tolist()] == [1, 5, 9]
-    assert list(zip(after.places.row.tolist(), after.places.gpus.tolist(), strict=True)) == [
+    places = lying(after, seen(*jobs))
+    assert list(zip(places.row.tolist(), places.gpus.tolist(), strict=True)) == [
         (0, 1),
         (1, 2),
         (2, 3),
@@ -260,7 +261,7 @@ def test_a_promise_lies_where_it_lay_when_leases_before_it_are_over() -> None:
     before = leases(lease(1, {"n1": 1}), lease(2, {"n1": 2}), lease(3, {"n2": 5}, phase=GRANTED, granted=NOW))
     shown = seen(job(2, gpus=2, state=RUNNING, on={"n1": 2}, start=4000.0), job(3, gpus=5))
     after = follow(before, shown, TERMS).leases
-    places = after.places
+    places = lying(after, shown)
     assert list(zip(places.row.tolist(), places.node.tolist(), places.gpus.tolist(), strict=True)) == [
         (0, 0, 2),
         (1, 1, 5),

@@ -154,6 +154,6 @@ def test_a_job_that_is_to_lie_elsewhere_moves_to_free_gpus_only() -> None:
 def test_ranks_scores_and_memory_are_in_the_plan() -> None:
     seen = view(cluster(job(1), job(2)))
     plan = ordered(seen, np.array([1, 0]), score=np.array([5.0, 3.0]), memory={"a": 1})
-    assert plan.rank.tolist() == [1, 0]
-    assert plan.score.tolist() == [5.0, 3.0]
+    assert plan.explanation.rank.tolist() == [1, 0]
+    assert plan.explanation.score.tolist() == [5.0, 3.0]
     assert plan.memory == {"a": 1}

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.board import draw
 from slurm_fair.estimates import NAME, Estimates
-from slurm_fair.model import Event, Events
+from slurm_fair.model import Event
 from slurm_fair.model.ids import pack
 from slurm_fair.outlook import Outlook
 from slurm_fair.publish import Publisher
@@ -37,7 +37,7 @@ def test_the_published_board_has_expected_starts_and_how_far_off_the_last_ones_w
     assert board["estimates"] == {}
     assert [job["job"] for job in board["finished"]] == ["77"]
     late = Event(rows["11"]["expected_start"] + 30, "started", pack(11), "vision", 2)
-    record, standing = recorded(events=Events((late,)), time=late.time)
+    record, standing = recorded(events=(late,), time=late.time)
     outlook.hear(record)
     summary = outlook.board(record, standing).estimates
     assert (summary["n"], summary["median_seconds"]) == (1, 30.0)

@@ -1,4 +1,4 @@
-"""A ledger is brought up to the looks when somebody reads it, and to plain ones in one pass."""
+"""A batched ledger is brought up to the looks when somebody reads it, and to plain ones in one pass."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from slurm_fair.ledger import LedgerSettings, advance, pending
-from slurm_fair.ledger.happened import Happened
-from slurm_fair.ledger.looks import Strip
+from slurm_fair.ledger import LedgerSettings, advance
+from slurm_fair.ledger.fold import folded
+from slurm_fair.ledger.happened import Happened, Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
+from slurm_fair.sim.loop import ledger_batches
+from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from tests.builders import JobSpec, job, snapshot
 
 BEGAN = 1000.0
@@ -44,29 +46,42 @@ PLAIN = (
 def folds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many looks each pass over the ledger took in."""
     passes: list[int] = []
-    fold = pending._folded
 
     def counted(ledger: Ledger, strip: Strip, how: LedgerSettings) -> tuple[Ledger, Happened]:
         passes.append(len(strip.snapshots))
-        return fold(ledger, strip, how)
+        return folded(ledger, strip, how)
 
-    monkeypatch.setattr(pending, "_folded", counted)
+    monkeypatch.setattr("slurm_fair.sim.loop.ledger_batches.folded", counted)
     return passes
 
 
-def told(
-    looks: Sequence[Snapshot], read: bool, ledger: Ledger | None = None
-) -> tuple[Ledger, list[Sequence[Event]]]:
-    """The ledger after some looks, read at each of them or not at all."""
-    ledger, events = ledger or Ledger.new(BEGAN), list[Sequence[Event]]()
-    for each in looks:
-        ledger, news = advance(ledger, each)
-        events.append(tuple(news) if read else news)
-    return ledger, events
+class Played:
+    """A ledger that was shown some looks, read at each of them or in batches."""
+
+    def __init__(
+        self, looks: Sequence[Snapshot], ledger: Ledger | None = None, *, read: bool = False
+    ) -> None:
+        self.ledger, self._events = ledger or Ledger.new(BEGAN), list[list[Event]]()
+        self.batches = LedgerBatches(self._hear)
+        for each in looks:
+            if read:
+                self.ledger, told = advance(self.ledger, each)
+                self._events.append([event for event in told if event.kind != "capacity"])
+            else:
+                self.ledger, _ = self.batches.advance(self.ledger, each, LedgerSettings())
+
+    def _hear(self, happened: Happened, looks: Sequence[int]) -> None:
+        self._events += [happened.events[look] for look in looks]
+
+    @property
+    def events(self) -> list[list[Event]]:
+        """What each look was the first to show of jobs."""
+        self.batches.tell_all()
+        return self._events
 
 
 def test_nothing_is_folded_until_somebody_reads_and_then_all_in_one_pass(folds: list[int]) -> None:
-    ledger, _ = told(PLAIN, read=False)
+    ledger = Played(PLAIN).ledger
     assert (ledger.time, ledger.total_gpus) == (BEGAN + 60, 8)
     assert folds == [1], "the first look, which shows what was there before it"
     assert len(ledger.jobs) == 0
@@ -75,7 +90,7 @@ def test_nothing_is_folded_until_somebody_reads_and_then_all_in_one_pass(folds: 
 
 
 def test_each_look_tells_of_what_it_was_the_first_to_show(folds: list[int]) -> None:
-    _, events = told(PLAIN, read=False)
+    events = Played(PLAIN).events
     kinds = [[(event.kind, event.time - BEGAN) for event in of_look] for of_look in reversed(events)]
     assert kinds[:-1] == [
         [],
@@ -93,22 +108,22 @@ def test_each_look_tells_of_what_it_was_the_first_to_show(folds: list[int]) -> N
 
 
 def test_a_ledger_of_before_is_as_it_was_when_a_later_one_has_been_read() -> None:
-    first, _ = told(PLAIN[:4], read=False)
-    second, _ = told(PLAIN[4:], read=False, ledger=first)
+    first = Played(PLAIN[:4]).ledger
+    second = Played(PLAIN[4:], first).ledger
     assert second.tenants.had.tolist() == [42, 96]
     assert first.tenants.had.tolist() == [2 * 18, 4 * 10]
     assert first.jobs.ran.tolist() == [18, 10]
 
 
 def test_many_looks_are_folded_before_anybody_asks_so_that_memory_stays_flat(folds: list[int]) -> None:
-    told([look(float(after), WAITS) for after in range(200)], read=False)
-    assert folds == [1, 64, 64, 64]
+    Played([look(float(after), WAITS) for after in range(200)])
+    assert folds == [1, 63, 64, 64]
 
 
 def test_looks_at_many_jobs_are_not_kept(folds: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending, "_MOST_ROWS", 6)
-    told([look(float(after), WAITS, RUNS) for after in range(9)], read=False)
-    assert folds == [1, 3, 3]
+    monkeypatch.setattr(ledger_batches, "_MOST_ROWS", 6)
+    Played([look(float(after), WAITS, RUNS) for after in range(9)])
+    assert folds == [1, 2, 3]
 
 
 def stopped(spec: JobSpec, at: float, restarts: int = 1) -> JobSpec:
@@ -122,9 +137,11 @@ ROUND = (  # one gives its GPUs back at the instant of a look, which is looked a
 
 
 def test_a_job_that_stops_at_the_instant_up_to_which_it_was_charged_is_plain(folds: list[int]) -> None:
-    ledger, _ = told(ROUND[:3], read=True)
+    first = Played(ROUND[:3]).ledger
+    assert first.tenants.had.tolist() == [2 * 20, 0]
     folds.clear()
-    ledger, events = told(ROUND[3:], read=False, ledger=ledger)
+    played = Played(ROUND[3:], first)
+    ledger, events = played.ledger, played.events
     assert ledger.tenants.had.tolist() == [2 * 20, 4 * 10]
     assert ledger.closed.end.tolist() == [BEGAN + 20]
     assert folds == [2]
@@ -170,12 +187,12 @@ ODD = {
 
 @pytest.mark.parametrize("looks", ODD.values(), ids=ODD)
 def test_what_is_not_plain_counts_from_the_look_that_shows_it(looks: Sequence[Snapshot]) -> None:
-    often, told_often = told(looks, read=True)
-    seldom, told_seldom = told(looks, read=False)
+    at_once, in_batches = Played(looks, read=True), Played(looks)
+    often, seldom = at_once.ledger, in_batches.ledger
     assert seldom.tenants.had.tolist() == pytest.approx(often.tenants.had.tolist())
     assert seldom.tenants.owed_quota.tolist() == pytest.approx(often.tenants.owed_quota.tolist())
     assert seldom.tenants.owed_demand.tolist() == pytest.approx(often.tenants.owed_demand.tolist())
-    assert [kind_of(each) for each in told_seldom] == [kind_of(each) for each in told_often]
+    assert [*map(kind_of, in_batches.events)] == [*map(kind_of, at_once.events)]
 
 
 def kind_of(events: Sequence[Event]) -> list[tuple[str, float, int]]:

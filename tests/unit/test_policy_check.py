@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.model import JobState, LeasePhase, Placement, Plan, Verdict
+from slurm_fair.model import Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections, standstill
 from tests.accounts import reasons, verdicts, view
@@ -58,11 +58,8 @@ def plan(verdicts: dict[int, Verdict], *places: tuple[int, int, int]) -> Plan:
     nothing = np.zeros(len(said), dtype=np.int64)
     return Plan(
         np.array(said, dtype=np.int8),
-        nothing,
-        nothing - 1,
-        np.full(len(nothing), np.nan),
         Placement.of(list(places)),
-        ("",),
+        Explanation(nothing, nothing - 1, np.full(len(nothing), np.nan), ("",)),
     )
 
 
@@ -77,7 +74,7 @@ SOUND: dict[str, Plan] = {
 }
 NONSENSE: dict[str, tuple[Plan, str]] = {
     "a verdict too few": (
-        replace(plan({}), **{n: getattr(plan({}), n)[:-1] for n in ("verdict", "reason", "rank", "score")}),
+        replace(plan({}), verdict=plan({}).verdict[:-1]),
         "8 verdicts for 9 jobs",
     ),
     "granting a job that runs": (plan({3: GRANT}, (3, 1, 2)), "cannot start now"),
@@ -160,4 +157,4 @@ def test_a_standstill_keeps_what_the_policy_remembered() -> None:
 
 def test_a_standstill_without_leases_or_jobs_is_possible() -> None:
     assert standstill(view(SEEN), "").verdict.tolist().count(Verdict.KEEP) == 0
-    assert len(standstill(view(snapshot(nodes={"n1": 1})), "")) == 0
+    assert len(standstill(view(snapshot(nodes={"n1": 1})), "").verdict) == 0

@@ -183,5 +183,7 @@ def test_who_has_no_choice_of_types_does_not_wait_for_another(policy: str) -> No
         for at in range(15)
     ]
     floor = machines((4, 4, 4), "fss")
-    result = simulated(jobs, policy, machines=floor, throughputs=measured, listen=Witness())
+    result = simulated(
+        jobs, policy, machines=floor, throughputs=measured, listen=Witness(), wants=Witness.wants
+    )
     assert result.outcomes.completed.all()

@@ -97,5 +97,5 @@ def test_a_job_that_has_had_the_threshold_itself_is_in_the_second_queue() -> Non
     )
     had = {"1": Account(3250.0), "2": Account(3249.0), "3": Account(3251.0)}
     plan = Tiresias().plan(view(seen, jobs=had))
-    assert plan.score.tolist() == [1.0, 0.0, 1.0]
+    assert plan.explanation.score.tolist() == [1.0, 0.0, 1.0]
     assert places(seen, plan) == {"2": {"n1": 8}}

@@ -11,6 +11,7 @@ import pytest
 
 from slurm_fair.model import (
     Action,
+    Explanation,
     JobState,
     LeasePhase,
     Leases,
@@ -24,8 +25,9 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from slurm_fair.reconcile import follow, promise, renewed_until, settle
-from tests.builders import job, lease, leases, snapshot
+from slurm_fair.reconcile import follow, promise, settle
+from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
+from tests.builders import job, lease, leases, lying, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
 NOW = 4500.0
@@ -53,9 +55,8 @@ def plan(
         verdict[rows[base]] = said
     triples = [(rows[base], names.index(n), g) for base, on in places.items() for n, g in on.items()]
     nothing = np.zeros(len(rows), dtype=np.int64)
-    return Plan(
-        verdict, nothing, nothing - 1, np.full(len(nothing), np.nan), Placement.of(triples), ("because",)
-    )
+    why = Explanation(nothing, nothing - 1, np.full(len(nothing), np.nan), ("because",))
+    return Plan(verdict, Placement.of(triples), why)
 
 
 def columns(table: Leases | Placement, *names: str) -> list[Any]:
@@ -97,7 +98,8 @@ RENEWED_UNTIL = {
 def test_leases_that_only_go_on_are_renewed_at_each_of_their_ends(
     aligned: bool, until: float, end: float, told: list[tuple[float, float, int]]
 ) -> None:
-    after, events = renewed_until(HELD, SHOWN, replace(TERMS, aligned=aligned), until)
+    terms = replace(TERMS, aligned=aligned)
+    after, events = renewed_until(HELD, terms, until), renewals_until(HELD, SHOWN, terms, until)
     last = told[-1][0] if told else 3600.0
     assert columns(after, "end", "granted", "renewals") == [[end], [last], [3 + len(told)]]
     assert [(e.time, e.detail["until"], e.detail["number"]) for e in events] == told
@@ -126,7 +128,7 @@ def test_a_granted_job_has_a_promise_of_its_gang_where_the_plan_says() -> None:
         [4, 4],
         [0.0, 0.0],
     ]
-    assert after.places.nodes_of(1).tolist() == [0, 1]
+    assert after.promises.nodes_of(pack(3)).tolist() == [0, 1]
     assert (event.kind, event.tenant, event.detail["nodes"]) == ("granted", "b", ["n1", "n2"])
 
 
@@ -135,7 +137,7 @@ def test_a_grant_takes_its_place_among_leases_of_earlier_and_later_jobs() -> Non
     after, (event,) = promise(held, plan(SHOWN, {2: Verdict.GRANT}, {2: {"n1": 2}}), SHOWN, TERMS, NOW)
     assert [key >> 23 for key in after.key.tolist()] == [1, 2, 3]
     assert after.granted.tolist() == [3600, NOW, 3600]
-    assert [after.places.nodes_of(row).tolist() for row in range(3)] == [[0], [0], [1]]
+    assert columns(after.promises, "row", "node") == [[pack(2)], [0]]
     assert event.detail["nodes"] == ["n1"]
 
 
@@ -143,7 +145,7 @@ def test_grants_and_renewals_of_one_plan_are_told_apart() -> None:
     made = plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT, 3: Verdict.GRANT}, {2: {"n1": 2}, 3: {"n2": 4}})
     after, events = promise(HELD, made, SHOWN, TERMS, NOW)
     assert [(e.kind, e.key >> 23) for e in events] == [("renewed", 1), ("granted", 2), ("granted", 3)]
-    assert [after.places.nodes_of(row).tolist() for row in range(3)] == [[0], [0], [1]]
+    assert columns(after.promises, "row", "node") == [[pack(2), pack(3)], [0, 1]]
 
 
 def test_a_plan_for_an_empty_queue_changes_nothing() -> None:
@@ -238,5 +240,5 @@ def test_leases_lie_where_the_look_and_the_promises_say_whenever_somebody_asks()
     after, _ = promise(followed, plan(shown, {2: Verdict.GRANT}, {2: {"n0": 2}}), shown, TERMS, NOW)
     after = settle(after, [outcome(Verb.OPEN, Result.REFUSED, base=3)], TERMS, NOW)
     assert [key >> 23 for key in after.key.tolist()] == [1, 2, 4]
-    assert columns(after.places, "row", "node", "gpus") == [[0, 1, 2], [1, 0, 2], [4, 2, 2]]
-    assert columns(followed.places, "row", "node", "gpus") == [[0, 1, 2], [1, 2, 2], [4, 2, 2]]
+    assert columns(lying(after, shown), "row", "node", "gpus") == [[0, 1, 2], [1, 0, 2], [4, 2, 2]]
+    assert columns(lying(followed, shown), "row", "node", "gpus") == [[0, 1, 2], [1, 2, 2], [4, 2, 2]]

@@ -22,7 +22,6 @@ from slurm_fair.health import NAME as HEALTH
 from slurm_fair.model import (
     Blocked,
     Event,
-    Events,
     JobState,
     LeasePhase,
     Leases,
@@ -143,7 +142,7 @@ def test_a_job_that_ended_stays_on_the_board_and_an_earlier_daemons_too(folder: 
     record, standing = tick(seen(), held())
     more = ended._replace(key=pack(5), time=NOW)
     publisher = Publisher(str(folder), lambda: False, [ended])
-    publisher.publish(record._replace(events=Events((more,))), standing)
+    publisher.publish(record._replace(events=(more,)), standing)
     finished = read_board(folder / "board.json").finished
     assert [(row["job"], row["user"], row["slurm_state"]) for row in finished] == [
         ("5", "x-u", "COMPLETED"),

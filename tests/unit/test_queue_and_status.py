@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from slurm_fair.board import draw
 from slurm_fair.cli.main import cli
 from slurm_fair.health import NAME, Health
-from slurm_fair.model import Event, Events
+from slurm_fair.model import Event
 from slurm_fair.model.ids import pack
 from slurm_fair.model.snapshot import LeftAlone
 from slurm_fair.nameless import nameless
@@ -29,7 +29,7 @@ def site(tmp_path: Path) -> Path:
     storage.mkdir(mode=0o750)
     ended = Event(NOW - 50, "finished", pack(77), "speech", 8, {"user": "sue", "end": NOW - 50, "had": 5.0})
     with open_journal(storage / "journal.db") as journal:
-        journal.append(*recorded(events=Events((ended,))))
+        journal.append(*recorded(events=(ended,)))
     said = {"v": 1, "open": [], "errors": [[NOW - 60, 90.0]]}
     (storage / "estimates.json").write_text(json.dumps(said))
     config = tmp_path / "fair.toml"

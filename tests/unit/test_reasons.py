@@ -70,8 +70,8 @@ def test_the_number_is_told_by_the_policy_and_not_by_its_name() -> None:
     other = draw(*recorded(policy="mine"), policy=Astraea())
     assert "which the policy mine puts first by what its tenant has had" in full(other, "11")[0]
     record, standing = recorded(policy="las")
-    score = np.arange(len(record.plan.score), dtype=float)
-    plan = record.plan.with_columns(score=score)
+    score = np.arange(len(record.plan.explanation.score), dtype=float)
+    plan = replace(record.plan, why=record.plan.explanation.with_columns(score=score))
     told = draw(record._replace(plan=plan), standing, policy=Las())
     said = full(told, "11")[0]
     assert said.endswith(
@@ -122,9 +122,10 @@ def test_where_the_number_does_not_decide_it_is_said_what_does(
     scores: tuple[float, float], said: str
 ) -> None:
     record, standing = recorded(policy="fifo")
-    score = np.full(len(record.plan.score), np.nan)
+    score = np.full(len(record.plan.explanation.score), np.nan)
     score[5], score[6] = scores  # jobs 10 and 11
-    board = draw(record._replace(plan=record.plan.with_columns(score=score)), standing, policy=Fifo())
+    plan = replace(record.plan, why=record.plan.explanation.with_columns(score=score))
+    board = draw(record._replace(plan=plan), standing, policy=Fifo())
     assert full(board, "11")[0].endswith(f"which the policy fifo puts first {said}")
 
 

@@ -125,7 +125,7 @@ def ran_and_ended(
     """How long the last of these jobs ran, and when it ended."""
     result = simulated(
         [*jobs], "fifo", machines=machines or uniform(8, 4), settings={"placement": placement}, throughputs=rates,
-        listen=Witness(),
+        listen=Witness(), wants=Witness.wants,
     )  # fmt: skip
     row = int(np.flatnonzero(result.trace_row == len(jobs) - 1)[0])
     return float(result.outcomes.ran[row]), float(result.outcomes.end[row]) - result.epoch
@@ -256,7 +256,9 @@ def test_leases_change_hands_among_spread_gangs() -> None:
     ]
     how = Rounds(lease=120.0, costs=Costs(checkpoint=5.0, restart=5.0))
     for policy in ("astraea", "las", "gandiva-fair"):
-        result = simulated(jobs, policy, gpus_per_node=4, how=how, settings=RELAXED, listen=Witness())
+        result = simulated(
+            jobs, policy, gpus_per_node=4, how=how, settings=RELAXED, listen=Witness(), wants=Witness.wants
+        )
         assert result.outcomes.completed.all(), policy
 
 

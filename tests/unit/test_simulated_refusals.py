@@ -17,7 +17,7 @@ LONG = Rounds(lease=600.0, aligned=False)
 def starts(jobs: list[Arrival], hitches: Hitches, gpus: int = 2) -> list[float]:
     """When each job first started, watched by a witness; a job that has saved waits for a minute."""
     case = Case(Scenario(trace(jobs), uniform(gpus, 1)), LONG, tuple(jobs), (), hitches, 60.0)
-    result = play(case, "astraea", Witness()).result
+    result = play(case, "astraea", Witness(), wants=Witness.wants).result
     assert result.outcomes.completed.all()
     begun: list[float] = (result.outcomes.start - result.epoch).tolist()
     return begun

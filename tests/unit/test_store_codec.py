@@ -76,6 +76,13 @@ def test_journals_of_older_versions_are_read_with_what_was_true_of_their_rows() 
     assert journals.same(old_accounts, accounts.with_columns(waits=accounts.active))
 
 
+def test_a_plan_of_an_older_version_was_one_table_with_why_it_decides() -> None:
+    plan, encoder = journals.plan(), Encoder()
+    tree = encoder.tree(plan)
+    tree["of"] |= tree["of"].pop("why")["of"] | {"rests": True, "again": {"$float": "inf"}}
+    assert journals.same(decode(tree, lambda column: encoder.blobs[column]), plan)
+
+
 def test_surrogates_and_control_characters_in_names_survive() -> None:
     names = ("\udc80job", "\x00", "\x1b[31m", "é" * 40, '"', "\\")
     assert there_and_back(names) == names
@@ -178,8 +185,8 @@ def test_bytes_that_are_not_ours_are_refused(data: bytes) -> None:
 
 
 def test_a_newer_document_is_refused_by_name() -> None:
-    raw = b'{"v":2,"tree":null}'
-    with pytest.raises(StoreError, match=r"newer slurm-fair \(codec 2\)"):
+    raw = b'{"v":3,"tree":null}'
+    with pytest.raises(StoreError, match=r"newer slurm-fair \(codec 3\)"):
         read(squeeze(raw), name_of(raw))
 
 

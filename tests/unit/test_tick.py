@@ -13,6 +13,7 @@ from slurm_fair.model import (
     Blind,
     Blocked,
     Event,
+    Explanation,
     LeasePhase,
     Placement,
     Plan,
@@ -104,7 +105,7 @@ class Says:
         granted = self.verdict == Verdict.GRANT
         places = Placement.of([(row, 0, int(jobs.gpus[row])) for row in range(rows)] if granted else [])
         nothing = np.zeros(rows, dtype=np.int64)
-        return Plan(said, nothing, nothing, np.zeros(rows), places, ("so",), self.memory)
+        return Plan(said, places, Explanation(nothing, nothing, np.zeros(rows), ("so",)), self.memory)
 
 
 class Answers:

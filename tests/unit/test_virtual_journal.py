@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from slurm_fair.model import Snapshot, Standing, TickRecord
+from slurm_fair.model import Snapshot, Standing, TickRecord, Told
 from slurm_fair.sim import Scenario, Simulation, rules_for
 from slurm_fair.store import SqliteJournal, open_journal, open_reader
 from slurm_fair.trace import uniform
@@ -20,11 +20,14 @@ class Both:
 
     def __init__(self, disk: SqliteJournal) -> None:
         self.disk, self.seen = disk, list[Snapshot]()
-        self.latest, self.ticks, self.keeps_all = disk.latest, disk.ticks, disk.keeps_all
+        self.latest, self.ticks, self.wants = disk.latest, disk.ticks, disk.wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep it twice."""
-        self.seen.append(tick.snapshot)
+        told = tick.snapshot.told
+        assert told is not None
+        plain = Told(**{name: getattr(told, name) for name in Told._names})
+        self.seen.append(replace(tick.snapshot, told=plain))
         self.disk.append(tick, standing)
 
 

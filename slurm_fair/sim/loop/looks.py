@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slurm_fair.model import JobState, JobTable, Snapshot, Untold
-from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of, find
+from slurm_fair.ledger.happened import OVER, Edge, Happened, Strip
+from slurm_fair.ledger.lives import HOLDS
+from slurm_fair.model import JobTable, Snapshot
+from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of
 
-HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
-HOLDS.setflags(write=False)
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
 _CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight")
 _LASTING = attrgetter("key", "tenant", "gpus", "weight")  # of that, what a requeue leaves as it is
@@ -28,43 +29,25 @@ _COLUMNS = attrgetter(*_SHOWN)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
+def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
+    """Jobs of whom nothing but what the ledger asks for is known."""
+    jobs = object.__new__(JobTable)
+    jobs.__dict__.update(zip(_SHOWN, columns, strict=True))
+    return jobs
+
+
 class Look:
-    """A look, and what became of jobs since the one before, as soon as the ledger has found out."""
+    """A look that waits to be folded, and afterwards what it was folded into, as which look of that."""
 
-    __slots__ = ("highest", "known", "snapshot", "told")
+    __slots__ = ("happened", "highest", "known", "number", "snapshot")
 
-    def __init__(self, snapshot: Snapshot, told: Untold, known: int) -> None:
+    def __init__(self, snapshot: Snapshot, known: int) -> None:
         keys = snapshot.jobs.key
-        self.snapshot, self.told = snapshot, told
+        self.snapshot = snapshot
         self.known = known  # the highest key of a job that was ever shown before: Slurm uses ids again
         self.highest = max(known, keys.item(-1)) if keys.size else known
-
-
-CAME, BEGAN, OVER, STOPPED = range(4)
-
-
-class _Edge(NamedTuple):
-    """Who came, began, ended or was stopped: which look is the first to show it, and at which row of its jobs."""
-
-    key: Ints  # sorted; each is there once
-    look: Ints
-    row: Ints
-
-
-class Strip(NamedTuple):
-    """Looks that are folded together, and all jobs that any of them shows, as the last one that does."""
-
-    snapshots: Sequence[Snapshot]
-    jobs: JobTable
-    edges: tuple[_Edge, ...] = ()  # of several looks; one alone is asked itself
-
-    def sights(self, edge: int, keys: Ints) -> tuple[list[int], list[int]]:
-        """Which look first shows this of each of these jobs, and at which row; -1 where none does."""
-        if not self.edges:
-            return [0] * keys.size, find(self.jobs.key, keys).tolist()
-        there, look, row = self.edges[edge]
-        at = there.searchsorted(keys)
-        return look[at].tolist(), row[at].tolist()
+        self.happened: Happened | None = None
+        self.number = 0
 
 
 NO_LOOKS = Strip((), JobTable.empty())
@@ -92,7 +75,7 @@ class _Series:
         self._snapshots = (before, *(look.snapshot for look in looks))
         tables = [_COLUMNS(snapshot.jobs) for snapshot in self._snapshots]
         columns = [np.concatenate(parts) for parts in zip(*tables, strict=True)]
-        self._jobs = JobTable.made_of(dict(zip(_SHOWN, columns, strict=True)))
+        self._jobs = _jobs(columns)
         self._first = np.cumsum([0, *(table[0].size for table in tables)])  # row of each table
         self._known = np.array([look.known for look in looks])
         self._times = np.array([snapshot.time for snapshot in self._snapshots])
@@ -119,15 +102,13 @@ class _Series:
             return Strip(shown, shown[-1].jobs, tuple(edges))
         rows = np.concatenate((self._row[before], np.arange(self._first[last], self._first[last + 1])))
         rows = rows[self._jobs.key[rows].argsort()]
-        columns = zip(_SHOWN, _COLUMNS(self._jobs), strict=True)
-        jobs = JobTable.made_of({name: column[rows] for name, column in columns})
-        return Strip(shown, jobs, tuple(edges))
+        return Strip(shown, _jobs([column[rows] for column in _COLUMNS(self._jobs)]), tuple(edges))
 
-    def _edge(self, flags: Bools, first: int) -> _Edge:
+    def _edge(self, flags: Bools, first: int) -> Edge:
         look, row = self._look[flags], self._row[flags]
         key = self._jobs.key[row]
         order = key.argsort()
-        return _Edge(key[order], (look - first)[order], (row - self._first[look + 1])[order])
+        return Edge(key[order], (look - first)[order], (row - self._first[look + 1])[order])
 
     def _lived(self) -> tuple[Ints, Ints, Ints]:
         """Rows of those who lived at the look before, theirs at the look, and which look; all are listed first."""

@@ -1,0 +1,137 @@
+"""A ledger that is brought up to the looks since when somebody reads it: plain looks in one pass.
+
+The daemon folds every look at once (ledger/fold.py). Nobody asks the ledger of a simulation about most of its
+looks, and one pass over many of them costs little more than a pass over one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from slurm_fair.ledger.fold import folded, resized
+from slurm_fair.ledger.happened import Happened
+from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.model import ClosedRuns, Event, JobAccounts, Ledger, Snapshot, TenantAccounts
+from slurm_fair.sim.loop.looks import Look, strips
+
+# So much is kept until it is folded, read or not: looks, and rows of their jobs in all.
+_MOST_LOOKS, _MOST_ROWS = 64, 65_536
+Hear = Callable[[Happened, Sequence[int]], None]
+
+
+class LedgerBatches:
+    """Folds looks into ledgers many at a time; `hear` is told what each pass shows, and of which of its looks."""
+
+    def __init__(self, hear: Hear) -> None:
+        self._hear = hear
+        self._shown: list[Look] = []  # those that nobody has heard of yet
+        self._rows = 0  # of their jobs
+        self._newest: Pending | None = None
+
+    def advance(
+        self, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings
+    ) -> tuple[Ledger, tuple[Event, ...]]:
+        """The ledger and one look more, and how many GPUs there are; what became of jobs is heard later."""
+        if snapshot.time < ledger.time:
+            return ledger, ()
+        if len(self._shown) >= _MOST_LOOKS or self._rows >= _MOST_ROWS:
+            self.tell_all()
+        look, self._newest = Pending.after(ledger, snapshot, settings)
+        self._shown.append(look)
+        self._rows += len(snapshot.jobs)
+        return Batched(ledger, snapshot, self._newest), resized(ledger, snapshot)
+
+    def tell_all(self) -> None:
+        """Whoever hears is told of every look so far."""
+        looks: dict[Happened, list[int]] = {}
+        for look in self._shown:
+            looks.setdefault(self._happened(look), []).append(look.number)
+        self._shown, self._rows = [], 0
+        for happened, numbers in looks.items():
+            self._hear(happened, numbers)
+
+    def events(self) -> Sequence[Event]:
+        """What the last look shows of jobs, one by one; of that look nobody else hears then."""
+        look = self._shown.pop()
+        return self._happened(look).events[look.number]
+
+    def _happened(self, look: Look) -> Happened:
+        if look.happened is None and self._newest is not None:
+            self._newest.folded()
+        assert look.happened is not None, "a ledger was advanced that is not the newest"
+        return look.happened
+
+
+class Pending:
+    """What the tables of a ledger are read from: a ledger that is at hand, and the looks that it lacks."""
+
+    def __init__(
+        self, base: Ledger, before: Snapshot | None, looks: tuple[Look, ...], settings: LedgerSettings
+    ) -> None:
+        self._base, self._before, self._looks = base, before, looks
+        self._last, self._highest, self._settings = looks[-1].snapshot, looks[-1].highest, settings
+
+    @classmethod
+    def after(cls, ledger: Ledger, snapshot: Snapshot, settings: LedgerSettings) -> tuple[Look, Pending]:
+        """One look more, and the ledger that lacks it."""
+        if not isinstance(ledger, Batched):
+            look = Look(snapshot, -1)
+            return look, cls(ledger, None, (look,), settings)
+        pending = ledger.pending
+        look = Look(snapshot, pending._highest)
+        if pending._goes_on(settings):
+            return look, cls(pending._base, pending._before, (*pending._looks, look), settings)
+        return look, cls(pending.folded(), pending._last, (look,), settings)
+
+    def folded(self) -> Ledger:
+        """The plain ledger with all of these looks in it."""
+        looks = iter(self._looks)
+        for strip in strips(self._base.time, self._before, self._looks):
+            self._base, happened = folded(self._base, strip, self._settings)
+            for number, look in zip(range(happened.looks), looks, strict=False):
+                look.happened, look.number = happened, number
+        self._before, self._looks = self._last, ()
+        return self._base
+
+    def _goes_on(self, settings: LedgerSettings) -> bool:
+        """Whether one look more can be kept until somebody reads all of them."""
+        looks = len(self._looks)
+        if not looks or self._before is None or settings != self._settings:
+            return False
+        return (looks + 1) * len(self._last.jobs) <= _MOST_ROWS
+
+
+class Batched(Ledger):
+    """A ledger whose tables are folded when somebody reads them."""
+
+    __slots__ = ("pending",)
+    pending: Pending
+
+    def __init__(self, before: Ledger, snapshot: Snapshot, pending: Pending) -> None:
+        for name, value in (
+            ("time", snapshot.time),
+            ("began", before.began),
+            ("total_gpus", float(snapshot.total_gpus)),
+            ("pending", pending),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def tenants(self) -> TenantAccounts:
+        """One row per tenant."""
+        return self.pending.folded().tenants
+
+    @property
+    def jobs(self) -> JobAccounts:
+        """One row per job."""
+        return self.pending.folded().jobs
+
+    @property
+    def closed(self) -> ClosedRuns:
+        """Runs that are over."""
+        return self.pending.folded().closed
+
+
+def plain(ledger: Ledger) -> Ledger:
+    """The same ledger with its tables at hand."""
+    return ledger.pending.folded() if isinstance(ledger, Batched) else ledger

@@ -1,0 +1,37 @@
+"""Leases that are only renewed: what looks at their ends would come to, without the looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from slurm_fair.model import Event, Leases, LeaseTerms, Snapshot
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.reconcile.promise import renewals, renewed_at
+
+
+def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:
+    """What plans come to that only renew, one at each end of a lease before an instant."""
+    for _, _, after in _renewing(leases, terms, until):
+        leases = after
+    return leases
+
+
+def renewals_until(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, until: float) -> tuple[Event, ...]:
+    """The events of all that."""
+    job = find(snapshot.jobs.key, leases.key)
+    return tuple(
+        event
+        for at, over, after in _renewing(leases, terms, until)
+        for event in renewals(after, over, job[over], snapshot, terms, at)
+    )
+
+
+def _renewing(leases: Leases, terms: LeaseTerms, until: float) -> Iterator[tuple[float, Ints, Leases]]:
+    """Each of these ends, the leases that end there, and all of them afterwards."""
+    while len(leases.key):
+        first = leases.end.item(leases.end.argmin())
+        if first >= until:
+            return
+        over = (leases.end == first).nonzero()[0]
+        leases = renewed_at(leases, over, terms, first)
+        yield first, over, leases
