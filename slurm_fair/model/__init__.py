@@ -12,7 +12,7 @@ from slurm_fair.model.record import CAPACITY, Event, Events, Standing, TickRecor
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
 from slurm_fair.model.tenant import TenantTable
-from slurm_fair.model.told import Told
+from slurm_fair.model.told import Mode, Told
 
 __all__ = [
     "CAPACITY",
@@ -32,6 +32,7 @@ __all__ = [
     "Ledger",
     "LeftAlone",
     "ListInDoubt",
+    "Mode",
     "NodeTable",
     "Outcome",
     "PartitionTable",

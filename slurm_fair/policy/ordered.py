@@ -11,7 +11,16 @@ import numpy as np
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
+from slurm_fair.policy.draft import (
+    BLOCKED_REASONS,
+    LOSES_WORK,
+    UNUSABLE_NODES,
+    Draft,
+    Saying,
+    placed,
+    ranks,
+    refuse_twice,
+)
 from slurm_fair.policy.gang import Gang, Pools, Sites
 from slurm_fair.policy.placement import Placer, placer, spreads
 from slurm_fair.policy.rivals import NoRivals, Rivals
@@ -96,6 +105,7 @@ def ordered(
 def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
     """Without those who neither wait nor could lose what they have; and of these, who waits."""
     rows = order() if callable(order) else order
+    refuse_twice(view, rows)
     if not len(rows) or all_of(waits := view.waiting[rows]):
         return rows, rows
     return rows[waits | (view.expired | view.revoking)[rows]], rows[waits]

@@ -27,6 +27,14 @@ _MOST_LOOKS, _MOST_ROWS = 64, 65_536
 _WAIT, _REVOKING = code(Verdict.WAIT), code(LeasePhase.REVOKING)
 
 
+def _failure(tick: TickRecord, second: float) -> str:
+    """In one line, where and when a policy failed, and with what: the end of the note's traceback."""
+    first, *more = tick.plan.note.strip().splitlines()
+    place, colon, rest = first.partition(": ")
+    what = more[-1].strip() if more else rest or first
+    return f"{place if colon else ''}{colon}policy {tick.policy} failed at second {second:g} of the trace: {what}"
+
+
 class Log:
     """A Journal that keeps of events what outcomes are made of; `listen` hears of every tick."""
 
@@ -47,9 +55,7 @@ class Log:
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
         if tick.plan.note:
-            gist = tick.plan.note.strip().splitlines()[-1].strip()  # of a traceback: what was wrong
-            second = tick.time - self._epoch
-            raise SlurmFairError(f"policy {tick.policy} failed at second {second:g} of the trace: {gist}")
+            raise SlurmFairError(_failure(tick, tick.time - self._epoch))
         events = tick.events if isinstance(tick.events, Events) else Events(tick.events)
         self._untold.append(events.at_hand)
         self._rows += len(tick.snapshot.jobs)
