@@ -11,7 +11,6 @@ import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
-from slurm_fair.model.ids import label
 from slurm_fair.model.once import once
 from slurm_fair.policy.cases import CASES, OVER
 from slurm_fair.policy.gang import Sites
@@ -178,17 +177,6 @@ def ranks(rows: int, order: Ints) -> Ints:
     rank = absent(rows)
     rank[order] = np.arange(len(order))
     return rank
-
-
-def refuse_twice(view: View, order: Ints) -> None:
-    """ValueError for an order that lists a job twice: its GPUs would be given out twice."""
-    if len(order) < 2:
-        return
-    times = np.bincount(order)
-    row = int(times.argmax())
-    if times[row] > 1:
-        job = label(int(view.snapshot.jobs.key[row]))
-        raise ValueError(f"the order lists job {job} (row {row}) more than once")
 
 
 def placed(rows: Ints, sites: Sequence[Sites]) -> Placement:
