@@ -20,6 +20,7 @@ from slurm_fair.policy.registry import entry_of, kind_of, load, names, settings_
 from slurm_fair.policy.settings import allowed
 from slurm_fair.policy.where import beginning
 
+_WIDTH = 100
 _LIST = (
     Column("Policy", "policy"),
     Column("Chosen", "chosen", lambda chosen: "*" if chosen else ""),
@@ -168,7 +169,7 @@ def _print(document: dict[str, Any]) -> None:
     chosen = ", chosen here" if document["chosen"] else ""
     click.echo(f"{document['policy']} (package {clean(document['package'] or '?')}{chosen})")
     for part in document["about"]:
-        click.echo(f"\n{clean(part)}")
+        click.echo("\n" + click.wrap_text(clean(part), width=_WIDTH))
     click.echo(f"\ncode: {clean(document['code'])}, {clean(document['file'])}")
     click.echo(f"leases: {document['leases']}")
     if document["decides_by"]:
