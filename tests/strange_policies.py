@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
@@ -217,8 +218,21 @@ class _Entry:
 @contextmanager
 def installed(**kinds: type) -> Iterator[None]:
     """These policies beside the others, by name."""
+    with _found({name: _Entry(kind) for name, kind in kinds.items()}):
+        yield
+
+
+@contextmanager
+def entry(name: str, value: str) -> Iterator[None]:
+    """An entry point as a package has it, beside the others."""
+    with _found({name: EntryPoint(name, value, registry.GROUP)}):
+        yield
+
+
+@contextmanager
+def _found(entries: Mapping[str, Any]) -> Iterator[None]:
     caches = (registry._kind, registry._hints)
-    found = {**registry._found(), **{name: _Entry(kind) for name, kind in kinds.items()}}
+    found = {**registry._found(), **entries}
     with patch.object(registry, "_found", lambda: found):
         for cache in caches:
             cache.cache_clear()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.errors import SlurmFairError, StoreError
 from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import (
@@ -46,6 +46,7 @@ class Log:
         # Looks at which somebody waited, by the GPUs that the plan left idle.
         self._idle: Counter[int] = Counter()
         self._listen = listen
+        self._remembered = False  # whether some plan had a memory
 
     @property
     def keeps_all(self) -> bool:
@@ -56,6 +57,9 @@ class Log:
         """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
         if tick.plan.note:
             raise SlurmFairError(_failure(tick, tick.time - self._epoch))
+        if tick.plan.memory and not self._remembered:
+            self._remembered = True
+            self._refuse_memory(tick)
         events = tick.events if isinstance(tick.events, Events) else Events(tick.events)
         self._untold.append(events.at_hand)
         self._rows += len(tick.snapshot.jobs)
@@ -64,6 +68,18 @@ class Log:
         self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
+
+    def _refuse_memory(self, tick: TickRecord) -> None:
+        """One line for a memory that a daemon's journal could not keep; looked at once, for it costs something."""
+        from slurm_fair.store.codec import Encoder  # only a policy that remembers waits for it
+
+        try:
+            Encoder().tree(tick.plan.memory)
+        except StoreError as problem:
+            second = tick.time - self._epoch
+            raise SlurmFairError(
+                f"policy {tick.policy} failed at second {second:g} of the trace: its plan's memory: {problem}"
+            ) from None
 
     @property
     def heard(self) -> Heard:
