@@ -241,7 +241,7 @@ class Daemon:
             if self.outlook is not None:
                 self._safely("looking ahead", partial(self.outlook.hear, record))
             self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
-        if now - self.settled_at > _SETTLE_SECONDS:
+        if not 0 <= now - self.settled_at <= _SETTLE_SECONDS:
             self.settled_at = now
             self._safely("settling with accounting", lambda: self.settle_accounts(now))
         self._safely("forgetting old ticks", lambda: self._prune(now))
@@ -249,7 +249,7 @@ class Daemon:
     def _prune(self, now: float) -> None:
         storage = self.config.storage
         most = int(storage.max_mb * 1024**2)
-        if now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
+        if 0 <= now - self.pruned_at <= _PRUNE_SECONDS and self.journal.bytes_used() <= most:
             return
         left = self.journal.forget(now, keep_seconds=storage.keep_days * _DAY, max_bytes=most)
         self.pruned_at = self.pruned_at if left else now
@@ -292,7 +292,7 @@ class Daemon:
 
     def goes_on(self) -> None:
         """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""
-        if self.rules.dry_run or self.clock.now() - self.beaten_at < 1.0:
+        if self.rules.dry_run or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
         with suppress(StoreError):
             if os.path.exists(self.places.heartbeat):

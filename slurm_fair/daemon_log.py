@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slurm_fair.model import Outcome, Result
+from slurm_fair.model import Outcome, Result, label
 from slurm_fair.places import Pause
 from slurm_fair.tick import Done
 
@@ -95,4 +95,4 @@ class TickLog:
 def in_words(outcome: Outcome) -> str:
     """An act and what came of it, in one line."""
     action = outcome.action
-    return f"{action.verb.value} {action.record}: {outcome.result.value} {outcome.detail}".strip()
+    return f"{action.verb.value} {label(action.key)}: {outcome.result.value} {outcome.detail}".strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import logging
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from slurm_fair.store import fence, open_reader
 _RETRY_SECONDS = 2.0
 _FIRST_BEAT_SECONDS = 60.0
 _LOCKED_TRIES = 6  # of five seconds each: an admin's shell on the journal
+_STEP_SECONDS = 5.0  # between two looks: more, and the clock was set, or nobody on this machine ran meanwhile
 log = logging.getLogger("slurm_fair")
 
 
@@ -87,23 +89,50 @@ class _Watch:
     def __init__(self, config: Config, places: Places, clock: Clock) -> None:
         self._config, self._places, self._clock = config, places, clock
         self._trouble = Trouble("cannot free jobs yet, trying again")
+        self._looked = -math.inf  # when we looked last
+        self._doubted: float | None = None  # since when a silence may be a step of the clock
+        self._ahead: tuple[Heartbeat, float] | None = None  # a heartbeat of a time to come, and since when
 
     def run(self, once: bool) -> int:
         """Until there is nobody to watch; the number of jobs freed."""
         freed = 0
-        while (silence := silence_of(self._places, self._clock.now())) is not Silence.GONE:
-            if silence is Silence.DEAD:
+        while (silence := self._silence()) is not Silence.GONE:
+            if silence is Silence.DEAD and self._is_sure():
                 freed += take_over(self._config, self._places, self._clock)
-            elif silence is not Silence.NONE:
+                self._doubted = None
+            elif silence in (Silence.PAUSED, Silence.BLIND):
                 freed += self._free_meanwhile(silence)
-            if once:
+            if once and self._doubted is None and self._ahead is None:
                 break
             self._sleep(min(heartbeat_limit(self._config) / 10, 1.0))
         return freed
 
+    def _silence(self) -> Silence:
+        """What the heartbeat says; the age of one of a time to come is counted from our first sight of it."""
+        now, beat = self._clock.now(), last_beat(self._places)
+        silence = silence_of(self._places, now)
+        if silence is not Silence.DEAD:
+            self._doubted = None
+        elif not 0 <= now - self._looked <= _STEP_SECONDS:
+            self._doubted = now
+        self._looked = now
+        if beat is None or beat.time <= now + _STEP_SECONDS:
+            self._ahead = None
+            return silence
+        if self._ahead is None or self._ahead[0] != beat or self._ahead[1] > now:
+            self._ahead = beat, now
+        return Silence.DEAD if now - self._ahead[1] > beat.limit_seconds else silence
+
+    def _is_sure(self) -> bool:
+        """Whether a daemon that lives would have left a heartbeat since the clock may have been set."""
+        if self._doubted is None:
+            return True
+        lease = self._config.lease
+        return self._clock.now() - self._doubted > min(2 * lease.interval + 1.0, lease.term / 4)
+
     def _free_meanwhile(self, silence: Silence) -> int:
         """Free what a daemon that lives and does nothing keeps back, once a lease: jobs come that are held too."""
-        if self._clock.now() - _freed_at(self._places) < heartbeat_limit(self._config):
+        if 0 <= self._clock.now() - _freed_at(self._places) < heartbeat_limit(self._config):
             return 0
         if silence is Silence.BLIND and not self._sees_more():
             return 0
@@ -148,10 +177,10 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
     A new daemon that lives before all is free goes on from there: then nothing more is freed.
     """
     old = last_beat(places)
-    silent = clock.now() - old.time if old else 0.0
+    silent = max(clock.now() - old.time, 0.0) if old else 0.0
     log.warning("the daemon (pid %s) is silent since %.0f s: freeing its jobs", old and old.pid, silent)
     _fence(places, old)
-    freed, trouble = 0, Trouble("cannot free jobs yet, trying again")
+    freed, trouble, said = 0, Trouble("cannot free jobs yet, trying again"), frozenset[str]()
     while True:
         try:
             with freeing(places):
@@ -163,8 +192,9 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
             trouble.stands(clock.now(), str(problem))
         else:
             freed += done.freed
-            for left in done.left:
-                log.warning("could not free %s", left)
+            for left in sorted(set(done.left) - said):
+                log.warning("could not free %s; trying again", left)
+            said = frozenset(done.left)
             if not done.left:
                 for line in pins_left(done):
                     log.warning("%s", line)
@@ -192,7 +222,7 @@ def _fence(places: Places, silent: Heartbeat | None) -> None:
 
 def _lives_again(places: Places, old: Heartbeat | None) -> bool:
     beat = last_beat(places)
-    return beat is not None and (old is None or beat.time > old.time)
+    return beat is not None and (old is None or beat.time > old.time or beat.epoch > old.epoch)
 
 
 def free_all(config: Config, places: Places, clock: Clock) -> Liberated:

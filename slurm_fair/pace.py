@@ -28,7 +28,7 @@ def next_look(
     if gates_left:
         return now + _LEAST_SECONDS
     leases = standing.leases
-    due = began + terms.interval
+    due = min(began, now) + terms.interval  # the clock may have been set back in this tick
     busy = (leases.phase == LeasePhase.REVOKING) | (leases.phase == LeasePhase.GRANTED)
     if busy.any():
         due = min(due, now + max(_BUSY_SECONDS, breath_seconds))

@@ -39,6 +39,7 @@ from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import Clock, Cluster, Journal
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
+from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.rests import (
@@ -157,8 +158,8 @@ def owed_answers(standing: Standing) -> dict[int, float]:
 def prepare(standing: Standing, snapshot: Snapshot, rules: Rules, alive: int | None = None) -> Prepared:
     """Ledger and leases brought up to the snapshot, and what of it the policy may plan; so many jobs live."""
     now = snapshot.time
+    standing = still_resting(without_the_future(standing, rules.terms, now), now)
     seen = without_the_impossible(snapshot, standing.leases, rules.policy)
-    standing = still_resting(standing, now)
     snapshot = overlaid(seen, standing)
     ledger, happened = advance(standing.ledger, snapshot, rules.ledger)
     leases, followed, job_of_lease = follow(standing.leases, snapshot, rules.terms)

@@ -118,7 +118,7 @@ def is_whole(path: Path) -> bool:
         with path.open("rb") as file:
             head = file.readline()
         return path.stat().st_size == len(head) + int(json.loads(head)["bytes"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return False
 
 

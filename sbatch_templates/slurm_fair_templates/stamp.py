@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 PREFIX = "slurm_fair:"
 SIGNALS = ("USR2", "USR1", "TERM")
-_TOKEN = re.compile(r"^slurm_fair:v\d+(,[a-z_]+=[A-Za-z0-9_+.-]*)*$")
+_TOKEN = re.compile(r"slurm_fair:v[0-9]+(?:,[a-z_]+=[A-Za-z0-9_+.-]*)*")
+
+_WORD = re.compile(r"\s?\S+|\s")  # with the space before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +31,5 @@ class Stamp:
 
 def stamped(comment: str, stamp: Stamp) -> str:
     """The user's own comment with our token behind it, in place of any older one."""
-    own = [word for word in comment.split(" ") if not _TOKEN.match(word)]
-    return " ".join([*own, str(stamp)]).lstrip(" ")
+    own = "".join(word for word in _WORD.findall(comment) if not _TOKEN.fullmatch(word.strip()))
+    return f"{own} {stamp}".lstrip(" ")

@@ -20,6 +20,7 @@ from slurm_fair.doctor.terms import names
 from slurm_fair.ending import Wishes, heed_signals
 from slurm_fair.errors import SlurmFairError, StoreBusy, StoreError
 from slurm_fair.isolated import FOLDER, our_environment, our_program
+from slurm_fair.model import label
 from slurm_fair.output import open_to_append
 from slurm_fair.parts import rules_of
 from slurm_fair.slurm.command import Commands
@@ -122,7 +123,7 @@ def _once(daemon: Daemon) -> None:
         raise SlurmFairError(f"no tick was made: {done.blind or 'paused'}")
     record = done.record
     acts = [
-        f"  {o.action.verb.value:8} job {o.action.record}: {o.result.value} {o.detail}"
+        f"  {o.action.verb.value:8} job {label(o.action.key)}: {o.result.value} {o.detail}"
         for o in record.outcomes
     ]
     click.echo(f"tick {record.number}: {len(record.snapshot.jobs)} jobs seen, {len(acts)} acts")

@@ -343,7 +343,7 @@ def _setting(text: str) -> object:
     """A TOML value; what is none is a word."""
     try:
         return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

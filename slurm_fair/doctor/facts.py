@@ -28,8 +28,9 @@ from slurm_fair.slurm.queue import Queue
 from slurm_fair.store import open_reader
 
 PROGRAMS = ("scontrol", "squeue", "sinfo", "scancel", "sacct", "sacctmgr", "sshare")
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.\S+)?")
-_AS_OF = re.compile(r"Configuration data as of (\d+)")
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.\S+)?")
+_AS_OF = re.compile(r"Configuration data as of ([0-9]{1,12})")
+_WHOLE = re.compile(r"-?[0-9]{1,10}")
 _HISTORY_SECONDS = 600.0
 T = TypeVar("T")
 
@@ -78,13 +79,17 @@ class Facts:
 
     def whole(self, key: str, default: int) -> int:
         """A number of Slurm's configuration, such as `30 sec`."""
-        first = self.value(key).split(" ")[0]
-        return int(first) if first.isdigit() else default
+        return number_or(self.value(key).split(" ")[0], default)
 
     @property
     def all_powerful(self) -> bool:
         """Root and SlurmUser may do everything and know no rate limit."""
         return self.uid == 0 or self.value("SlurmUser").endswith(f"({self.uid})")
+
+
+def number_or(text: str, default: int) -> int:
+    """A whole number as slurm.conf has it, or what holds where there is none."""
+    return int(text) if _WHOLE.fullmatch(text) else default
 
 
 def gather(config: Config, places: Places, now: float) -> Facts:

@@ -12,7 +12,8 @@ from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.health import hooks_file
 
 _SETTING = re.compile(
-    r'^\s*(gate|gate_seconds|health|partitions|accounts)\s*=\s*("[^"\n]*"|\d+|\{[^}\n]*\})', re.MULTILINE
+    r'^[ \t]*(gate|gate_seconds|health|partitions|accounts)\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
+    re.MULTILINE,
 )
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ANEW = "slurm-fair init --only plugin --force"

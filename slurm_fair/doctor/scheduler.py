@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 
 _SCHED_SECONDS, _BACKFILL_SECONDS, _BATCH_DELAY_SECONDS = 60, 30, 3  # Slurm's defaults
@@ -27,9 +27,9 @@ def findings(facts: Facts) -> Iterator[Finding]:
 def starts(facts: Facts) -> Finding:
     """How long Slurm may take to start a job whose gate was opened."""
     words = facts.words_of("SchedulerParameters")
-    soon = _number(words.get("batch_sched_delay"), _BATCH_DELAY_SECONDS)
-    main = _number(words.get("sched_interval"), _SCHED_SECONDS)
-    backfill = _number(words.get("bf_interval"), _BACKFILL_SECONDS)
+    soon = number_or(words.get("batch_sched_delay", ""), _BATCH_DELAY_SECONDS)
+    main = number_or(words.get("sched_interval", ""), _SCHED_SECONDS)
+    backfill = number_or(words.get("bf_interval", ""), _BACKFILL_SECONDS)
     if facts.value("SchedulerType") != "sched/backfill":
         backfill = main
     late = backfill if main < 0 else min(main, backfill)
@@ -48,10 +48,6 @@ def starts(facts: Facts) -> Finding:
     if "defer" in words:
         return warning(f"{told}, and `defer` is set: starts wait for the next pass", cure)
     return ok(told)
-
-
-def _number(text: str | None, default: int) -> int:
-    return int(text) if text and text.lstrip("-").isdigit() else default
 
 
 def requeues(facts: Facts) -> Finding:

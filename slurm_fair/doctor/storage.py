@@ -91,12 +91,14 @@ def remote(directory: Path) -> Iterator[Finding]:
 def file_system(directory: Path, mounts: Path) -> str:
     """Type of the file system that a directory lies on; empty when it cannot be told."""
     try:
-        lines = [line.split() for line in mounts.read_text().splitlines()]
+        lines = [line.split() for line in mounts.read_text(errors="surrogateescape").splitlines()]
     except OSError:
         return ""
     here = str(directory.resolve())
     above = [
-        (line[1], line[2]) for line in lines if here == line[1] or here.startswith(line[1].rstrip("/") + "/")
+        (line[1], line[2])
+        for line in lines
+        if len(line) > 2 and (here == line[1] or here.startswith(line[1].rstrip("/") + "/"))
     ]
     return max(above, key=lambda mount: len(mount[0]), default=("", ""))[1]
 

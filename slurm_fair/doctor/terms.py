@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from slurm_fair.doctor.facts import Facts
+from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import JobState
 
@@ -112,7 +112,7 @@ def requeue_delay(facts: Facts) -> Finding:
     """Slurm's own begin time after a requeue must be told from one that a user set."""
     given = facts.words_of("SchedulerParameters").get("requeue_delay", "")
     expire = facts.words_of("AuthInfo").get("cred_expire", "")
-    slurms = next((int(text) for text in (given, expire) if text.isdigit()), _CRED_EXPIRE_SECONDS) + 1
+    slurms = number_or(given, number_or(expire, _CRED_EXPIRE_SECONDS)) + 1
     ours = facts.config.slurm.requeue_delay
     if slurms > ours + _SLACK_SECONDS:
         return error(
@@ -169,7 +169,7 @@ def bucket_of(facts: Facts) -> Bucket | None:
     if "rl_enable" not in words:
         return None
     size, rate, period = (
-        max(int(text), 1) if (text := words.get(name, "")).isdigit() else default
+        max(number_or(words.get(name, ""), default), 1)
         for name, default in (("rl_bucket_size", 30), ("rl_refill_rate", 2), ("rl_refill_period", 1))
     )
     return Bucket(size, rate / period)

@@ -15,7 +15,7 @@ _CLOCK_WARNING_SECONDS, _CLOCK_ERROR_SECONDS = 2.0, 30.0
 
 def release(text: str) -> tuple[int, int]:
     """Major release of a version: 22.05.8 and pyslurm's 22.5.0 are both (22, 5)."""
-    match = re.match(r"(\d+)\.(\d+)", text)
+    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 

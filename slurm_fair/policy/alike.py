@@ -10,13 +10,13 @@ import numpy as np
 
 from slurm_fair.model.columns import Floats
 
-_KEPT_BITS = 20  # of the 52 behind the point of a float64: numbers are told apart that differ by a millionth
+_KEPT_BITS = 28  # of the 52 behind the point of a float64: it tells numbers apart that differ by 4 billionths
 _DROPPED_BITS = 52 - _KEPT_BITS
 _HALF = np.int64(1 << (_DROPPED_BITS - 1))
 _MASK = np.int64(-1 << _DROPPED_BITS)
 
 
 def alike(numbers: Floats) -> Floats:
-    """Each number rounded to a millionth of itself, so that numbers which differ by rounding alone are equal."""
+    """Each number rounded to 2 billionths of itself, so that numbers which differ by rounding alone are equal."""
     rounded: Floats = ((numbers.view(np.int64) + _HALF) & _MASK).view(np.float64)
     return rounded

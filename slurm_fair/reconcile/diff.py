@@ -33,6 +33,7 @@ _GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _WAITING, _NOT_BLOCKED = code(JobState.WAITING), code(Blocked.NOT_BLOCKED)
 _RUNNING = int(JobState.RUNNING)
 _OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
+_AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
 _FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
 _HELD = (Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
@@ -97,7 +98,10 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
             continue
         grace = terms.grace_of(snapshot.graces.get(key, 0.0))
         if answer == _NO_ANSWER:
-            if now >= asked + grace:
+            if now >= asked + 2 * grace + 2 * terms.interval + _AWAY_SECONDS:
+                # Nobody looked when its grace was over, or the clock was set: it may not have had any.
+                actions.append(_action(Verb.ASK, job, snapshot, "its grace cannot be told"))
+            elif now >= asked + grace:
                 actions.append(_action(Verb.REQUEUE, job, snapshot, "no answer within the grace"))
         # A job that nobody fetched within the grace has gone on: what it saved then is old by now.
         elif now > asked + grace + terms.interval:

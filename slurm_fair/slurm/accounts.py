@@ -45,7 +45,7 @@ class WeightBook:
         """`accounts` have jobs; an answer that is not valid leaves what was known, or one share for each."""
         here = frozenset(accounts)
         strange = here - self._asked_for - self.weights.by_account.keys()
-        if now - self._read_at <= _EVERY_SECONDS and not strange and given == self._given:
+        if 0 <= now - self._read_at <= _EVERY_SECONDS and not strange and given == self._given:
             return
         found = read_weights(self._commands, given)
         if isinstance(found, str):

@@ -190,12 +190,13 @@ class SlurmCluster:
             return complaint
         accounts = [self._queue.accounts.texts[number] for number in np.unique(living["account"]).tolist()]
         self._weights.learn(accounts, self._config.tenants.weights, self._now())
-        if self._now() - self._reservations[0] > _RESERVATIONS_EVERY_SECONDS:
+        # A clock that was set back keeps nothing from being asked again.
+        if not 0 <= self._now() - self._reservations[0] <= _RESERVATIONS_EVERY_SECONDS:
             reservations = read_reservations(self._commands)
             if isinstance(reservations, str):
                 return reservations
             self._reservations = (self._now(), reservations)
-        if self._now() - self._booted[0] > _BOOT_EVERY_SECONDS:
+        if not 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
             self._booted = (self._now(), self._boot_time())
         return ""
 

@@ -13,7 +13,7 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import among
 from slurm_fair.model.ids import NO_TASK, TASK_BITS, pack
-from slurm_fair.slurm import hostlist, words
+from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.queue import UNSPLIT, Queue
 
 Which: TypeAlias = tuple[int, bool]  # key, and whether the unsplit array is meant
@@ -66,13 +66,15 @@ def look(
 
 def _by_job(rows: NDArray[np.void], queue: Queue, wanted: set[Which], objections: Mapping[int, str]) -> Rows:
     found: Rows = {}
+    texts = queue.node_lists.texts
+    nodes = {n: frozenset(hostlist.expand(texts[n])) for n in set(rows["req_nodes"].tolist())}
     for raw in rows:
         base, task = int(raw["base"]), int(raw["task"])
-        row = _row(raw, queue, objections.get(int(raw["record"]), ""))
+        row = _row(raw, queue, nodes[int(raw["req_nodes"])], objections.get(int(raw["record"]), ""))
         if task == UNSPLIT:
             found[pack(base), True] = row
             mine = _tasks_of(base, wanted)
-            inside = mine.keys() & set(queue.task_lists[int(raw["tasks"])].tolist()) if mine else ()
+            inside = queue.task_lists[int(raw["tasks"])].among(mine)
             found |= {(mine[number], False): row for number in inside}
         elif (pack(base, task), False) not in found or row.state != JobState.DONE:
             found[pack(base, task), False] = row
@@ -87,9 +89,7 @@ def _tasks_of(base: int, wanted: set[Which]) -> dict[int, int]:
     return numbers
 
 
-def _row(raw: np.void, queue: Queue, objection: str) -> Row:
-    text = queue.node_lists.texts[int(raw["req_nodes"])]
-    tasks = words.task_list(queue.task_lists[int(raw["tasks"])]) if raw["task"] == UNSPLIT else ""
+def _row(raw: np.void, queue: Queue, nodes: frozenset[str], objection: str) -> Row:
     return Row(
         JobState(int(raw["state"])),
         float(raw["submit"]),
@@ -97,10 +97,10 @@ def _row(raw: np.void, queue: Queue, objection: str) -> Row:
         float(raw["eligible"]),
         int(raw["priority"]),
         queue.reasons.texts[int(raw["reason"])],
-        frozenset(hostlist.expand(text)),
-        text,
+        nodes,
+        queue.node_lists.texts[int(raw["req_nodes"])],
         bool(raw["dependency"]),
         int(raw["record"]),
-        tasks,
+        queue.task_lists[int(raw["tasks"])].text() if raw["task"] == UNSPLIT else "",
         objection,
     )

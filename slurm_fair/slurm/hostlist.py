@@ -9,6 +9,7 @@ from slurm_fair.errors import SlurmTextError
 
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _MOST = 200_000
+_MOST_LETTERS = 64 * _MOST  # no name of a host is longer
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -24,9 +25,11 @@ def expand(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _check_count(count: int, text: str) -> None:
+def _check_count(count: int, text: str, length: int = 0) -> None:
     if count > _MOST:
         raise SlurmTextError(f"node list '{text[:60]}' names more than {_MOST} nodes")
+    if count * length > _MOST_LETTERS:
+        raise SlurmTextError(f"node list '{text[:60]}' has names that are too long for {count} nodes")
 
 
 def _split(text: str) -> list[str]:
@@ -43,11 +46,16 @@ def _split(text: str) -> list[str]:
 
 def _expand_part(part: str) -> list[str]:
     """One name or one bracketed expression, which may have several brackets."""
-    names = [""]
+    names, tail = [""], ""  # what every name ends with is added once, however many pieces it has
     for piece in re.split(r"(\[[^\[\]]*\])", part):
         ends = _numbers(piece[1:-1], part) if piece.startswith("[") and piece.endswith("]") else [piece]
-        _check_count(len(names) * len(ends), part)
-        names = [f"{name}{end}" for name in names for end in ends]
+        if len(ends) == 1:
+            tail += ends[0]
+        else:
+            _check_count(len(names) * len(ends), part, len(names[-1]) + len(tail))
+            names, tail = [f"{name}{tail}{end}" for name in names for end in ends], ""
+    _check_count(len(names), part, len(names[-1]) + len(tail))
+    names = [name + tail for name in names]
     if not all(names) or any(letter in name for name in (names[0], names[-1]) for letter in "[]"):
         raise SlurmTextError(f"node list '{part[:60]}' cannot be read")
     return names

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmUnreachable
-from slurm_fair.model import Action, JobState, Outcome, Result, Verb
+from slurm_fair.model import Action, JobState, Outcome, Result, Verb, label
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
@@ -86,10 +86,10 @@ def liberate(
     book = [replace(mark, key=act.key, whole_record=act.whole_record) for act, mark in ours]
     actuator = Actuator(commands, queue, MarkBook(MarksInHand(book)), details, intents or NoIntents(), now)
     outcomes = actuator.actuate([act for act, _ in ours])
-    left = [f"job {o.action.record}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
+    left = [f"job {label(o.action.key)}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
     for row in rows[rows["state"] == JobState.ENDING]:
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
-            left.append(f"job {row['record']}: it is still completing")
+            left.append(f"job {label(free_action(row).key)}: it is still completing")
     freed = sum(o.result is Result.DONE for o in outcomes)
     return Liberated(freed, tuple(left), _still_pinned(rows, queue, known))
 
@@ -103,7 +103,7 @@ def _still_pinned(
     for row in runs:
         mark, text = _mark_of(row, known), queue.node_lists.texts[int(row["req_nodes"])]
         if mark is not None and is_our_list(mark, text, 0.0):
-            found[mark.key, mark.whole_record] = f"job {row['record']}: {text}"
+            found[mark.key, mark.whole_record] = f"job {label(free_action(row).key)}: {text}"
     return found
 
 

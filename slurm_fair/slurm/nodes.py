@@ -134,7 +134,7 @@ class Reservation:
     nodes: tuple[str, ...]
 
 
-_PAIR = re.compile(r"(\w+)=(\S*)")
+_PAIR = re.compile(r"\b(\w+)=(\S*)")
 
 
 def read_reservations(commands: Commands) -> tuple[Reservation, ...] | str:

@@ -106,7 +106,7 @@ def _words(commands: Commands, *argv: str) -> list[str]:
 
 def _uids(names: Iterable[str]) -> Iterable[int]:
     for name in names:
-        with suppress(KeyError):
+        with suppress(KeyError, ValueError):  # no user has such a name
             yield pwd.getpwnam(name).pw_uid
 
 

@@ -16,6 +16,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import FIELDS, check_names, runs_from, separator
+from slurm_fair.slurm.task_lists import read_tasks
 
 # What is asked for beside the columns of a run, and what may be missing in a saved file.
 MORE_FIELDS = ("NNodes", "TimelimitRaw", "NodeList")
@@ -69,7 +70,7 @@ class Listing:
         if why:
             self.leave_out(why)
         elif "_[" in job:
-            self._unsplit[job] = len(words.task_numbers(job.partition("_")[2])[0])
+            self._unsplit[job] = read_tasks(job.partition("_")[2]).count
         else:
             check_names(row["Account"], row["User"])
             self._rows.append(_row(row, wanted))

@@ -10,8 +10,8 @@ from slurm_fair.output import write_text
 
 USUAL = Path("/etc/slurm/slurm.conf")  # where Slurm itself looks
 _USUAL = (USUAL, Path("/etc/slurm-llnl/slurm.conf"))
-_LINE = re.compile(r"(?im)^\s*MessageTimeout\s*=.*$")
-_INCLUDE = re.compile(r"(?im)^\s*include\s")
+_LINE = re.compile(r"(?im)^[ \t]*MessageTimeout[ \t]*=.*$")
+_INCLUDE = re.compile(r"(?im)^[ \t]*include\s")
 
 
 def site_conf(configured: str) -> Path | None:

@@ -15,6 +15,7 @@ from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
 from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import BY_TASK, Answer, Commands, only_ids
+from slurm_fair.slurm.task_lists import MOST_TASKS, TaskList, beyond_a_user, read_tasks
 from slurm_fair.slurm.tasks import TaskRows
 
 BETWEEN, ROW_END = "\x1f", "\x1e"
@@ -36,7 +37,7 @@ _LONGEST_ACCOUNT = 255
 
 NO_TASK, UNSPLIT = -1, -2
 _MANY_NAMES = 20_000
-_MANY_TASKS = 1_000_000  # kept in lists of tasks: an array that runs has a new list at each look
+_MANY_SPANS = 200_000  # kept in lists of tasks: an array that runs has a new list at each look
 
 # What holds its GPUs is RUNNING, ENDING or SUSPENDED; a word that we do not know is never guessed at.
 STATES = {
@@ -61,6 +62,7 @@ RAW = np.dtype(
         ("gpus_per_node", "i8"), ("nodes", "i8"), ("cpus", "i8"), ("memory_mb", "i8"), ("submit", "f8"),
         ("eligible", "f8"), ("start", "f8"), ("end", "f8"), ("priority", "i8"), ("time_limit", "f8"),
         ("dependency", "?"), ("restarts", "i8"), ("batch", "?"), ("requeue", "?"), ("deadline", "f8"),
+        ("beyond", "?"),  # an array whose tasks are not looked at one by one: its user has too many
         ("set_aside", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
     ]
 )  # fmt: skip
@@ -130,13 +132,13 @@ class Queue:
     reservations: Names = field(default_factory=Names)
     qos: Names = field(default_factory=Names)
     gpu_types: Names = field(default_factory=Names)
-    task_lists: list[Ints] = field(default_factory=list)
+    task_lists: list[TaskList] = field(default_factory=list)
     array_limits: dict[int, int] = field(default_factory=dict)  # by base; tasks of their own do not show it
     unreadable: tuple[Unreadable, ...] = ()  # rows of the last look at every job
     _task_rows: TaskRows = field(init=False)
-    _task_texts: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _tasks_kept: int = 0
-    _most_tasks: int = _MANY_TASKS
+    _task_texts: dict[str, int] = field(default_factory=dict)
+    _spans_kept: int = 0
+    _most_spans: int = _MANY_SPANS
     _lines: dict[str, int] = field(default_factory=dict)
     _refused: dict[str, Unreadable] = field(default_factory=dict)
     _parsed: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, RAW))
@@ -163,8 +165,8 @@ class Queue:
             lines = self._task_rows.by_record(lines, ask_limits=remember)
         good, rows, refused = self._read_lines(lines)
         if not remember:
-            return rows
-        rows = np.concatenate([rows, self._as_they_were(refused.values())])
+            return self._bounded(rows)
+        rows = self._bounded(np.concatenate([rows, self._as_they_were(refused.values())]))
         self._parsed, self._lines = rows, {line: row for row, line in enumerate(good)}
         self._refused, self.unreadable = refused, tuple(refused.values())
         return rows
@@ -201,13 +203,22 @@ class Queue:
         kept["state"][~np.array(holds, dtype=bool)] = JobState.WAITING
         return kept
 
+    def _bounded(self, rows: NDArray[np.void]) -> NDArray[np.void]:
+        """The rows, with a note on arrays that are too many for their user; the oldest that live count first."""
+        arrays = np.flatnonzero(rows["task"] == UNSPLIT)
+        some = rows[arrays]
+        order = np.lexsort((some["record"], some["state"] == JobState.DONE)).argsort()
+        lists = [self.task_lists[listed] for listed in some["tasks"].tolist()]
+        rows["beyond"][arrays] = beyond_a_user(some["user"], order, lists)
+        return rows
+
     def forget_if_grown(self) -> None:
         """Users may write new names for ever: keep those of the last look before they fill the memory.
 
         Rows that were read before have other numbers then.
         """
         known = sum(len(getattr(self, name).texts) for name in set(_NAMED.values())) + len(self.task_lists)
-        if known < _MANY_NAMES + 10 * len(self._parsed) and self._tasks_kept < self._most_tasks:
+        if known < _MANY_NAMES + 10 * len(self._parsed) and self._spans_kept < self._most_spans:
             return
         rows, before = self._parsed.copy(), {name: getattr(self, name) for name in set(_NAMED.values())}
         for name in before:
@@ -218,11 +229,9 @@ class Queue:
         lists, rows["tasks"][listed] = np.unique(rows["tasks"][listed], return_inverse=True)
         at = {old: new for new, old in enumerate(lists.tolist())}
         self.task_lists = [self.task_lists[old] for old in at]
-        self._tasks_kept = sum(map(len, self.task_lists))
-        self._most_tasks = _MANY_TASKS + 2 * self._tasks_kept
-        self._task_texts = {
-            text: (at[old], limit) for text, (old, limit) in self._task_texts.items() if old in at
-        }
+        self._spans_kept = sum(len(listed.spans) for listed in self.task_lists)
+        self._most_spans = _MANY_SPANS + 2 * self._spans_kept
+        self._task_texts = {text: at[old] for text, old in self._task_texts.items() if old in at}
         here = set(rows["base"].tolist())
         self.array_limits = {base: limit for base, limit in self.array_limits.items() if base in here}
         self._parsed = rows
@@ -256,7 +265,7 @@ class Queue:
             words.epoch(f["SubmitTime"]), words.epoch(f["EligibleTime"]), words.epoch(f["StartTime"]),
             words.epoch(f["EndTime"]), words.number(f["PriorityLong"]), longest,
             not words.is_nothing(f["Dependency"]), words.count(f["RestartCnt"]), f["BatchFlag"] == "1",
-            f["Requeue"] == "1", words.epoch(f["Deadline"]), least if 0 < least < longest else longest,
+            f["Requeue"] == "1", words.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
         )  # fmt: skip
 
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
@@ -265,12 +274,14 @@ class Queue:
         if task.isascii() and task.isdigit():
             return words.count(base), _task(task), -1, 0
         if task not in self._task_texts:
-            numbers, limit = words.task_numbers(task)
-            self.task_lists.append(numbers)
-            self._tasks_kept += len(numbers)
-            self._task_texts[task] = (len(self.task_lists) - 1, limit)
-        listed, limit = self._task_texts[task]
-        self.array_limits[words.count(base)] = limit
+            self.task_lists.append(read_tasks(task))
+            self._spans_kept += len(self.task_lists[-1].spans)
+            self._task_texts[task] = len(self.task_lists) - 1
+        listed = self._task_texts[task]
+        tasks = self.task_lists[listed]
+        limit = self.array_limits[words.count(base)] = tasks.limit
+        if tasks.count == 1:  # `3%2`: one task, which carries its own marks
+            return words.count(base), tasks.spans[0][0], -1, limit
         return words.count(base), UNSPLIT, listed, limit
 
 
@@ -292,7 +303,7 @@ def _check_names(f: Mapping[str, str]) -> None:
 
 def _task(text: str) -> int:
     """The number of one task."""
-    return words.count(text, words.MOST_TASKS)
+    return words.count(text, MOST_TASKS)
 
 
 def _unreadable(line: str, why: str) -> Unreadable:
@@ -328,14 +339,14 @@ def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int
     return min(nodes, asked) if requeued and asked else nodes
 
 
-def spread_tasks(rows: NDArray[np.void], task_lists: list[Ints]) -> tuple[Ints, Ints, Ints]:
-    """(row, base, task) with every task of an unsplit array as a job of its own."""
-    unsplit = rows["task"] == UNSPLIT
+def spread_tasks(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[Ints, Ints, Ints]:
+    """(row, base, task) with every task of an unsplit array as a job of its own; one beyond its user's is one."""
+    unsplit = (rows["task"] == UNSPLIT) & ~rows["beyond"]
     counts = np.ones(len(rows), dtype=np.int64)
-    counts[unsplit] = [len(task_lists[listed]) for listed in rows["tasks"][unsplit]]
+    lists = [task_lists[listed] for listed in rows["tasks"][unsplit].tolist()]
+    counts[unsplit] = [listed.count for listed in lists]
     row = np.repeat(np.arange(len(rows)), counts)
-    task = rows["task"][row].astype(np.int64)
-    spread = [task_lists[listed] for listed in rows["tasks"][unsplit]]
-    if spread:
-        task[np.repeat(unsplit, counts)] = np.concatenate(spread)
+    task = np.where(rows["beyond"], NO_TASK, rows["task"])[row].astype(np.int64)
+    if lists:
+        task[np.repeat(unsplit, counts)] = np.concatenate([listed.numbers() for listed in lists])
     return row, rows["base"][row].astype(np.int64), task

@@ -17,6 +17,7 @@ from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.made_up import OF_A_USER
 from slurm_fair.slurm.nodes import Machines
 from slurm_fair.slurm.queue import Names, Queue
+from slurm_fair.slurm.task_lists import OF_A_USER as MOST_OF_A_USER
 
 _LISTED = 2000  # left-alone jobs that a snapshot names; more would only fill the journal
 
@@ -71,6 +72,7 @@ _REASONS = (
     "has a --constraint, which only Slurm can weigh",
     "names a node in its --nodelist that is not managed",
     f"has an account that neither Slurm nor the configuration lists, and its user has {OF_A_USER} such already",
+    f"is an array beyond the {MOST_OF_A_USER:,} waiting tasks of one user that are looked at one by one",
 )
 
 
@@ -103,6 +105,7 @@ def left_alone(
         choosy,
         wants_others(rows, queue, nodes),
         np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
+        rows["beyond"],
     )
     which = np.select(list(tests), list(range(len(tests))), default=-1)
     lives = np.flatnonzero((which >= 0) & (rows["state"] != JobState.DONE))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.model import Action, JobState, Outcome, Result, pack_keys
+from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.claim import SLACK_SECONDS, is_foreign, is_our_list
@@ -75,8 +75,8 @@ class StrayRests:
             self._rests[which] = (now + rest, times + 1, outcome.detail)
             if outcome.detail != said:
                 lines.append(
-                    f"job {outcome.action.record} is not managed, and what is ours on it cannot be taken away: "
-                    f"{outcome.detail}"
+                    f"job {label(outcome.action.key)} is not managed, and what is ours on it cannot be taken "
+                    f"away: {outcome.detail}"
                 )
         return lines
 

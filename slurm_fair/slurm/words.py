@@ -19,9 +19,9 @@ _DIGITS = re.compile(r"-?[0-9]+")
 _DURATION = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,9})(?:\.[0-9]+)?")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGTP]?)[cn]?")
 _MEGABYTES = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-_TASKS = re.compile(r"\[?([0-9,:\-]+)(?:%([0-9]{1,9}))?\]?")
-_SPAN = re.compile(r"([0-9]{1,8})(?:-([0-9]{1,8}))?(?::([0-9]{1,8}))?")
-MOST_TASKS = 4_000_001  # Slurm's own limit for MaxArraySize
+_GRES = re.compile(
+    r"(?:[^,(]|\([^()]*\)|\()+"
+)  # between commas outside of brackets; a letter is read twice at most
 
 
 def is_nothing(text: str) -> bool:
@@ -107,8 +107,9 @@ def gres_gpus(text: str) -> tuple[int, str]:
     if text in _NOTHING:
         return 0, ""
     total, kinds = 0, set()
-    for part in re.split(r",(?![^(]*\))", text):
-        name = re.sub(r"\(.*\)$", "", re.sub(r"^gres[:/]", "", part.strip()))
+    for part in _GRES.findall(text):
+        name = re.sub(r"^gres[:/]", "", part.strip())
+        name = name.partition("(")[0] if name.endswith(")") else name
         pieces = name.split(":") if "=" not in name else name.replace("=", ":").split(":")
         if pieces[0] != "gpu":
             continue
@@ -118,22 +119,6 @@ def gres_gpus(text: str) -> tuple[int, str]:
         total += many
         kinds |= {kind} if kind and many else set()
     return total, kinds.pop() if len(kinds) == 1 else ("+" if kinds else "")
-
-
-def task_numbers(text: str) -> tuple[Ints, int]:
-    """Tasks and %limit of an unsplit array: `0-5,9,10-20:2%3`."""
-    match = _TASKS.fullmatch(text)
-    spans = [_SPAN.fullmatch(piece) for piece in match[1].split(",")] if match else [None]
-    numbers: list[Ints] = []
-    total = 0
-    for span in spans:
-        if span is None or int(span[2] or span[1]) >= MOST_TASKS or int(span[3] or 1) == 0:
-            raise SlurmTextError(f"'{text[:60]}' is no list of array tasks")
-        total += max(int(span[2] or span[1]) - int(span[1]) + 1, 0) // int(span[3] or 1)
-        if total > MOST_TASKS:
-            raise SlurmTextError(f"'{text[:60]}' lists more tasks than an array can have")
-        numbers.append(np.arange(int(span[1]), int(span[2] or span[1]) + 1, int(span[3] or 1)))
-    return np.concatenate(numbers).astype(np.int64), int((match and match[2]) or 0)
 
 
 def task_list(numbers: Ints) -> str:

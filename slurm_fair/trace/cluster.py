@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
@@ -33,9 +34,11 @@ _KEYS: dict[str, Any] = {
 }  # fmt: skip
 _NEEDED = ("name", "gpus")
 _MOST_NODES = 200_000
+_LONGEST_NAME = 255  # letters of a host's name
 _MOST_GPUS = 4096  # of one node
 _LEAST = {"speed": 1e-12}  # of the others 0 means something
 _PART = re.compile(r"[A-Za-z0-9_.-]*")
+_PARTS = re.compile(r",(?:[^,\[]|\[[^\[\]]*\]|\[)*")  # each begins at a comma outside of brackets
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
@@ -106,25 +109,45 @@ def read_machines(path: Path) -> Machines:
     tables = tree.get("nodes")
     if not isinstance(tables, list) or not tables:
         raise ConfigError(f"{path}: no [[nodes]] table: give name and gpus of at least one")
-    groups = [_group(group, f"{path}: nodes table {at}") for at, group in enumerate(tables, start=1)]
-    return _machines([(name, group) for group in groups for name in group["name"]], path)
+    return _machines(_groups(tables, path), path)
 
 
-def _machines(nodes: list[tuple[str, Mapping[str, Any]]], path: Path) -> Machines:
-    names = [name for name, _ in nodes]
-    twice = next((name for at, name in enumerate(sorted(names)[1:]) if sorted(names)[at] == name), None)
-    if twice is not None:
+def _groups(tables: list[Any], path: Path) -> list[dict[str, Any]]:
+    """The tables as they are checked, with all names; together they name no more nodes than a cluster has."""
+    groups: list[dict[str, Any]] = []
+    count = 0
+    for at, table in enumerate(tables, start=1):
+        groups.append(_group(table, f"{path}: nodes table {at}"))
+        count += len(groups[-1]["name"])
+        if count > _MOST_NODES:
+            raise ConfigError(
+                f"{path}: nodes table {at}: with it the file names more than {_MOST_NODES} nodes: "
+                "name fewer, with more GPUs each if need be"
+            )
+    return groups
+
+
+def _machines(groups: list[dict[str, Any]], path: Path) -> Machines:
+    names = [name for group in groups for name in group["name"]]
+    if len(set(names)) < len(names):
+        twice = min(name for name, count in Counter(names).items() if count > 1)
         raise ConfigError(f"{path}: node {twice} is there twice: give each node its own name")
-    types = sorted({group["type"] for _, group in nodes})
-    racks = sorted({group["rack"] for _, group in nodes})
+    sizes = [len(group["name"]) for group in groups]
+    types, racks = (sorted({group[key] for group in groups}) for key in ("type", "rack"))
+    at_type, at_rack = ({name: at for at, name in enumerate(listed)} for listed in (types, racks))
+
+    def column(values: list[float]) -> NDArray[Any]:
+        """The value of each table for each of its nodes."""
+        return np.repeat(np.array(values), sizes)
+
     return Machines(
         names=tuple(names),
-        gpus=np.array([group["gpus"] for _, group in nodes], dtype=np.int64),
-        gpu_type=np.array([types.index(group["type"]) for _, group in nodes], dtype=np.int64),
-        rack=np.array([racks.index(group["rack"]) for _, group in nodes], dtype=np.int64),
-        speed=np.array([group["speed"] for _, group in nodes], dtype=np.float64),
-        cpus=np.array([group["cpus"] for _, group in nodes], dtype=np.int64),
-        memory_gb=np.array([group["memory_gb"] for _, group in nodes], dtype=np.float64),
+        gpus=column([group["gpus"] for group in groups]).astype(np.int64),
+        gpu_type=column([at_type[group["type"]] for group in groups]).astype(np.int64),
+        rack=column([at_rack[group["rack"]] for group in groups]).astype(np.int64),
+        speed=column([group["speed"] for group in groups]).astype(np.float64),
+        cpus=column([group["cpus"] for group in groups]).astype(np.int64),
+        memory_gb=column([group["memory_gb"] for group in groups]).astype(np.float64),
         gpu_types=tuple(types),
         racks=tuple(racks),
     )
@@ -165,20 +188,28 @@ def _checked(key: str, value: Any, where: str) -> Any:
 def expand(text: str, where: str) -> tuple[str, ...]:
     """Every name that `n[001-064],login` stands for, in its order."""
     names: list[str] = []
-    for part in re.split(r",(?![^\[\]]*\])", text):
-        names += _expand_part(part, where)
+    for part in _PARTS.findall(f",{text}"):
+        names += _expand_part(part[1:], where)
         if len(names) > _MOST_NODES:
             raise ConfigError(f"{where}: {shown(text)} stands for more than {_MOST_NODES} nodes")
     return tuple(names)
 
 
 def _expand_part(part: str, where: str) -> list[str]:
-    names = [""]
+    names, tail = [""], ""  # what every name ends with is added once, however many pieces it has
     for piece in re.split(r"(\[[^\[\]]*\])", part.strip()):
         ends = _numbers(piece, where) if piece.startswith("[") and piece.endswith("]") else [piece]
         if len(names) * len(ends) > _MOST_NODES:
             raise ConfigError(f"{where}: {shown(part)} stands for more than {_MOST_NODES} nodes")
-        names = [f"{name}{end}" for name in names for end in ends]
+        if len(names[-1]) + len(tail) + len(ends[-1]) > _LONGEST_NAME:
+            raise ConfigError(
+                f"{where}: {shown(part)} has more than {_LONGEST_NAME} letters: write a shorter name"
+            )
+        if len(ends) == 1:
+            tail += ends[0]
+        else:
+            names, tail = [f"{name}{tail}{end}" for name in names for end in ends], ""
+    names = [name + tail for name in names]
     if not names[0] or _PART.fullmatch(names[0]) is None:
         raise ConfigError(f'{where}: {shown(part)} is no node name; write it like "n[001-064]"')
     return names

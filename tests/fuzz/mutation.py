@@ -16,6 +16,29 @@ TOKENS = (
     " Nodes=n1 CPU_IDs= Mem=0 GRES=gpu:9", "0-3999999", "1-2:0", "uts9", "now-1days", "2026-13-45T99:99:99",
 )  # fmt: skip
 
+LETTERS = 100_000
+# As long as a user may write: a pattern that looks at the rest of its text at each letter takes minutes.
+LONG = tuple(
+    (word * (LETTERS // len(word) + 1))[:LETTERS]
+    for word in (
+        "a", "9", ",", "(", ")", "(,", "[", "]", " ", "=", "a=", "1,", "0-9,", ":", "-", "_", '"', "\\", "\n",
+        "a,", "gpu:1,", "gpu:1(S:0),", "n1,", "[1]", "[1-2]", "[1-2],", "7_1,", " Nodes=n1 CPU_IDs=",
+        "slurm_fair:v1 ", "é",
+    )
+)  # fmt: skip
+_MARKS = ("\x1f", "|", ",", " ", "=", ":", "\n", '"')
+
+
+def with_long_words(samples: Sequence[str], dice: random.Random) -> Iterator[str]:
+    """Each long word alone, in the middle of a sample, and in the place of some of its cells."""
+    for word in LONG:
+        text = dice.choice(samples)
+        at = dice.randint(0, len(text))
+        yield word
+        yield text[:at] + word + text[at:]
+        for mark in (mark for mark in _MARKS if mark in text):
+            yield _one_piece(text, dice, mark, word)
+
 
 def mutations(samples: Sequence[str], dice: random.Random) -> Iterator[str]:
     """The samples themselves, every one cut short, then changes of them for ever."""
@@ -43,15 +66,18 @@ def _changed(text: str, dice: random.Random) -> str:
         return text[:at] + text[at:end] * 2 + text[end:]
     if how == 4:
         return text[:at] + chr(dice.randrange(1, 256)) + text[near:]
-    return _one_piece(text, dice)
+    return _any_piece(text, dice)
 
 
-def _one_piece(text: str, dice: random.Random) -> str:
+def _any_piece(text: str, dice: random.Random) -> str:
     """One cell, word or number of the text replaced as a whole."""
-    marks = [mark for mark in ("\x1f", "|", ",", " ", "=", ":", "\n", '"') if mark in text]
-    if not marks:
-        return dice.choice(TOKENS)
-    mark = dice.choice(marks)
+    marks = [mark for mark in _MARKS if mark in text]
+    token = dice.choice(TOKENS)
+    return _one_piece(text, dice, dice.choice(marks), token) if marks else token
+
+
+def _one_piece(text: str, dice: random.Random, mark: str, token: str) -> str:
+    """What stands between two marks replaced."""
     pieces = text.split(mark)
-    pieces[dice.randrange(len(pieces))] = dice.choice(TOKENS)
+    pieces[dice.randrange(len(pieces))] = token
     return mark.join(pieces)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import json
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_fair import lease
@@ -21,7 +17,7 @@ from slurm_fair.model.ids import parse_label
 from slurm_fair.places import Heartbeat, Places, beat, last_beat
 from slurm_fair.slurm import acks, hostlist, words
 from slurm_fair.slurm.accounts import weights_from
-from slurm_fair.slurm.command import BY_TASK, Answer, Commands
+from slurm_fair.slurm.command import BY_TASK, Answer
 from slurm_fair.slurm.details import DetailsBook
 from slurm_fair.slurm.fresh import look
 from slurm_fair.slurm.history import SlurmHistory
@@ -32,6 +28,7 @@ from slurm_fair.slurm.queue import Queue, spread_tasks
 from slurm_fair.slurm.refusals import classify
 from slurm_fair.slurm.spans import SpanBook
 from slurm_fair.slurm.stamp import read_stamp
+from slurm_fair.slurm.task_lists import read_tasks
 from slurm_fair.slurm.verdict import refused_or_unknown, signalled
 from slurm_fair.store.codec import read as read_tree
 from slurm_fair.trace.cluster import read_machines as read_cluster
@@ -43,33 +40,13 @@ from slurm_fair.trace.weights import read_weights
 from slurm_fair_accounting.event_reading import read_line
 from slurm_fair_accounting.period import parse_when
 from slurm_fair_templates.options import parse_choices
+from tests.fuzz.asking import FOLDER, Parser, Saying, file_of
+from tests.fuzz.site_parsers import SITE
 from tests.hostile import HUGE, forged_comments, forged_lines, forged_rows
 from tests.slurm_samples import sample
 from tests.slurm_stub import row
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
-FOLDER = Path(tempfile.mkdtemp(prefix="slurm-fair-fuzz-"))
-atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Parser:
-    """What is asked, and samples of what it can read."""
-
-    ask: Callable[[str], object]
-    samples: tuple[str, ...]
-
-
-class Saying(Commands):
-    """Every program says this text."""
-
-    def __init__(self, text: str, unfold: str = "--array-unique") -> None:
-        super().__init__(unfold=unfold, draw=lambda: "")
-        self.text = text.encode("utf-8", "replace").decode()  # as Commands reads what a program says
-
-    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
-        """The text, as a whole answer."""
-        return Answer(argv, 0, self.text, "", 0.0)
 
 
 def _queue(text: str, unfold: str = "--array-unique") -> None:
@@ -120,17 +97,6 @@ def _verdicts(text: str) -> None:
     classify(text)
     signalled(answer, ("7", "7_3"))
     refused_or_unknown(answer, ("7", "7_3"), "x")
-
-
-def _file(name: str, ask: Callable[[Path], object]) -> Callable[[str], object]:
-    """The parser of a file."""
-    path = FOLDER / name
-
-    def asked(text: str) -> object:
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        return ask(path)
-
-    return asked
 
 
 ASKED = acks.Asked("root", str(FOLDER), "7", 0, 1795000000.0, 1795000200.0)
@@ -266,7 +232,7 @@ PARSERS: dict[str, Parser] = {
         lambda text: words.tres_gpus(words.tres(text)), (*TRES, *(f"gres/gpu={huge}" for huge in HUGE))
     ),
     "GRES": Parser(words.gres_gpus, (*TRES, *(f"gpu:{huge}" for huge in HUGE))),
-    "array tasks": Parser(words.task_numbers, ("0-5,9,10-20:2%3", "[7]", *HUGE)),
+    "array tasks": Parser(lambda text: read_tasks(text).text(), ("0-5,9,10-20:2%3", "[7]", *HUGE)),
     "node lists": Parser(hostlist.expand, ("n[001-004,7],login1", "a[1-2]b[3-4]", "n1")),
     "job labels": Parser(parse_label, ("7", "7_3", *HUGE)),
     "stamps": Parser(
@@ -276,34 +242,38 @@ PARSERS: dict[str, Parser] = {
         lambda text: acks.read_comment(text, ASKED),
         ("slurm_fair:v1 slurm_fair_ack:job=7,restart=0,saved=1,time=1795000000.5,step=4",),
     ),
-    "acknowledgements": Parser(_file("ack.new", _ack), ACKS),
-    "a job's own files": Parser(_file("lease.new", _lease), ACKS),
+    "acknowledgements": Parser(file_of("ack.new", _ack), ACKS),
+    "a job's own files": Parser(file_of("lease.new", _lease), ACKS),
     "learning rates": Parser(
         lambda text: lease.learning_rate_factor(text, 4, 8), ("linear", "4=0.1,8=0.2", "4=0.1-")
     ),
-    "heartbeats": Parser(_file("beat.new", _beat), _heartbeats()),
+    "heartbeats": Parser(file_of("beat.new", _beat), _heartbeats()),
     "health": Parser(
-        _file("health", read_health),
+        file_of("health", read_health),
         ('{"v": 1, "state": "acting", "why": "", "time": 1.0, "interval_seconds": 1.0, "seen": 1.0}',),
     ),
-    "boards": Parser(_file("board", read_board), (json.dumps(BOARD), "[]", "null", "7")),
-    "configurations": Parser(_file("c.toml", load), (CONFIG,)),
-    "trees of the journal": Parser(_file("tree", lambda path: read_tree(path.read_bytes(), "x")), ("Z{}",)),
+    "boards": Parser(file_of("board", read_board), (json.dumps(BOARD), "[]", "null", "7")),
+    "configurations": Parser(file_of("c.toml", load), (CONFIG,)),
+    "trees of the journal": Parser(file_of("tree", lambda path: read_tree(path.read_bytes(), "x")), ("Z{}",)),
     "events": Parser(lambda text: read_line(text, "f:1"), EVENTS),
-    "trace tables": Parser(_file("t.csv", read_trace), _files_of(("trace.csv",))),
-    "cluster files": Parser(_file("c2.toml", read_cluster), _files_of(("cluster.toml",))),
-    "throughputs": Parser(_file("th.csv", read_throughputs), _files_of(("throughputs.csv",))),
-    "weights": Parser(_file("w.csv", read_weights), _files_of(("weights.csv",))),
-    "regimes": Parser(_file("r.jsonl", read_regimes), _files_of(("regimes.jsonl",))),
+    "trace tables": Parser(file_of("t.csv", read_trace), _files_of(("trace.csv",))),
+    "cluster files": Parser(
+        file_of("c2.toml", read_cluster),
+        (*_files_of(("cluster.toml",)), '[[nodes]]\nname = "n[1-200000]"\ngpus = 8\n'),
+    ),
+    "throughputs": Parser(file_of("th.csv", read_throughputs), _files_of(("throughputs.csv",))),
+    "weights": Parser(file_of("w.csv", read_weights), _files_of(("weights.csv",))),
+    "regimes": Parser(file_of("r.jsonl", read_regimes), _files_of(("regimes.jsonl",))),
     "foreign traces": Parser(
         _foreign, _files_of((".trace", "helios.csv", ".swf", "philly.json", "workload-3.csv"))
     ),
     "saved sacct files": Parser(
-        _file("s.txt", lambda path: read_saved(path, True)), _files_of(("sacct.txt",))
+        file_of("s.txt", lambda path: read_saved(path, True)), _files_of(("sacct.txt",))
     ),
     "instants of reports": Parser(
         lambda text: parse_when(text, 1795000000.0),
         ("2026-10-01T10:00:00", "now-1days", "1001", "10:00pm", "today"),
     ),
     "GPU choices": Parser(parse_choices, ("1,2,4", "1|8", *HUGE)),
+    **SITE,
 }

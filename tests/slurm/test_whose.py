@@ -137,8 +137,10 @@ def test_fail_open_names_the_running_jobs_that_keep_a_node_list_of_ours(adapter:
     ours, own = adapter.submit(), adapter.submit("-w", "n2")
     adapter.start(ours, "n1")
     adapter.start(own, "n2")
+    task = f"{adapter.submit('--array=0-1')}_0"
+    adapter.start(task, "n3")
     freed = liberate(adapter.commands, adapter.cluster.marks.all(), time.time)
-    assert list(freed.pinned.values()) == [f"job {ours}: n1"]
+    assert sorted(freed.pinned.values()) == [f"job {ours}: n1", f"job {task}: n3"]
 
 
 def test_a_node_list_of_ours_goes_when_the_job_waits_again_whoever_requeued_it(adapter: Adapter) -> None:
@@ -213,3 +215,16 @@ def test_a_job_whose_restart_slurm_forgot_is_the_same_and_its_node_list_ours(beg
     assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
     begin.slurm.wait(job, lambda _: begin.do(Verb.CLOSE, job).result is Result.DONE)
     assert begin.slurm.look(job).pinned == ""
+
+
+def test_of_an_array_of_one_task_with_a_limit_all_that_is_ours_is_taken_back(begin: Adapter) -> None:
+    blocker = begin.slurm.sbatch_running("-w", "n1", "--exclusive")
+    job = f"{begin.submit('--array=3%2', user='games')}_3"
+    begin.done(Verb.CLOSE, job)
+    liberate(begin.commands, begin.cluster.marks.all(), time.time)
+    assert begin.slurm.look(job).eligible <= time.time() + 2
+    begin.done(Verb.CLOSE, job)
+    begin.done(Verb.OPEN, job, "n1")
+    liberate(begin.commands, begin.cluster.marks.all(), time.time)
+    assert begin.slurm.look(job).pinned == ""
+    begin.slurm.do("scancel", blocker, job)

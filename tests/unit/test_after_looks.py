@@ -43,6 +43,29 @@ class Booted(FakeCommands):
         return Answer(argv, 0, f"BOOT_TIME = {BOOT}\n{said.out}", "", 0.01)
 
 
+class Asked(Booted):
+    """Remembers what it was asked."""
+
+    def run(self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None) -> Answer:
+        """The fake's own."""
+        self.asked = [*getattr(self, "asked", []), " ".join(argv)]
+        return super().run(*argv, stdin=stdin, timeout_seconds=timeout_seconds)
+
+
+def test_after_a_clock_was_set_back_all_is_asked_again() -> None:
+    world = World(VirtualClock(), {"n1": 4})
+    world.submit(1)
+    commands = Asked(world)
+    config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
+    cluster = SlurmCluster(commands, config, world.clock.now, MarksInHand(), NoIntents())
+    cluster.observe({})
+    world.clock.advance(-3600)
+    commands.asked = []
+    cluster.observe({})
+    for word in ("sshare", "reservation", "config"):
+        assert any(word in said for said in commands.asked), (word, commands.asked)
+
+
 class Scene:
     """A job behind a gate on full nodes, the daemon's cluster, and a mark."""
 

@@ -18,7 +18,8 @@ from slurm_fair.config import from_tree
 from slurm_fair.estimates import Estimates
 from slurm_fair.model import Event, ListInDoubt, Snapshot
 from slurm_fair.model.apiece import apiece, rows_apiece
-from slurm_fair.slurm import scope
+from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.slurm import scope, task_lists
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.doubt import said_of_doubts
 from slurm_fair.slurm.liberate import NoIntents
@@ -59,6 +60,17 @@ class Site:
         self.world.records[job].raw = {"UserName": user, **raw}
         return job
 
+    def array(self, size: int, user: str) -> int:
+        """An array that was submitted with our gate."""
+        job = self.world.submit(1, "a", tasks=range(size), gate_seconds=900)
+        self.world.records[job].raw = {"UserName": user}
+        return job
+
+    @staticmethod
+    def tasks_of(seen: Snapshot) -> dict[int, int]:
+        """How many tasks of each array are looked at."""
+        return dict(Counter((seen.jobs.key >> TASK_BITS).tolist()))
+
     def look(self) -> Snapshot:
         found = self.cluster.observe({})
         assert isinstance(found, Snapshot), found
@@ -82,6 +94,37 @@ def test_a_user_whose_many_jobs_are_left_alone_hides_nobody_elses(
     assert str(last) in {alone.label for alone in seen.left_alone if alone.user == "games"}
     if "tres-per-node" in raw:
         assert f"job {last} of games is left alone" in caplog.text
+
+
+def test_arrays_beyond_what_is_looked_at_of_one_user_are_left_alone_until_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(task_lists, "OF_A_USER", 100)
+    site = Site()
+    sizes = {"old": 90, "big": 20, "fits": 10, "next": 2}
+    ids = {name: site.array(size, "news") for name, size in sizes.items()}
+    other = site.array(95, "games")
+    seen = site.look()
+    assert site.tasks_of(seen) == {ids["old"]: 90, ids["fits"]: 10, other: 95}
+    left = {alone.label: alone.reason for alone in seen.left_alone}
+    assert left.keys() == {str(ids["big"]), str(ids["next"])}
+    assert "array beyond the 200,000 waiting tasks of one user" in left[str(ids["big"])]
+    site.cluster.actuate(())
+    now = site.world.clock.now()
+    assert {name: site.world.records[ids[name]].eligible > now for name in sizes} == {
+        "old": True, "big": False, "fits": True, "next": False,
+    }, "what is left alone keeps no gate of ours"  # fmt: skip
+    del site.world.records[ids["old"]]
+    assert site.tasks_of(site.look()) == {ids["big"]: 20, ids["fits"]: 10, ids["next"]: 2, other: 95}
+
+
+def test_absurd_arrays_cost_their_user_alone() -> None:
+    site = Site()
+    absurd = [site.submit("news", ArrayTaskID=f"0-{3_999_999 - number}:1") for number in range(200)]
+    mine = site.array(3, "games")
+    seen = site.look()
+    assert site.tasks_of(seen) == {mine: 3}
+    assert {alone.label for alone in seen.left_alone} == set(map(str, absurd))
 
 
 def test_of_many_lists_in_doubt_everybodys_is_named() -> None:

@@ -115,6 +115,21 @@ def test_a_full_disk_is_waited_out_and_said_once(bench: Bench, caplog: pytest.Lo
     assert found.blind == ""
 
 
+@pytest.mark.parametrize("when", [5.0, 35.0, 62.0])
+def test_a_clock_that_is_set_back_stops_no_turn(bench: Bench, when: float) -> None:
+    """While nothing happens, while a lease lasts, and while a job is asked to save."""
+    first = bench.world.submit(8, "a")
+    bench.run(when)
+    bench.world.clock.advance(-7200.0)
+    second = bench.world.submit(8, "b")
+    bench.run(100)
+    assert not bench.daemon.blind
+    assert bench.world.record(second).state == "RUNNING", "its turn came within two leases"
+    assert bench.world.record(first).state == "PENDING"
+    tenants = bench.daemon.standing.ledger.tenants
+    assert 0 <= tenants.had.sum() <= 8 * (when + 100 + 10)
+
+
 def test_a_journal_that_a_shell_holds_locked_is_waited_out(bench: Bench) -> None:
     crowd(bench)
     shell = sqlite3.connect(bench.places.journal, isolation_level=None)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,76 +13,13 @@ import pytest
 from slurm_fair.deadman import Silence, freeing, overdue, silence_of, take_over, watch
 from slurm_fair.errors import NotTheOwner
 from slurm_fair.model import Blind
-from slurm_fair.places import Heartbeat, Pause, beat, being_freed, last_beat, leave_pause
+from slurm_fair.places import Heartbeat, Pause, Places, beat, being_freed, last_beat, leave_pause
 from slurm_fair.store import epoch_of
-from tests.daemon_bench import Bench, bench_in
+from tests.daemon_bench import Bench
+from tests.deadman_hours import BOTH_GATES, Hours, kept_back, sites
 
-BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])
 LIMIT = 45.0  # of a heartbeat, with leases of a minute
-
-
-@dataclass
-class Hours:
-    """The dead-man's clock: while it sleeps, the daemon looks when it is due, as long as it lives."""
-
-    bench: Bench
-    lives: bool = True
-    until: float = math.inf
-    due: float = 0.0
-    each: Callable[[], None] = lambda: None
-
-    def now(self) -> float:
-        """The bench's time."""
-        return self.bench.now
-
-    def sleep_until(self, instant: float) -> None:
-        """Let the daemon and the jobs live on until then."""
-        if instant > self.until:
-            raise TimeoutError
-        self.each()
-        clock = self.bench.world.clock
-        while self.lives and self.due <= instant:
-            clock.sleep_until(max(self.due, self.now()))
-            self.bench.world.catch_up()
-            began = self.now()
-            self.bench.daemon.once()
-            self.due = self.bench.daemon.next_look(began)
-        clock.sleep_until(max(instant, self.now()))
-        self.bench.world.catch_up()
-
-    def watched(self, seconds: float) -> int | None:
-        """What the dead-man came to in so many seconds; None while it watches on."""
-        self.until = self.now() + seconds
-        try:
-            return watch(self.bench.config, self.bench.places, self)
-        except TimeoutError:
-            return None
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Hours]]:
-    opened = []
-
-    def make(gate: str) -> Hours:
-        context = bench_in(tmp_path / "s", gate=gate)
-        bench = context.__enter__()
-        opened.append(context)
-        monkeypatch.setattr("slurm_fair.deadman.commands_of", lambda config, places: bench.commands)
-        for tenant in ("a", "b", "b"):
-            held = gate == "hold"
-            bench.world.submit(8, tenant, hold=held, gate_seconds=0.0 if held else 600.0)
-        bench.run(20)
-        return Hours(bench, due=bench.now)
-
-    yield make
-    for context in opened:
-        context.__exit__(None, None, None)
-
-
-def kept_back(bench: Bench) -> int:
-    """Jobs that wait behind a gate."""
-    waits = [record for record in bench.world.living() if record.state == "PENDING"]
-    return sum(bool(record.held) or record.eligible > bench.now + 2 for record in waits)
+site = pytest.fixture(sites)
 
 
 # -- what the heartbeat says ----------------------------------------------------------------------------------
@@ -264,6 +199,17 @@ def test_a_new_daemon_that_lives_before_all_is_free_keeps_its_jobs(site: Callabl
     assert last_beat(bench.places) is not None
 
 
+def test_what_cannot_be_freed_is_said_once_and_not_at_each_try(
+    site: Callable[[str], Hours], caplog: pytest.LogCaptureFixture
+) -> None:
+    hours = site("begin")
+    hours.lives = False
+    running = next(record for record in hours.bench.world.living() if record.state == "RUNNING")
+    running.state = "COMPLETING"
+    assert hours.watched(300) is None
+    assert caplog.text.count("it is still completing") == 1
+
+
 # -- a daemon that lives and does nothing ---------------------------------------------------------------------
 
 
@@ -289,10 +235,16 @@ def test_what_a_paused_daemon_kept_back_is_freed_and_it_is_watched_on(
 
 
 def test_nobody_is_freed_when_the_pause_ends_while_the_dead_man_waits_for_its_turn(
-    site: Callable[[str], Hours],
+    site: Callable[[str], Hours], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hours, freed = site("begin"), list[int]()
+    hours, freed, found_it_paused = site("begin"), list[int](), threading.Event()
     bench = hours.bench
+
+    def about_to_free(places: Places) -> AbstractContextManager[None]:
+        found_it_paused.set()
+        return freeing(places)
+
+    monkeypatch.setattr("slurm_fair.deadman.freeing", about_to_free)
     leave_pause(bench.places, Pause("a test", time=hours.now() - LIMIT - 1))
     waiting = kept_back(bench)
     looks = threading.Thread(
@@ -300,7 +252,7 @@ def test_nobody_is_freed_when_the_pause_ends_while_the_dead_man_waits_for_its_tu
     )
     with freeing(bench.places):
         looks.start()
-        time.sleep(0.5)  # by now it waits
+        assert found_it_paused.wait(20)
         bench.places.paused.unlink()
     looks.join(20)
     assert freed == [0]

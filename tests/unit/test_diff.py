@@ -53,6 +53,12 @@ REVOCATIONS: dict[str, tuple[JobState, float, int, list[str]]] = {
     "and not before": (RUNNING, 59, 0, []),
     "an answer within the grace counts at its end too": (RUNNING, 60, 1, ["requeue 1"]),
     "an answer that nobody came for is too old: it is asked anew": (RUNNING, 71, 1, ["ask 1"]),
+    "one whose grace ended while nobody looked, or by a step of the clock, is asked anew": (
+        RUNNING,
+        3600,
+        0,
+        ["ask 1"],
+    ),
     "one that already leaves is let go": (ENDING, 5, 1, []),
     "one that is suspended cannot answer": (JobState.SUSPENDED, -1, 0, []),
     "one that ended is let go": (DONE, 5, 1, []),

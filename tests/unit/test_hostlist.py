@@ -45,6 +45,12 @@ def test_a_list_beyond_any_cluster_is_refused_before_it_fills_the_memory(text: s
         hostlist.expand(text)
 
 
+def test_names_too_long_for_so_many_nodes_are_refused_before_they_fill_the_memory() -> None:
+    assert hostlist.expand("n[1-3][7]x[2]") == ("n17x2", "n27x2", "n37x2")
+    with pytest.raises(SlurmTextError, match="too long for 150000 nodes"):
+        hostlist.expand("n[1-150000]" + "[1]" * 30_000)
+
+
 def test_many_brackets_do_not_exhaust_the_stack() -> None:
     assert hostlist.expand("n[1]" * 3000) == ("n1" * 3000,)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.model import JobState, LeasePhase, Result, Verb
-from slurm_fair.pace import gates_left, look_seconds
+from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Result, Standing, Verb
+from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.reconcile import Limits
 from slurm_fair.tick import Done
 from tests.daemon_bench import Bench, bench_in, crowd
@@ -89,3 +89,8 @@ def test_it_looks_when_a_grace_ends(tmp_path: Path) -> None:
             leases=leases.with_columns(end=leases.end + 1e6)
         )
         assert bench.daemon.next_look(bench.now) == asked.min() + bench.config.lease.grace
+
+
+def test_a_clock_that_is_set_back_in_a_tick_delays_the_next_look_by_no_more_than_an_interval() -> None:
+    terms, now = LeaseTerms(term=60.0, interval=10.0), 5000.0
+    assert next_look(Standing.new(now), terms, now + 3600.0, now) == now + terms.interval

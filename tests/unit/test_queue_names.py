@@ -37,8 +37,8 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
         assert asked.gpu_types.texts[by[7]["gpu_type"]] == f"g{number}"
         assert {getattr(asked, name).texts[by[7][_COLUMN[name]]] for name in named.values()} == {f"n{number}"}
         assert asked.accounts.texts[by[8]["account"]] == "stays", "its last row that could be read"
-        assert asked.task_lists[by[8]["tasks"]].tolist() == [0, 1, 2, 3, 7]
-        assert asked.task_lists[by[9]["tasks"]].tolist() == list(range(1, number + 3))
+        assert asked.task_lists[by[8]["tasks"]].numbers().tolist() == [0, 1, 2, 3, 7]
+        assert asked.task_lists[by[9]["tasks"]].numbers().tolist() == list(range(1, number + 3))
         assert asked.array_limits[9] == 3
     known = [len(getattr(asked, name).texts) for name in named.values()]
     assert max(*known, len(asked.gpu_types.texts), len(asked.task_lists), len(asked._task_texts)) < 30
@@ -47,13 +47,13 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
 def test_an_array_that_runs_task_by_task_leaves_no_list_for_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_TASKS", 3000)
+    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_SPANS", 3000)
     asked = Queue(Stub(tmp_path).commands())
-    asked._most_tasks = 3000
+    asked._most_spans = 3000
     for first in range(1000):
-        text = row(JobID=9, ArrayJobID=9, ArrayTaskID=f"{first}-1000")
+        text = row(JobID=9, ArrayJobID=9, ArrayTaskID=",".join(map(str, range(first, 2002, 2))))
         asked.forget_if_grown()
         rows = asked._rows(Answer(("squeue",), 0, text, "", 0.0), "", remember=True)
         assert not isinstance(rows, str)
-        assert asked.task_lists[rows["tasks"][0]].tolist() == list(range(first, 1001))
-        assert sum(map(len, asked.task_lists)) < 3000 + 3 * 1001
+        assert asked.task_lists[rows["tasks"][0]].numbers().tolist() == list(range(first, 2002, 2))
+        assert sum(len(listed.spans) for listed in asked.task_lists) < 3000 + 3 * 1001

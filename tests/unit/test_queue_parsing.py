@@ -113,6 +113,8 @@ def test_whole_captures_have_the_columns_that_they_should(version: str) -> None:
         ({"Requeue": "0"}, "requeue", False),
         ({"Dependency": "afterok:3(unfulfilled)"}, "dependency", True),
         ({"ArrayJobID": 5, "ArrayTaskID": "2"}, "task", 2),
+        ({"ArrayTaskID": "3%2"}, "task", 3),
+        ({"ArrayTaskID": "3%2"}, "array_limit", 2),
         ({"tres_alloc": "cpu=1,mem=64G"}, "memory_mb", 65_536),
         ({"State": "DEADLINE", "Reason": "DeadLine"}, "state", JobState.DONE),
         ({"Deadline": "1795231610"}, "deadline", 1_795_231_610.0),
@@ -295,7 +297,7 @@ def test_where_tasks_are_listed_alone_those_of_one_record_are_an_array_again(stu
     assert not isinstance(found, str)
     by_record = {int(r["record"]): r for r in found}
     assert [len(found), len(by_record)] == [4, 4]
-    assert asked.task_lists[by_record[7]["tasks"]].tolist() == [1, 3, 4]
+    assert asked.task_lists[by_record[7]["tasks"]].numbers().tolist() == [1, 3, 4]
     assert (int(by_record[7]["task"]), int(by_record[7]["array_limit"])) == (UNSPLIT, 2)
     assert (int(by_record[9]["base"]), int(by_record[9]["task"]), int(by_record[9]["restarts"])) == (7, 2, 1)
     assert (int(by_record[13]["base"]), int(by_record[13]["task"])) == (13, 5)

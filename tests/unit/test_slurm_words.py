@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm import words
+from slurm_fair.slurm.task_lists import read_tasks
 
 SLURMISH = st.one_of(st.text(), st.text(alphabet="0123456789-:,%[]()=./KMGTgpu a100²٣NAn\n\x1f", max_size=40))
 SPANS = st.lists(st.integers(0, 4_000_000), min_size=1, max_size=30, unique=True)
@@ -89,6 +90,7 @@ def test_gpus_of_a_tres_list(text: str, gpus: int, kind: str) -> None:
         ("gpu:a100:0(IDX:N/A)", 0, ""),
         ("shard:8,gpu:2", 2, ""),
         ("license:3", 0, ""),
+        ("gpu:a100:8(S:0,2-3),gpu:a100:2", 10, "a100"),
     ],
 )
 def test_gpus_of_a_gres_list(text: str, gpus: int, kind: str) -> None:
@@ -105,23 +107,32 @@ def test_gpus_of_a_gres_list(text: str, gpus: int, kind: str) -> None:
     ],
 )
 def test_task_lists_and_their_limit(text: str, tasks: list[int], limit: int) -> None:
-    numbers, most = words.task_numbers(text)
-    assert (numbers.tolist(), most) == (tasks, limit)
+    listed = read_tasks(text)
+    assert (listed.numbers().tolist(), listed.count, listed.limit) == (tasks, len(tasks), limit)
+    assert listed.among([*range(30), 4_000_000]) == set(tasks)
+    assert read_tasks(listed.text()).numbers().tolist() == tasks
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1,,2", "1-", "-", "0-5:0", "0-9999999", "1-3,...", "a", "[1-2"[1:] + "]x"]
+    "text", ["", "1,,2", "1-", "-", "0-5:0", "5-3", "0-9999999", "1-3,...", "a", "[1-2"[1:] + "]x"]
 )
 def test_a_task_list_that_is_cut_off_or_impossible_is_refused(text: str) -> None:
     with pytest.raises(SlurmTextError):
-        words.task_numbers(text)
+        read_tasks(text)
 
 
 @given(SPANS)
 def test_tasks_written_as_slurm_does_read_the_same(tasks: list[int]) -> None:
     text = words.task_list(np.array(tasks, dtype=np.int64))
-    numbers, limit = words.task_numbers(text)
-    assert (numbers.tolist(), limit) == (sorted(tasks), 0)
+    listed = read_tasks(text)
+    assert (listed.numbers().tolist(), listed.limit, listed.text()) == (sorted(tasks), 0, text)
+
+
+def test_a_list_of_many_tasks_costs_what_its_text_costs() -> None:
+    listed = read_tasks("0-3999999:2%7")
+    assert (listed.count, len(listed.spans), listed.text()) == (2_000_000, 1, "")
+    assert listed.among([3, 4, 3_999_998]) == {4, 3_999_998}
+    assert read_tasks("0-3999999").text() == "0-3999999"
 
 
 PARSERS: tuple[Callable[[str], object], ...] = (
@@ -129,7 +140,7 @@ PARSERS: tuple[Callable[[str], object], ...] = (
     words.number,
     words.duration_seconds,
     words.megabytes,
-    words.task_numbers,
+    read_tasks,
     words.gres_gpus,
     lambda text: words.tres_gpus(words.tres(text)),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from slurm_fair.daemon_log import in_words
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.strays import REST_MOST_SECONDS, StrayRests
 
 
-def act(job: int) -> Action:
-    return Action(Verb.FREE, pack(job), job, 1.0, 0)
+def act(job: int, task: int = -1) -> Action:
+    return Action(Verb.FREE, pack(job, task), job + 90, 1.0, 0)
 
 
 def tries(
@@ -32,6 +33,13 @@ def test_a_refused_stray_is_tried_later_and_later_still_and_said_once() -> None:
     assert len(said) == 1
     assert "job 7" in said[0]
     assert "Access/permission denied" in said[0]
+
+
+def test_a_task_is_named_as_slurm_names_it() -> None:
+    task = act(7, 3)
+    (said,) = StrayRests().heed([Outcome(task, Result.REFUSED, "no")], 0.0)
+    assert said.startswith("job 7_3 ")
+    assert in_words(Outcome(task, Result.REFUSED, "no")) == "free 7_3: refused no"
 
 
 def test_the_longest_rest_has_a_bound() -> None:

@@ -249,6 +249,11 @@ def test_no_cluster_is_made_of_no_gpus(gpus: int, per_node: int) -> None:
         ('[[nodes]]\nname = "a,,b"\ngpus = 1', "is no node name"),
         ('[[nodes]]\nname = "a]b"\ngpus = 1', "is no node name"),
         ('[[nodes]]\nname = "n[1-150000],m[1-150000]"\ngpus = 1', "more than 200000 nodes"),
+        (
+            '[[nodes]]\nname = "n[1-150000]"\ngpus = 1\n[[nodes]]\nname = "m[1-150000]"\ngpus = 1',
+            "nodes table 2: with it the file names more than 200000 nodes: name fewer",
+        ),
+        ('[[nodes]]\nname = "n[1-150000]' + "[1]" * 30_000 + '"\ngpus = 1', "more than 255 letters: write a"),
         ('[[nodes]]\nname = "n[1-"\ngpus = 1', "is no node name"),
         ('[[nodes]]\nname = "n[3-1]"\ngpus = 1', "no range that can be"),
         ('[[nodes]]\nname = "n[a]"\ngpus = 1', "no range that can be"),

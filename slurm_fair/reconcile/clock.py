@@ -1,0 +1,35 @@
+"""A clock that was set back: what was noted at an instant that is still to come counts as noted now."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurm_fair.model import Leases, LeaseTerms, Standing
+from slurm_fair.model.columns import any_of
+
+_SLACK_SECONDS = 1.0  # clocks are set by less all the time
+
+
+def without_the_future(standing: Standing, terms: LeaseTerms, now: float) -> Standing:
+    """Nobody keeps GPUs, rests, or has time to save for longer by what the clock was set back."""
+    leases, unsettled = standing.leases, standing.unsettled
+    if len(leases.key):
+        leases = _noted_by(leases, terms, now)
+    if any(at > now + _SLACK_SECONDS for at in unsettled.values()):
+        unsettled = {key: min(at, now) for key, at in unsettled.items()}
+    if leases is standing.leases and unsettled is standing.unsettled:
+        return standing
+    return standing._replace(leases=leases, unsettled=unsettled)
+
+
+def _noted_by(leases: Leases, terms: LeaseTerms, now: float) -> Leases:
+    latest = now + _SLACK_SECONDS
+    ahead = leases.granted > latest
+    if any_of(ahead):
+        end = np.where(ahead, np.minimum(leases.end, terms.end_for(now)), leases.end)
+        leases = leases.with_columns(end=end, granted=np.where(ahead, now, leases.granted))
+    for name in ("asked", "opened"):
+        column = getattr(leases, name)
+        if any_of(column > latest):
+            leases = leases.with_columns(**{name: np.where(column > latest, now, column)})
+    return leases
