@@ -18,7 +18,7 @@ from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.draft import Draft, placed
 from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.history import Ended, History, ended_now
+from slurm_fair.policy.history import Ended, History, Lately, ended_now
 from slurm_fair.policy.ordered import Words, contenders, oldest_first, ordered
 from slurm_fair.policy.placement import Placer, consolidated, placer, relaxed
 from slurm_fair.policy.protocol import Policy
@@ -42,6 +42,7 @@ __all__ = [
     "Gang",
     "History",
     "Ints",
+    "Lately",
     "LeaseEnds",
     "Loss",
     "OneOf",

@@ -1,4 +1,4 @@
-"""What a policy remembers of jobs that it has seen: how many there were, and how long the last ones took."""
+"""What a policy remembers of jobs and tenants: who ended and how long it took, and who had what lately."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.policy.view import View
 
 MOST_KEPT = 200
+_NOTES = 12  # of tenants' accounts in a window
 
 
 class Ended(NamedTuple):
@@ -76,6 +77,48 @@ class History:
     def run_seconds(self, tenant: str | None = None) -> Floats:
         """How long the last jobs ran, or those of one tenant, the newest at the end."""
         return _column([job.ran_seconds for job in self.last if tenant in (None, job.tenant)])
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """What the snapshot's tenants had and were owed in the last seconds: the ledger itself knows sums only.
+
+    `Lately.of(view, 3600.0)` reads it out of the view's memory; the policy puts `kept()` into its plan's memory.
+    The window begins at the last note before it, so it is up to a twelfth longer than asked for; at first it is as
+    long as the policy has planned.
+    """
+
+    seconds: float  # how long the window is in truth
+    had: Floats  # GPU-seconds
+    owed: Floats  # GPU-seconds by quota (eq. 16)
+    _notes: tuple[tuple[float, Mapping[str, tuple[float, float]]], ...]
+
+    @classmethod
+    def of(cls, view: View, seconds: float, name: str = "lately") -> Self:
+        """Up to this look; `name` is that of its entry in the memory."""
+        accounts = view.ledger.tenants
+        now = dict(
+            zip(
+                accounts.names,
+                zip(accounts.had.tolist(), accounts.owed_quota.tolist(), strict=True),
+                strict=True,
+            )
+        )
+        notes = [(float(time), sums) for time, sums in view.memory.get(name, ())]
+        if not notes or view.now - notes[-1][0] >= seconds / _NOTES:
+            notes.append((view.now, now))
+        inside = sum(time > view.now - seconds for time, _ in notes)
+        notes = notes[-(inside + 1) :]
+        began, then = notes[0]
+        names = view.snapshot.tenants.names
+        sums = np.array([now.get(each, (0.0, 0.0)) for each in names]).reshape(-1, 2)
+        before = np.array([then.get(each, (0.0, 0.0)) for each in names]).reshape(-1, 2)
+        had, owed = (sums - before).T
+        return cls(view.now - began, had, owed, tuple(notes))
+
+    def kept(self) -> list[Any]:
+        """As plain data, for a plan's memory."""
+        return [[time, {name: list(sums) for name, sums in at.items()}] for time, at in self._notes]
 
 
 def _column(values: Sequence[float]) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,14 +12,14 @@ import pytest
 
 from slurm_fair.model import Event, JobState, LeasePhase, Mode, Plan, Told
 from slurm_fair.model.ids import label
-from slurm_fair.policy import History, View, contenders, ended_now, oldest_first, ordered
+from slurm_fair.policy import History, Lately, View, contenders, ended_now, oldest_first, ordered
 from slurm_fair.policy.history import MOST_KEPT
 from slurm_fair.sim import rules_for
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.trial import JOBS, stages
 from slurm_fair.store.codec import Encoder, decode
 from tests import strange_policies as strange
-from tests.accounts import view
+from tests.accounts import Account, view
 from tests.builders import job, lease, leases, snapshot
 
 NOW = 5000.0
@@ -121,6 +122,27 @@ def test_a_history_comes_back_from_the_journal() -> None:
 def test_a_history_keeps_only_the_last_jobs() -> None:
     past = looked({}, *(finished(key, float(key)) for key in range(MOST_KEPT + 7)))
     assert (past.ended, len(past.last), past.last[0].key) == (MOST_KEPT + 7, MOST_KEPT, 7)
+
+
+def test_lately_is_the_difference_over_a_window() -> None:
+    memory: Mapping[str, Any] = {}
+    told = []
+    for minute in range(0, 200, 2):
+        owed, had = 60.0 * minute, 60.0 * min(minute, 100)
+        names = {"a": Account(had, owed), "b": Account(0.0, 2 * owed)}
+        seen = view(
+            snapshot(time=NOW + 60 * minute, nodes={"n1": 8}, jobs=[job(1), job(2, tenant="b")]), None, names
+        )
+        lately = Lately.of(replace(seen, memory=memory), 3600.0)
+        memory = {"lately": json.loads(json.dumps(lately.kept()))}
+        assert len(memory["lately"]) <= 14
+        told.append(lately)
+    assert told[0].seconds == 0.0
+    assert told[0].had.tolist() == [0.0, 0.0]
+    assert told[20].had.tolist() == [2400.0, 0.0]
+    assert 3600.0 <= told[-1].seconds <= 3900.0
+    assert told[-1].owed.tolist() == [told[-1].seconds, 2 * told[-1].seconds]
+    assert told[-1].had.tolist() == [0.0, 0.0]
 
 
 @dataclass(frozen=True)
