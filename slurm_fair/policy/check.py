@@ -10,6 +10,7 @@ from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
 _GRANT = int(Verdict.GRANT)
+_NOTHING = Placement.none()
 
 
 def planned(policy: Policy, view: View) -> Plan:
@@ -53,15 +54,20 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
             return wrong
     if _stands_still(places, view):
         return "it gives a job GPUs of a type on which it does not run"
-    available = view.free_gpus
-    if revoked.size:
-        gone = np.zeros(len(jobs.key), dtype=bool)
-        gone[revoked] = True
-        leases = view.lease_places
-        available = available + leases.take(gone[leases.row]).per_node(node_count)
-    if any_of(np.bincount(node, gpus)[node] > available[node]):
+    left = view.lease_places.take(view.flags(revoked)[view.lease_places.row]) if revoked.size else _NOTHING
+    if any_of(np.bincount(node, gpus)[node] > (view.free_gpus + left.per_node(node_count))[node]):
         return "it gives GPUs away that are not free"
+    for spare, of_job in ((view.spare_cpus, jobs.cpus), (view.spare_memory_mb, jobs.memory_mb)):
+        taken, given_back = (_evenly(of_job, each, node_count) for each in (places, left))
+        if any_of((taken > 0) & (taken > spare + given_back)):
+            return "it gives CPUs or memory away that are not free"
     return ""
+
+
+def _evenly(of_job: Ints, places: Placement, node_count: int) -> Ints:
+    """What these jobs take of each node: Slurm splits a job's CPUs and memory evenly over its nodes."""
+    parts = np.bincount(places.row)[places.row]
+    return np.bincount(places.node, -(-of_job[places.row] // parts), node_count).astype(np.int64)
 
 
 def _least(column: Ints | Floats) -> float:

@@ -39,6 +39,7 @@ from slurm_fair.slurm.tidy import Absences, lifted, unlisted
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
 _SAID_AT_ONCE = 20  # rows that the log names at one look
+_STRAYS_AT_ONCE = 512  # jobs that are not managed and freed at one look
 _log = logging.getLogger(__name__)
 
 
@@ -127,11 +128,12 @@ class SlurmCluster:
         self._said = frozenset(wrong)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Act, with intents written first."""
+        """Act, with intents written first; what is not managed is freed when the planned acts are done."""
+        outcomes = self._actuator.actuate(actions)
         strays, self._strays = self._strays, ()
         for line in self._stray_rests.heed(self._actuator.actuate(strays), self._now()):
             _log.warning("%s", line)
-        return self._actuator.actuate(actions)
+        return outcomes
 
     def _build(self, rows: NDArray[np.void], machines: Machines, asked: Mapping[int, float]) -> Snapshot:
         sighting = Sighting(
@@ -152,7 +154,7 @@ class SlurmCluster:
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
-        self.marks.set(lifted(self.marks, rows))
+        self.marks.set(lifted(self.marks, rows, self._queue))
         self.marks.set(unlisted(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
         snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
@@ -163,9 +165,16 @@ class SlurmCluster:
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
         found = strays(rows, snapshot.jobs.key, self._queue, self._details, self.marks, self._booted[1])
-        self._strays = self._stray_rests.without(found, self._now())
+        self._strays = self._some(self._stray_rests.without(found, self._now()), rows)
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
+
+    def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
+        """As many as one look may free; users make as many as they like."""
+        if len(strays) <= _STRAYS_AT_ONCE:
+            return strays
+        user = dict(zip(rows["record"].tolist(), rows["user"].tolist(), strict=True))
+        return tuple(apiece(strays, lambda act: self._queue.users.texts[user[act.record]], _STRAYS_AT_ONCE))
 
     def _lists_at_first(self, rows: NDArray[np.void], machines: Machines) -> Mapping[int, str]:
         """The node lists that stood, unexplained, when the journal began; noted at its first look."""

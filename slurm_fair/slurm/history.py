@@ -98,6 +98,8 @@ def _run(columns: Sequence[str], tenants: Names, users: Names) -> list[_Row]:
     except SlurmTextError as wrong:
         raise SlurmTextError(f"job {job} of {user[:40]!r}: {wrong}") from None
     word = state.split(" ")[0]
+    if word == "FAILED" and not alloc and times[0] == times[1] == times[2]:
+        return []  # a submission that Slurm refused
     code = JobState.RUNNING if word in _ON_ITS_WAY[1:] else JobState.DONE
     code = JobState.WAITING if word == "PENDING" else code
     key = pack(int(match[1]), int(match[2]) if match[2] else NO_TASK)

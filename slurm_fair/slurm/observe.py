@@ -30,6 +30,7 @@ from slurm_fair.slurm.scope import (
     in_scope,
     left_alone,
     not_read,
+    refused,
 )
 from slurm_fair.slurm.sighting import Sighting
 
@@ -39,7 +40,7 @@ _RESERVED_SOON_SECONDS = 60.0
 def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = seen.territory
-    scoped = in_scope(seen.rows, seen.queue, territory, seen.config.scope)
+    scoped = in_scope(seen.rows, seen.queue, territory, seen.config.scope) & ~refused(seen.rows, seen.queue)
     inside = seen.rows[scoped]
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
     alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes, beyond)

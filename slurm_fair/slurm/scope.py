@@ -63,6 +63,15 @@ def in_scope(rows: NDArray[np.void], queue: Queue, territory: Territory, scope: 
     return inside
 
 
+def refused(rows: NDArray[np.void], queue: Queue) -> Bools:
+    """Submissions that Slurm refused: it lists them as jobs that failed at once and nowhere."""
+    at_once = (rows["state"] == JobState.DONE) & (rows["end"] == rows["submit"]) & (rows["restarts"] == 0)
+    failed = by_name(queue.reasons, "FAILED".__eq__, rows["reason"])  # of a job that is over, its state
+    nowhere = by_name(queue.node_lists, words.is_nothing, rows["node_list"])
+    found: Bools = at_once & failed & nowhere
+    return found
+
+
 _REASONS = (
     "asks for no GPU",
     "is one part of a heterogeneous job",

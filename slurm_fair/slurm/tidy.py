@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints, find
-from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.claim import is_our_list
 from slurm_fair.slurm.fresh import Which
@@ -22,18 +22,42 @@ _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
-def lifted(book: MarkBook, rows: NDArray[np.void]) -> list[Mark]:
-    """Marks of holds that are seen lifted: whoever holds such a job from now on is not us."""
+def lifted(book: MarkBook, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+    """Marks of holds that are seen lifted: whoever holds such a job from now on is not us.
+
+    A task that was split off its array since then has a record of its own, and from now on a mark.
+    """
     ours = [mark for mark in book.all() if math.isinf(mark.gate_until) and mark.gate_before > 0]
     if not ours:
         return []
     free = rows[(rows["state"] < JobState.DONE) & (rows["priority"] > 0)]
-    seen = {record: at for at, record in enumerate(free["record"].tolist())}
+    row, base, task = spread_tasks(free, queue.task_lists)
+    at = dict(zip(pack_keys(base, task).tolist(), row.tolist(), strict=True))
+    records = {record: at for at, record in enumerate(free["record"].tolist())}
+    found: list[Mark] = []
+    for mark in ours:
+        seen = records.get(mark.record) if mark.whole_record else at.get(mark.key)
+        if seen is not None:
+            found += _over([(mark, seen)], free)
+        elif mark.whole_record:
+            array = np.unique(row[base == mark.key >> TASK_BITS]).tolist()
+            split = [(_of_task(mark, free[at]), at) for at in array]
+            found += _over([each for each in split if book.get(each[0].key, False) is None], free)
+    return found
+
+
+def _of_task(mark: Mark, row: np.void) -> Mark:
+    """The mark of an array as that of a task that was split off it."""
+    key = pack(int(row["base"]), int(row["task"]))
+    return replace(mark, key=key, record=int(row["record"]), whole_record=False)
+
+
+def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mark]:
+    """These marks without their holds, as far as the rows are those of their jobs."""
     return [
         replace(mark, gate_until=mark.gate_before, gate_before=0.0)
-        for mark in ours
-        if (at := seen.get(mark.record)) is not None
-        and is_of(mark, float(free["submit"][at]), int(free["restarts"][at]))
+        for mark, at in marks
+        if is_of(mark, float(rows["submit"][at]), int(rows["restarts"][at]))
     ]
 
 

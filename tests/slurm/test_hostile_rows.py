@@ -89,6 +89,7 @@ def test_refused_submissions_with_forged_rows_make_up_no_job_and_blind_nobody(
     texts = [*forged_rows(int(waits), "vision", HONEST), *forged_rows(int(elsewhere), "vision", HONEST)]
     for text in texts:
         attack(slurm, f"--gres=gpu:{text}:1")
+    assert not attack(slurm, "--gpus=100"), "Slurm refuses it, and lists it as a job that failed"
     after = adapter.observe()
     assert len(slurm.lab.run("squeue", "-h", "-t", "FAILED", "-u", HOSTILE, "-o", "%A").stdout.split()) > 20
     assert of_user(after, HONEST) == mine

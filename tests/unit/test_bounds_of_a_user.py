@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from slurm_fair import estimates
 from slurm_fair.config import from_tree
 from slurm_fair.estimates import Estimates
-from slurm_fair.model import Event, ListInDoubt, Snapshot
+from slurm_fair.model import Action, Event, ListInDoubt, Snapshot, Verb
 from slurm_fair.model.apiece import apiece, rows_apiece
-from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.slurm import scope, task_lists
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.doubt import said_of_doubts
@@ -52,7 +52,7 @@ class Site:
     def __init__(self) -> None:
         self.world = World(VirtualClock(), {"n1": 8}, seed=1)
         config = from_tree({"scope": {"partitions": ["gpu"]}}, "t")
-        commands = FakeCommands(self.world)
+        self.commands = commands = FakeCommands(self.world)
         self.cluster = SlurmCluster(commands, config, self.world.clock.now, MarksInHand(), NoIntents())
 
     def submit(self, user: str, **raw: str) -> int:
@@ -173,6 +173,31 @@ def test_a_user_brings_few_accounts_that_nobody_lists_and_keeps_nobody_elses_out
     seen = site.look()
     assert not {str(listed), str(other), str(shared)} & {alone.label for alone in seen.left_alone}
     assert {"mine", "new40"} <= set(seen.tenants.names)
+
+
+def test_what_one_users_strays_cost_a_look_has_a_bound_and_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Jobs with our gate that are not managed: templates and hooks make them, and any user who wants to."""
+    monkeypatch.setattr("slurm_fair.slurm.cluster._STRAYS_AT_ONCE", 10)
+    site, freed = Site(), list[int]()
+    for number in range(41):
+        job = site.world.submit(1, "a", gate_seconds=900.0)
+        site.world.records[job].raw = {"UserName": "news" if number < 40 else "games", "Reservation": "r"}
+    managed = site.world.submit(1, "a", gate_seconds=900.0)
+    for _ in range(5):
+        seen = site.look()
+        submit = site.world.records[managed].submit
+        close = Action(Verb.CLOSE, pack(managed), managed, submit, 0, until=seen.time + 1800)
+        before = len(site.commands.said)
+        site.cluster.actuate([close])
+        sent = [line for line in site.commands.said[before:] if line.startswith("update")]
+        assert f"jobid={managed} " in sent[0], "what is planned goes first"
+        freed.append(len(sent) - 1)
+        if len(freed) == 1:
+            assert f"jobid={job} " in "".join(sent), "everybody's first goes before anybody's second"
+        site.world.clock.advance(1.0)
+    assert freed == [10, 10, 10, 10, 1]
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_a_hold_of_ours_is_over_when_it_is_seen_lifted(
 ) -> None:
     ours = {"gate_until": math.inf, "gate_before": START + 600, **mark}
     scene = Scene(mark=ours, **submitted)
-    found = [(each.gate_until, each.gate_before) for each in lifted(scene.marks, scene.rows)]
+    found = [(each.gate_until, each.gate_before) for each in lifted(scene.marks, scene.rows, scene.queue)]
     assert found == ([(START + 600, 0.0)] if seen else [])
 
 

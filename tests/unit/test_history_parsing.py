@@ -55,6 +55,20 @@ def test_captures_of_newer_versions_read_the_same_way(version: str) -> None:
     assert float(runs.end[found["9_0"]]) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("row", "is_a_job"),
+    [
+        (line(state="FAILED", start="100", end="100", alloc=""), False),
+        (line(state="FAILED", start="100", end="100"), True),  # it had nodes
+        (line(state="FAILED", start="101", end="101", alloc=""), True),
+        (line(state="FAILED", start="100", end="101", alloc=""), True),
+        (line(state="CANCELLED by 0", start="100", end="100", alloc=""), True),
+    ],
+)
+def test_a_submission_that_slurm_refused_is_no_job(row: list[str], is_a_job: bool) -> None:
+    assert len(runs_from([row])) == is_a_job
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_sacct_has_had_our_columns_in_every_version(version: str) -> None:
     assert set(FIELDS) <= set(whole(version, "sacct.txt").splitlines()[0].split("|"))

@@ -17,11 +17,18 @@ from tests.builders import job, lease, leases, node, snapshot
 NOW = 5000.0
 RUNNING = JobState.RUNNING
 
+# n4 and n5 have GPUs, and too little beside them for job 9.
 # Rows: 0 runs and its lease is over, 1 and 2 wait, 3 runs and its lease is not over, 4 cannot checkpoint and its
 # lease is over, 5 is promised, 6 is held by its user, 7 wants any four GPUs on two nodes.
 SEEN = snapshot(
     time=NOW,
-    nodes={"n1": 8, "n2": 8, "n3": node(8, usable=False)},
+    nodes={
+        "n1": 8,
+        "n2": 8,
+        "n3": node(8, usable=False),
+        "n4": node(8, cpus_others=60),
+        "n5": node(8, memory_mb=7999),
+    },
     jobs=[
         job(1, gpus=4, state=RUNNING, start=100, on={"n1": 4}),
         job(2, gpus=4, gpus_per_node=4),
@@ -31,6 +38,7 @@ SEEN = snapshot(
         job(6, gpus=3),
         job(7, gpus=1, blocked=1),
         job(8, gpus=4, nodes=2, gpus_per_node=2),
+        job(9, gpus=2, cpus=8, memory_mb=8000),
     ],
 )
 HELD = leases(
@@ -45,7 +53,7 @@ SIGHT = view(SEEN, HELD)
 def plan(verdicts: dict[int, Verdict], *places: tuple[int, int, int]) -> Plan:
     """A plan by rows; everybody else as it should be."""
     usual = [Verdict.RENEW, Verdict.WAIT, Verdict.WAIT, Verdict.KEEP, Verdict.RENEW, Verdict.KEEP, Verdict.LEAVE,
-             Verdict.WAIT]  # fmt: skip
+             Verdict.WAIT, Verdict.WAIT]  # fmt: skip
     said = [verdicts.get(row, verdict) for row, verdict in enumerate(usual)]
     nothing = np.zeros(len(said), dtype=np.int64)
     return Plan(
@@ -64,12 +72,13 @@ SOUND: dict[str, Plan] = {
     "granting free GPUs": plan({2: GRANT}, (2, 1, 2)),
     "granting what a job that is stopped leaves": plan({0: REVOKE, 1: GRANT}, (1, 0, 4)),
     "a gang over two nodes": plan({0: REVOKE, 7: GRANT}, (7, 0, 2), (7, 1, 2)),
+    "half of the CPUs on each of two nodes": plan({8: GRANT}, (8, 1, 1), (8, 3, 1)),
     "the rest of a last node with a job that may be split anyhow": plan({2: GRANT}, (2, 1, 5)),
 }
 NONSENSE: dict[str, tuple[Plan, str]] = {
     "a verdict too few": (
         replace(plan({}), **{n: getattr(plan({}), n)[:-1] for n in ("verdict", "reason", "rank", "score")}),
-        "7 verdicts for 8 jobs",
+        "8 verdicts for 9 jobs",
     ),
     "granting a job that runs": (plan({3: GRANT}, (3, 1, 2)), "cannot start now"),
     "granting a job that is held": (plan({6: GRANT}, (6, 1, 1)), "cannot start now"),
@@ -88,6 +97,12 @@ NONSENSE: dict[str, tuple[Plan, str]] = {
     "GPUs that somebody has": (plan({1: GRANT}, (1, 0, 4)), "not free"),
     "GPUs that were promised to somebody": (plan({2: GRANT}, (2, 1, 6)), "not free"),
     "the same GPUs twice": (plan({1: GRANT, 2: GRANT}, (1, 1, 4), (2, 1, 2)), "not free"),
+    "CPUs that somebody has": (plan({8: GRANT}, (8, 3, 2)), "CPUs or memory"),
+    "CPUs that another gets too": (
+        plan({2: GRANT, 8: GRANT}, (2, 3, 2), (8, 1, 1), (8, 3, 1)),
+        "CPUs or memory",
+    ),
+    "memory that is not there": (plan({8: GRANT}, (8, 4, 2)), "CPUs or memory"),
     "GPUs of a node that takes no work": (plan({2: GRANT}, (2, 2, 2)), "not free"),
 }
 
@@ -116,7 +131,17 @@ def test_a_standstill_changes_nothing_and_says_why_to_each_job() -> None:
     assert still.note == "the policy was late"
     assert len(still.places) == 0
     kept, waits, left = Verdict.KEEP, Verdict.WAIT, Verdict.LEAVE
-    expected = {"1": kept, "2": waits, "3": waits, "4": kept, "5": kept, "6": kept, "7": left, "8": waits}
+    expected = {
+        "1": kept,
+        "2": waits,
+        "3": waits,
+        "4": kept,
+        "5": kept,
+        "6": kept,
+        "7": left,
+        "8": waits,
+        "9": waits,
+    }
     assert verdicts(SEEN, still) == expected
     assert reasons(SEEN, still)["1"] == "keeps its GPUs until there is a plan again"
     assert reasons(SEEN, still)["2"] == "no plan could be made in this tick"

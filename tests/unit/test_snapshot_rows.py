@@ -18,7 +18,7 @@ from slurm_fair.slurm.liberate import NoIntents
 from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.queue import Queue
 from tests.fake_commands import FakeCommands
-from tests.fake_jobs import Machine
+from tests.fake_jobs import START, Machine
 from tests.fake_slurm import VirtualClock, World
 
 TERM = 300.0
@@ -61,6 +61,31 @@ def with_a_finished_row(world: World, numbers: Iterable[int]) -> int:
             world.records[job], number=number, state="CANCELLED", end=world.clock.now(), gpus=3
         )
     return job
+
+
+@pytest.mark.parametrize(
+    ("row", "is_a_job"),
+    [
+        ({}, False),
+        ({"State": "CANCELLED"}, True),
+        ({"State": "NODE_FAIL"}, True),
+        ({"EndTime": str(int(START) + 1)}, True),
+        ({"NodeList": "n1"}, True),
+        ({"RestartCnt": "1"}, True),
+        ({"State": "PENDING"}, True),
+    ],
+)
+def test_a_submission_that_slurm_refused_is_no_job(world: World, row: dict[str, str], is_a_job: bool) -> None:
+    now = str(int(START))
+    failed = {
+        "State": "FAILED",
+        "Reason": "BadConstraints",
+        "SubmitTime": now,
+        "StartTime": now,
+        "EndTime": now,
+    }
+    world.records[world.submit(4)].raw = {**failed, **row}
+    assert len(seen(world).jobs) == is_a_job
 
 
 @pytest.mark.parametrize("numbers", [[0], [50], [0, 50]], ids=["before", "after", "both"])

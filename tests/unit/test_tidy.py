@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
 from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.tidy import Absences, unlisted
+from slurm_fair.slurm.tidy import Absences, lifted, unlisted
 from tests.slurm_stub import QUIET, Stub, row
 
 SUBMIT = float(QUIET["SubmitTime"])
@@ -124,3 +125,36 @@ def test_a_task_without_a_mark_of_its_own_has_its_arrays() -> None:
     assert book.covering(pack(7, 3), False, SUBMIT, 0) == whole
     assert book.covering(pack(7, 3), False, SUBMIT + 5, 0) is None
     assert book.covering(pack(8, 3), False, SUBMIT, 0) is None
+
+
+HELD = {"PriorityLong": 0}
+TASK, ARRAY = mark(pack(7, 2)), mark(whole=True)
+SPLIT = {"JobID": 9, "ArrayJobID": 7, "ArrayTaskID": "2"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "shown", "seen"),
+    [
+        (TASK, row(ArrayTaskID="1-3"), [(pack(7, 2), False)]),
+        (TASK, row(ArrayTaskID="1-3", **HELD), []),
+        (TASK, row(ArrayTaskID="1,3", **HELD) + row(**SPLIT), [(pack(7, 2), False)]),
+        (TASK, row(ArrayTaskID="1,3") + row(**SPLIT, **HELD), []),  # of the others the hold was lifted
+        (ARRAY, row(ArrayTaskID="1-3"), [(pack(7), True)]),
+        (ARRAY, row(ArrayTaskID="1-3", **HELD), []),
+        (ARRAY, row(ArrayTaskID="1,3", **HELD) + row(**SPLIT), [(pack(7, 2), False)]),
+        (ARRAY, row(ArrayTaskID="1,3", **HELD) + row(**SPLIT, SubmitTime="1795000100"), []),
+        (ARRAY, row(ArrayTaskID="1,3") + row(**SPLIT, **HELD), [(pack(7), True)]),
+    ],
+)
+def test_a_hold_is_seen_lifted_of_the_task_that_it_lay_on(
+    tmp_path: Path, ours: Mark, shown: str, seen: list[tuple[int, bool]]
+) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("squeue", shown)
+    queue = Queue(stub.commands())
+    rows = queue.read()
+    assert not isinstance(rows, str)
+    holds = replace(ours, gate_until=math.inf, gate_before=1795009000.0)
+    found = lifted(MarkBook(MarksInHand([holds])), rows, queue)
+    assert [(each.key, each.whole_record) for each in found] == seen
+    assert all((each.gate_until, each.gate_before) == (1795009000.0, 0.0) for each in found)
