@@ -55,14 +55,14 @@ def _tried(name: str, settings: dict[str, object]) -> tuple[Trial, int]:
     from slurm_fair.sim.trial import shown, stages
 
     load(name, settings)  # refused in one line before anything is simulated
-    trial, views = Trial(lambda: load(name, settings), _kept), 0
-    for stage in stages():
-        seen = shown(name, settings, stage, _VIEWS)
-        if seen.error is not None:
-            trial.met(seen.error)
-        trial.on(seen.views)
-        views += len(seen.views)
-    return trial, views
+    trial = Trial(lambda: load(name, settings), _kept)
+    seen = [shown(name, settings, stage, _VIEWS) for stage in stages()]
+    for each in seen:
+        if each.error is not None:
+            trial.met(each.error)
+    views = [view for each in seen for view in each.views]
+    trial.on(views)
+    return trial, len(views)
 
 
 def _kept(memory: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -73,6 +73,13 @@ def test_a_broken_rule_is_told_with_its_line(kind: type, rule: str, says: str, l
     assert line in Path(file).read_text().splitlines()[int(number) - 1]
 
 
+def test_plans_of_a_policy_that_throws_dice_are_not_compared() -> None:
+    _, rules = checked(strange.Dice)
+    assert [rule for rule, row in rules.items() if row["level"] == "error"] == ["same"]
+    assert [rule for rule, row in rules.items() if row["level"] == "left out"] == ["rows", "ledger", "rests"]
+    assert "the rule `same` is broken" in rules["rows"]["what"]
+
+
 def test_what_a_person_reads_names_the_rule_the_line_and_the_cure() -> None:
     with strange.installed(mine=strange.NeedsReports):
         said = call("policies", "check", "mine")
