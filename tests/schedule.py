@@ -2,7 +2,7 @@
 
 A file on a real Slurm has a lab of its own, so one process gets all of it. Such files mostly wait. The first
 process begins with what computes, and the others begin with Slurm. A process that finds nothing of its kind takes
-the other kind. Properties compute for long, so each of them is handed out by itself.
+the other kind. Properties and parsers compute for long, so each of them is handed out by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[1]
 ON_SLURM = "pytest.mark.slurm"
-BY_THEMSELVES = "tests/properties/"
+BY_THEMSELVES = ("tests/fuzz/", "tests/properties/")
 # Files that take more than a minute of one process, roughly: none of them may be begun last.
 SECONDS = {
     "tests/slurm/test_catalogue_daemon.py": 190,
@@ -46,7 +46,7 @@ def needs_slurm(file: str) -> bool:
 
 
 def unit(test: str) -> str:
-    """What is handed out in one piece: a file, or one property."""
+    """What is handed out in one piece: a file, or one property or parser."""
     return test if test.startswith(BY_THEMSELVES) else test.partition("::")[0]
 
 

@@ -117,7 +117,11 @@ local function controller_acts(health, now)
   local time = tonumber(string.match(text, '"time": *([%d.]+)'))
   local interval = tonumber(string.match(text, '"interval_seconds": *([%d.]+)'))
   local acts = string.find(text, '"state": *"acting"') ~= nil
-  return acts and time ~= nil and interval ~= nil and now - time < 3 * interval + SILENT_SECONDS
+  if not acts or time == nil or interval == nil then
+    return false
+  end
+  local age = now - time -- of a time to come: the clock was set back since, and nobody has written anew
+  return age > -SILENT_SECONDS and age < 3 * interval + SILENT_SECONDS
 end
 
 local function close_gate(job_desc, part_list, options)

@@ -17,6 +17,7 @@ import click
 
 import slurm_fair_templates as templates
 from slurm_fair.cli.base import open_site
+from slurm_fair.cli.durations import WholeSeconds
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
 
 SUBMIT_TIMEOUT_SECONDS = 120.0
@@ -103,11 +104,15 @@ class PassThrough(click.Command):
     help="Who gets the signal: processes of the first node that catch it, every srun step too, nobody.",
 )
 @click.option(
-    "--grace", type=int, default=120, show_default=True, help="Seconds the job needs to save, at most."
+    "--grace",
+    type=WholeSeconds(),
+    default=120,
+    show_default=True,
+    help="How long the job needs to save, at most: seconds, or 5m, 1h, 15:00.",
 )
 @click.option(
     "--gate-seconds",
-    type=int,
+    type=WholeSeconds(),
     help="How long the job waits at most if no controller lets it start; less with a close --deadline.",
 )
 @click.option("--no-gate", is_flag=True, help="Let Slurm start the job as soon as it can.")

@@ -57,7 +57,12 @@ def health_of(site: Site, board: Board, now: float | None = None) -> State:
     limit = max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
     age = now - board.time
     word, why, pid = _own(site, board, now, limit) if _may_look(site) else _public(site, board, now, limit)
-    return State(word, clean(why), age, age > limit, pid)
+    return State(word, clean(why), max(age, 0.0), _is_old(age, limit), pid)
+
+
+def _is_old(age: float, limit: float) -> bool:
+    """What is of a time to come was written before the clock was set back, and nothing since."""
+    return abs(age) > limit
 
 
 def _may_look(site: Site) -> bool:
@@ -71,7 +76,7 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
     last = max(board.time, beat.time if beat else 0.0)
     blind = beat is not None and bool(beat.blind) and now - beat.time <= beat.limit_seconds
     waits = blind and is_owned(site.places.journal)  # for a hung Slurm
-    if now - last > limit and not waits:
+    if _is_old(now - last, limit) and not waits:
         return SILENT, _silence(now - last), pid
     if beat is None and not (board.dry_run or pause):
         return SILENT, "the daemon does not run", None
@@ -83,6 +88,8 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
 
 
 def _silence(seconds: float) -> str:
+    if seconds < 0:
+        return "the daemon does not run, or hangs: no look since the clock was set back"
     return f"the daemon does not run, or hangs: no look for {seconds:.0f} s"
 
 
@@ -92,7 +99,7 @@ def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, st
     last = max(board.time, said.time if said else 0.0)
     if said is not None and said.state == published.STOPPED:
         return SILENT, said.why or "the daemon was stopped", None
-    if now - last > limit:
+    if _is_old(now - last, limit):
         return SILENT, _silence(now - last), None
     if said is not None and said.state == published.BLIND:
         why = said.why or "the daemon cannot see the cluster"  # nothing where Slurm hides jobs

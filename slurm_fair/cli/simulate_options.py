@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from slurm_fair.cli.durations import seconds_in
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.trace.cells import CENTURY
 
@@ -30,10 +31,7 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """What was written, as a number."""
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = math.nan
+        seconds = seconds_in(str(value))
         if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
             least = "above 0" if self._above_zero else "of 0 or more"
             self.fail(f"{value!r} is no number of seconds {least}", param, ctx)

@@ -56,7 +56,9 @@ def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layou
         return None
     try:
         found = [
-            (name, words.gres_gpus(gres)[0]) for listed, gres in segments for name in hostlist.expand(listed)
+            (name, words.gres_gpus(gres)[0])
+            for listed, gres in segments
+            for name in hostlist.expand(listed, most=len(allowed))
         ]
     except SlurmTextError:
         return None

@@ -30,14 +30,15 @@ _MARKS = ("\x1f", "|", ",", " ", "=", ":", "\n", '"')
 
 
 def with_long_words(samples: Sequence[str], dice: random.Random) -> Iterator[str]:
-    """Each long word alone, in the middle of a sample, and in the place of some of its cells."""
+    """Each long word alone, in the middle of a sample, and in the place of one of its cells."""
     for word in LONG:
         text = dice.choice(samples)
         at = dice.randint(0, len(text))
         yield word
         yield text[:at] + word + text[at:]
-        for mark in (mark for mark in _MARKS if mark in text):
-            yield _one_piece(text, dice, mark, word)
+        marks = [mark for mark in _MARKS if mark in text]
+        if marks:
+            yield _one_piece(text, dice, dice.choice(marks), word)
 
 
 def mutations(samples: Sequence[str], dice: random.Random) -> Iterator[str]:

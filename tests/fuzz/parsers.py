@@ -41,6 +41,7 @@ from slurm_fair_accounting.event_reading import read_line
 from slurm_fair_accounting.period import parse_when
 from slurm_fair_templates.options import parse_choices
 from tests.fuzz.asking import FOLDER, Parser, Saying, file_of
+from tests.fuzz.runtime_parsers import RUNTIMES
 from tests.fuzz.site_parsers import SITE
 from tests.hostile import HUGE, forged_comments, forged_lines, forged_rows
 from tests.slurm_samples import sample
@@ -276,4 +277,5 @@ PARSERS: dict[str, Parser] = {
     ),
     "GPU choices": Parser(parse_choices, ("1,2,4", "1|8", *HUGE)),
     **SITE,
+    **RUNTIMES,
 }

@@ -210,6 +210,8 @@ def said_by_a_controller(file: Path, state: str, ago: float) -> None:
         (ACTING, 0, True),
         (ACTING, 80, True),
         (ACTING, 120, False),
+        (ACTING, -1, True),
+        (ACTING, -3600, False),  # it died, and the clock was set back since
         (STOPPED, 0, False),
         (BLIND, 0, False),
         (PAUSED, 0, False),

@@ -45,6 +45,13 @@ def test_a_list_beyond_any_cluster_is_refused_before_it_fills_the_memory(text: s
         hostlist.expand(text)
 
 
+def test_who_expects_few_nodes_expands_no_more() -> None:
+    assert hostlist.expand("n[1-3]", most=3) == ("n1", "n2", "n3")
+    for text in ("n[1-4]", "n[1-200000]", "a,b,c,d", "n[1-2][1-2]"):
+        with pytest.raises(SlurmTextError, match="more than 3 nodes"):
+            hostlist.expand(text, most=3)
+
+
 def test_names_too_long_for_so_many_nodes_are_refused_before_they_fill_the_memory() -> None:
     assert hostlist.expand("n[1-3][7]x[2]") == ("n17x2", "n27x2", "n37x2")
     with pytest.raises(SlurmTextError, match="too long for 150000 nodes"):

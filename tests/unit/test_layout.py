@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,16 @@ def test_an_unexplained_job_is_spread_as_evenly_as_it_goes(nodes: list[str], gpu
 def test_no_word_of_a_user_moves_a_gpu(name: str, field: str) -> None:
     text = sample("22.05", "job.txt").rstrip("\n") + " Comment=k"
     assert read_layout(text.replace(field, f"{field}{name}"), ("n2", "n3"), 5, ROOM) is None
+
+
+def test_a_users_word_for_very_many_nodes_costs_no_time() -> None:
+    text = (
+        "JobId=43 JobName= Nodes=n[1-200000] CPU_IDs= Mem=0 GRES=gpu:0 Nodes=n[2-3] CPU_IDs= Mem=0 GRES=gpu:2"
+    )
+    began = time.process_time()
+    for _ in range(500):  # runs of one user
+        assert read_layout(text, ("n2", "n3"), 4, ROOM) is None
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,21 @@ def test_wrong_use_ends_with_2_and_one_line(tmp_path: Path, words: list[str], re
     assert not (tmp_path / "argv").exists()
 
 
-@pytest.mark.parametrize("words", [["--checkpoint-signal=KILL", "s.sh"], ["--grace", "soon", "s.sh"]])
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("90", 90), ("5m", 300), ("1.5h", 5400), ("15:00", 900), ("1:00:30", 3630), ("0.2s", 1)],
+)
+def test_a_grace_is_written_as_slurm_or_people_write_durations(
+    tmp_path: Path, said: str, seconds: int
+) -> None:
+    (tmp_path / "s.sh").write_text("#!/bin/sh\n")
+    assert fair_sbatch(tmp_path, f"--grace={said}", "s.sh").returncode == 0
+    assert f"grace={seconds}" in (tmp_path / "argv").read_text()
+
+
+@pytest.mark.parametrize(
+    "words", [["--checkpoint-signal=KILL", "s.sh"], ["--grace", "soon", "s.sh"], ["--grace", "nan", "s.sh"]]
+)
 def test_words_that_click_refuses_end_with_2(tmp_path: Path, words: list[str]) -> None:
     done = fair_sbatch(tmp_path, *words)
     assert done.returncode == 2

@@ -178,8 +178,11 @@ def test_every_view_says_that_the_daemon_is_silent(
     assert "what follows is 7" in said.complaint
 
 
-def test_silence_goes_before_a_pause(view: View, storage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(board_scene, "NOW", time.time() - 70)
+@pytest.mark.parametrize("since", [-70, 3600], ids=["silent", "dead since the clock was set back"])
+def test_silence_goes_before_a_pause(
+    view: View, storage: Path, monkeypatch: pytest.MonkeyPatch, since: int
+) -> None:
+    monkeypatch.setattr(board_scene, "NOW", time.time() + since)
     keep(storage)
     (storage / "paused").write_text("maintenance")
     assert shown(view, "status")["health"]["word"] == "silent"
