@@ -34,8 +34,9 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
-from slurm_fair.policy.check import objections, postponed, standstill
+from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
+from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.clock import without_the_future
@@ -195,6 +196,7 @@ def prepare(
         now + rules.plan_limit_seconds,
         standing.memory,
         job_of_lease,
+        happened,
     )
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
@@ -221,16 +223,17 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     """
     began = clock.now()
     try:
-        plan = rules.policy.plan(view)
+        plan = planned(rules.policy, view)
         plan = plan.explained() if in_full else plan
         wrong = objections(plan, view)
-    except Exception:
-        return standstill(view, f"the policy raised: {traceback.format_exc(limit=-3)}")
+    except Exception as error:
+        place = where(type(rules.policy), error)
+        return standstill(view, f"{place}: the policy raised: {traceback.format_exc(limit=-3)}")
     late = clock.now() - began
     if late > rules.plan_limit_seconds:
         return standstill(view, f"the policy took {late:.1f} s (limit {rules.plan_limit_seconds:g} s)")
     if wrong:
-        return standstill(view, f"the plan cannot be: {wrong}")
+        return standstill(view, f"{beginning(type(rules.policy))}: the plan cannot be: {wrong}")
     if view.terms.grants_at(view.now):
         return plan
     return postponed(plan).explained() if in_full else postponed(plan)

@@ -40,7 +40,9 @@ class Gandiva:
     """
 
     score_is: ClassVar[Order] = Order(
-        "the seconds since it was submitted or requeued", highest_first=True, then="its number"
+        "the seconds since it was submitted or requeued",
+        highest_first=True,
+        then="the time of its first submission",
     )
     lease_seconds: ClassVar[float] = 60.0  # the paper's time slice
 
@@ -56,9 +58,9 @@ class Gandiva:
         waits = np.flatnonzero(view.waiting)
         if len(waits) == 0 and move is None:
             return ordered(view, waits, memory=_still_moving(view, None), words=WORDS)
-        waits = waits[np.argsort(view.snapshot.jobs.submit[waits], kind="stable")]
+        waits = waits[np.lexsort((view.first_submit[waits], view.snapshot.jobs.submit[waits]))]
         runs = np.flatnonzero(view.expired)
-        runs = runs[np.argsort(-view.snapshot.jobs.start[runs], kind="stable")]
+        runs = runs[np.lexsort((view.first_submit[runs], -view.snapshot.jobs.start[runs]))]
         memory = _still_moving(view, move)
         affinity = _Affinity(view, memory.get(MOVING, ()))
         return ordered(

@@ -50,6 +50,7 @@ class GandivaFair(InRounds):
     """
 
     called: ClassVar[str] = "gandiva-fair"
+    by_solver: ClassVar[bool] = False
     lease_seconds: ClassVar[float] = 60.0  # the paper's time quantum
 
     split: Literal["stride", "equal"] = "stride"

@@ -59,7 +59,7 @@ class Hived:
         first = oldest_first(view, first)
         others = np.setdiff1d(waits, first)
         others = oldest_first(view, others)
-        lent = np.flatnonzero(view.expired & ~owners)
+        lent = oldest_first(view, np.flatnonzero(view.expired & ~owners))
         order = np.concatenate([first, lent, others])
         buddies = _Buddies(view, owners, first)
         borrows = np.where(view.waiting, 1.0, np.nan)

@@ -59,6 +59,7 @@ class InRounds:
         then="whether it has a share yet and its gang fits into the round, then by what is still due to it",
     )
     lease_seconds: ClassVar[float] = 360.0  # the paper's round
+    by_solver: ClassVar[bool] = True  # of shares that are equally good it takes some
 
     reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every change")] = 1000.0
     newcomers: Literal["wait", "fill"] = "fill"

@@ -56,19 +56,12 @@ class YarnCs:
         )  # fmt: skip
 
 
-def _gpus_in_use(view: View) -> Ints:
-    """What each tenant's jobs hold or were promised."""
-    jobs, held = view.snapshot.jobs, view.holdings
-    tenants = len(view.snapshot.tenants)
-    return np.bincount(jobs.tenant[held.row], weights=held.gpus, minlength=tenants).astype(np.int64)
-
-
 def _within_quota(view: View, waits: Ints) -> Ints:
     """Places in `waits`, which is sorted by tenant and age, of those that may start."""
     jobs = view.snapshot.jobs
     tenant, gpus = jobs.tenant[waits], jobs.gpus[waits]
     quota = whole_parts(view.snapshot.total_gpus, view.snapshot.tenants.weight)
-    used = _gpus_in_use(view)
+    used = view.tenant_gpus
     first = np.searchsorted(tenant, tenant, side="left")
     taken = np.cumsum(gpus)
     through = taken - np.where(

@@ -23,6 +23,7 @@ _COMMANDS = {
     "check": "slurm_fair.cli.check:check",
     "simulate": "slurm_fair.cli.simulate:simulate",
     "replay": "slurm_fair.cli.replay_past:replay",
+    "policies": "slurm_fair.cli.policies:policies",
     "tune-lease": "slurm_fair.cli.tune:tune_lease",
     "trace": "slurm_fair.cli.trace:trace",
     "init": "slurm_fair.cli.init:init",

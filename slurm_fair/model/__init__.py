@@ -13,7 +13,7 @@ from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
 from slurm_fair.model.tenant import TenantTable
-from slurm_fair.model.told import Told
+from slurm_fair.model.told import Mode, Told
 
 __all__ = [
     "NEVER_ENDS_SECONDS",
@@ -34,6 +34,7 @@ __all__ = [
     "Ledger",
     "LeftAlone",
     "ListInDoubt",
+    "Mode",
     "NodeTable",
     "Outcome",
     "PartitionTable",

@@ -6,10 +6,19 @@ A policy never sees a run time or a regime that lies ahead; what it can know sta
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 
-from slurm_fair.model.columns import Columns, Floats, Ints, check_lengths
+from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
+
+
+class Mode(IntEnum):
+    """How a job changes its batch size while it runs (Shockwave, section 5)."""
+
+    STATIC = 0
+    ACCORDION = 1  # between two sizes, back and forth
+    GNS = 2  # doubles, never shrinks
 
 
 @dataclass(frozen=True)
@@ -23,7 +32,8 @@ class Told(Columns):
         Floats  # run time of the whole job as its user declared it; a time limit if nothing better
     )
     left_seconds: Floats  # of that still to do at its present batch size, as its progress says
-    done_seconds: Floats  # of it done already; done / (done + left) = its progress
+    # Of it done already. done / (done + left) is its progress where what its user declared is true, not elsewhere.
+    done_seconds: Floats
     epoch: Floats  # epochs done
     epochs: Floats  # epochs in all
     deadline: Floats  # instant by which its user wants it done; inf = none
@@ -33,6 +43,7 @@ class Told(Columns):
     scaling: Floats  # speed of its gang against that of one GPU of it, as measured
     model: Ints  # index into `models`, -1 = not said
     batch_size: Ints  # 0 = not said
+    mode: Codes  # Mode, as its user set it; STATIC also where nobody said
     models: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -55,4 +66,5 @@ class Told(Columns):
             scaling=unknown,
             model=np.full(rows, -1, dtype=np.int64),
             batch_size=np.zeros(rows, dtype=np.int64),
+            mode=np.zeros(rows, dtype=np.int8),
         )

@@ -8,9 +8,22 @@ import numpy as np
 
 from slurm_fair.model import Explanation, JobTable, Placement, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
+from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
 _NOTHING = Placement.none()
+
+
+def planned(policy: Policy, view: View) -> Plan:
+    """The policy's plan; TypeError for anything else that it returns."""
+    plan: object = policy.plan(view)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan(view) returned {_named(plan)}, not a Plan")
+    return plan
+
+
+def _named(thing: object) -> str:
+    return "None" if thing is None else f"a {type(thing).__name__}"
 
 
 def objections(plan: Plan, view: View) -> str:

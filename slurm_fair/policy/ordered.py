@@ -18,7 +18,7 @@ from slurm_fair.policy.rivals import NoRivals, Rivals
 from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.two_phase import expected_winners
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates, stretches, with_unlisted
+from slurm_fair.policy.walk import Candidates, refuse_twice, stretches, with_unlisted
 
 ANY_TYPE = -1
 _FEW = 8  # jobs that are sooner looked at than sorted out
@@ -93,6 +93,7 @@ def ordered(
 def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
     """Without those who neither wait nor could lose what they have; and of these, who waits."""
     rows = order() if callable(order) else order
+    refuse_twice(view, rows)
     if not len(rows) or all_of(waits := view.waiting[rows]):
         return rows, rows
     return rows[waits | (view.expired | view.revoking)[rows]], rows[waits]

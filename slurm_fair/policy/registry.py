@@ -11,6 +11,7 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 from slurm_fair.errors import ConfigError, PolicyError
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.settings import allowed, check_settings, refusal
+from slurm_fair.policy.where import beginning, where, where_loading
 from slurm_fair.suggest import known_names
 
 GROUP = "slurm_fair.policies"
@@ -26,9 +27,31 @@ def load(name: str, settings: Mapping[str, object]) -> Policy:
     kind = _kind(name)
     hints = _hints(name)
     checked = {key: _value(name, kind, hints, key, value) for key, value in settings.items()}
-    policy = kind(**checked)
+    try:
+        policy = kind(**checked)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise PolicyError(f"{where(kind, error)}: policy '{name}' cannot be made: {_gist(error)}") from error
     check_settings(policy, name)
     return cast(Policy, policy)
+
+
+def entry_of(name: str) -> EntryPoint:
+    """The entry point of a policy; PolicyError where there is none of this name."""
+    if name not in _found():
+        raise PolicyError(f"unknown policy '{name}': {known_names(name, names())}")
+    return _found()[name]
+
+
+def kind_of(name: str) -> type[Any]:
+    """The class of a policy; PolicyError where it cannot be loaded or is none."""
+    return _kind(name)
+
+
+def settings_of(name: str) -> tuple[str, ...]:
+    """The names of its settings: the fields of its class."""
+    return tuple(_hints(name))
 
 
 @lru_cache(maxsize=1)
@@ -38,13 +61,16 @@ def _found() -> Mapping[str, EntryPoint]:
 
 @lru_cache(maxsize=64)
 def _kind(name: str) -> type[Any]:
-    if name not in _found():
-        raise PolicyError(f"unknown policy '{name}': {known_names(name, names())}")
-    entry = _found()[name]
+    entry = entry_of(name)
     try:
         kind = entry.load()
     except (ImportError, AttributeError) as error:
-        raise PolicyError(f"policy '{name}' cannot be loaded from {entry.value}: {error}") from error
+        raise PolicyError(
+            f"{_at(error)}policy '{name}' cannot be loaded from {entry.value}: {error}"
+        ) from error
+    except Exception as error:
+        at, what = _at(error), _gist(error)
+        raise PolicyError(f"{at}policy '{name}' cannot be loaded from {entry.value}: {what}") from error
     if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "plan", None))):
         raise PolicyError(f"policy '{name}': {entry.value} is no dataclass with a method plan(view)")
     return kind
@@ -53,8 +79,22 @@ def _kind(name: str) -> type[Any]:
 @lru_cache(maxsize=64)
 def _hints(name: str) -> Mapping[str, object]:
     kind = _kind(name)
-    hints = get_type_hints(kind)
+    try:
+        hints = get_type_hints(kind)
+    except Exception as error:
+        wrong = f"an annotation of a setting cannot be read: {_gist(error)}"
+        raise PolicyError(f"{beginning(kind)}: policy '{name}': {wrong}") from error
     return {f.name: hints[f.name] for f in fields(kind) if f.init}
+
+
+def _at(error: Exception) -> str:
+    place = where_loading(error)
+    return f"{place}: " if place else ""
+
+
+def _gist(error: Exception) -> str:
+    """An error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _value(name: str, kind: type[Any], hints: Mapping[str, object], key: str, value: object) -> object:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
 from slurm_fair.ledger.lives import at
+from slurm_fair.ledger.metrics import quota
 from slurm_fair.model import (
     Blocked,
+    Event,
     JobAccounts,
     LeasePhase,
     Leases,
@@ -22,6 +24,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find
 from slurm_fair.model.once import once
+from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.cases import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
@@ -45,6 +48,7 @@ class View:
     deadline: float = float("inf")
     memory: Mapping[str, Any] = field(default_factory=dict)
     joined: Ints | None = None  # `job_of_lease`, where it was worked out before
+    happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
     @once
     def job_of_lease(self) -> Ints:
@@ -88,13 +92,44 @@ class View:
     @once
     def told(self) -> Told:
         """What is known of the work; where nobody said how long a job runs, its time limit stands for that."""
-        snapshot = self.snapshot
-        rows, types = len(snapshot.jobs), len(snapshot.gpu_types)
-        told = snapshot.told or Told.nothing(rows, types)
+        snapshot, told = self.snapshot, self.said
         declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
         done = _said(told.done_seconds, lambda: self.ran_seconds)
         left = _said(told.left_seconds, lambda: np.maximum(declared - done, 1.0))
         return told.with_columns(declared_seconds=declared, done_seconds=done, left_seconds=left)
+
+    @once
+    def said(self) -> Told:
+        """What users declared and jobs reported, and nothing else: nan where nobody said."""
+        snapshot = self.snapshot
+        return snapshot.told or Told.nothing(len(snapshot.jobs), len(snapshot.gpu_types))
+
+    @once
+    def tenant_quota(self) -> Floats:
+        """GPUs that each of the snapshot's tenants is owed now: its weight's part of the cluster (eq. 6)."""
+        weight = self.ledger.tenants.weight
+        quotas = quota(float(self.snapshot.total_gpus), weight, np.full(len(weight), weight.sum()))
+        return at(quotas, self.tenant_account, 0.0)
+
+    @once
+    def tenant_gpus(self) -> Ints:
+        """GPUs that each of the snapshot's tenants holds or was promised now."""
+        jobs, held = self.snapshot.jobs, self.holdings
+        tenants = len(self.snapshot.tenants)
+        gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, tenants).astype(np.int64)
+        return gpus
+
+    @once
+    def lease_end(self) -> Floats:
+        """When each job's lease ends; inf for a job without one."""
+        row = self.lease_row
+        ends: Floats = np.where(row >= 0, at(self.leases.end, row, np.inf), np.inf)
+        return ends
+
+    @once
+    def lease_ends(self) -> LeaseEnds:
+        """Where and when GPUs come to an end of their leases, the earliest first."""
+        return LeaseEnds.of(self.lease_places, self.lease_end)
 
     @once
     def ran_seconds(self) -> Floats:

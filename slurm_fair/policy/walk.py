@@ -8,6 +8,7 @@ import numpy as np
 
 from slurm_fair.model import JobTable
 from slurm_fair.model.columns import Bools, Ints, absent
+from slurm_fair.model.ids import label
 from slurm_fair.model.once import once
 from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.gang import Gang, Pools, Sites
@@ -19,6 +20,21 @@ from slurm_fair.policy.view import View
 STRETCH = 2048
 _FIRST_PART = 32
 _SHORT = 64
+
+
+class ListedTwice(ValueError):
+    """An order lists a job more than once: its GPUs would be given out more than once."""
+
+
+def refuse_twice(view: View, order: Ints) -> None:
+    """ListedTwice where an order does that."""
+    if len(order) < 2:
+        return
+    times = np.bincount(order)
+    row = int(times.argmax())
+    if times[row] > 1:
+        job = label(int(view.snapshot.jobs.key[row]))
+        raise ListedTwice(f"the order lists job {job} (row {row}) {times[row]} times")
 
 
 class Candidates:

@@ -140,6 +140,7 @@ class JobColumns:
     first_regime: Ints
     last_regime: Ints
     model: Ints
+    mode: Codes
     at_home: Ints  # nodes on which its work takes `work` seconds; on as few as can be where that is more
     # Hidden.
     saved: Floats  # seconds of work that are safe in a checkpoint

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import pack_keys
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
@@ -94,6 +94,7 @@ def population(scenario: Scenario, epoch: float) -> Population:
     jobs.declared[:] = scenario.told_seconds
     jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
+    jobs.mode[:] = _modes(trace, scenario)
     here, jobs.tenant[:] = np.unique(trace.tenant, return_inverse=True)
     tenants = tuple(
         trace.tenants[tenant] for tenant in here.tolist()
@@ -257,6 +258,15 @@ def _regimes(trace: Trace, scenario: Scenario) -> tuple[Regimes, Ints, Ints]:
             _write(table, start, job)
     begin = np.cumsum(table.seconds) - table.seconds
     return table.with_columns(begin=begin), first, first + counts - 1
+
+
+def _modes(trace: Trace, scenario: Scenario) -> Codes:
+    """How each job changes its batch size: as its regimes say, else the trace."""
+    if not scenario.regimes:
+        return trace.mode
+    given = [_given(trace, row, scenario.regimes) for row in range(len(trace))]
+    said = zip(given, trace.mode.tolist(), strict=True)
+    return np.array([mode if job is None else job.mode for job, mode in said], dtype=np.int8)
 
 
 def _given(trace: Trace, row: int, regimes: Mapping[str, JobRegimes]) -> JobRegimes | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
-from slurm_fair.errors import SlurmFairError
+from slurm_fair.errors import SlurmFairError, StoreError
 from slurm_fair.ledger.efficiency import mean_fragments
 from slurm_fair.ledger.heard import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
@@ -16,6 +16,14 @@ from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 
 Listener = Callable[[TickRecord, Standing], None]
+
+
+def _failure(tick: TickRecord, second: float) -> str:
+    """In one line, where and when a policy failed, and with what: the end of the note's traceback."""
+    first, *more = tick.plan.note.strip().splitlines()
+    place, colon, rest = first.partition(": ")
+    what = more[-1].strip() if more else rest or first
+    return f"{place if colon else ''}{colon}policy {tick.policy} failed at second {second:g} of the trace: {what}"
 
 
 class Log:
@@ -30,18 +38,32 @@ class Log:
         self._idle: Counter[int] = Counter()
         self._listen = listen
         self.wants: Collection[Want] = () if listen is None else wants
+        self._remembered = False  # whether some plan had a memory
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Take from one tick what is needed; a policy that fails is an error here, not a reason to stand still."""
         if tick.plan.note:
-            gist = tick.plan.note.strip().splitlines()[-1].strip()  # of a traceback: what was wrong
-            second = tick.time - self._epoch
-            raise SlurmFairError(f"policy {tick.policy} failed at second {second:g} of the trace: {gist}")
+            raise SlurmFairError(_failure(tick, tick.time - self._epoch))
+        if tick.plan.memory and not self._remembered:
+            self._remembered = True
+            self._refuse_memory(tick)
         for event in tick.events:
             self.heard.take(event)
         self._note_idle(tick.plan, tick.snapshot, standing.leases)
         if self._listen is not None:
             self._listen(tick, standing)
+
+    def _refuse_memory(self, tick: TickRecord) -> None:
+        """One line for a memory that a daemon's journal could not keep; looked at once, for it costs something."""
+        from slurm_fair.store.codec import Encoder  # only a policy that remembers waits for it
+
+        try:
+            Encoder().tree(tick.plan.memory)
+        except StoreError as problem:
+            second = tick.time - self._epoch
+            raise SlurmFairError(
+                f"policy {tick.policy} failed at second {second:g} of the trace: its plan's memory: {problem}"
+            ) from None
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""

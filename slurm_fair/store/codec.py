@@ -31,6 +31,7 @@ _Value = TypeVar("_Value")
 # Columns that journals of older versions lack, and what was true of each row then.
 _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
     "JobTable": {"most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64)},  # nothing was asked for
+    "Told": {"mode": lambda of: np.zeros(len(of["model"]), dtype=np.int8)},  # nobody said
     "JobAccounts": {"waits": lambda of: of["active"].copy()},  # who claimed no share waited for nothing
 }
 

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.model import Mode
 from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, Texts, check_lengths
 
+__all__ = ["OPTIONAL", "REQUIRED", "Mode", "Trace"]
 REQUIRED = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
 OPTIONAL = (
     "user", "gpu_type", "model", "status", "weight", "gpus_choices", "app", "mode", "batch_size", "epochs",
     "samples", "total_steps", "sensitivity", "node_count", "declared_s", "epoch_seconds",
 )  # fmt: skip
-
-
-class Mode(IntEnum):
-    """How a job changes its batch size while it runs (Shockwave, section 5)."""
-
-    STATIC = 0
-    ACCORDION = 1  # between two sizes, back and forth
-    GNS = 2  # doubles, never shrinks
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ PAGES = {
     "replay": ("tune.md", "simulate.md"),
     "tune-lease": ("tune.md", "simulate.md"),
     "trace": ("traces.md",),
+    "policies": ("policies.md", "policy-guide.md"),
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from slurm_fair.cli.replay import replayed, same_plan
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.model import Snapshot, Standing, Told, Verdict
+from slurm_fair.model import Mode, Snapshot, Standing, Told, Verdict
 from slurm_fair.store import SqliteJournal, open_journal
 from slurm_fair.store.blobs import expand, squeeze
 from slurm_fair.store.codec import Encoder, decode, read, write
@@ -65,6 +65,13 @@ def test_a_snapshot_of_before_there_was_such_a_thing_says_nothing() -> None:
     del tree["of"]["told"], tree["of"]["racks"]
     old = decode(tree, lambda column: b"")
     assert (old.told, old.racks) == (None, None)
+
+
+def test_what_was_said_before_modes_were_told_says_no_mode() -> None:
+    encoder = Encoder()
+    tree = encoder.tree(all_told(3, 1))
+    del tree["of"]["mode"]
+    assert decode(tree, encoder.blobs.__getitem__).mode.tolist() == [Mode.STATIC] * 3
 
 
 def test_what_was_said_makes_a_plan_again_that_is_the_same(journal: SqliteJournal) -> None:

@@ -1,0 +1,102 @@
+"""`slurm-fair policies check NAME`: a policy tried on simulated clusters, rule by rule."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from slurm_fair.cli.show import JSON
+from slurm_fair.cli.table import clean
+from slurm_fair.errors import SlurmFairError
+from slurm_fair.model.counted import counted
+from slurm_fair.policy.registry import load
+from slurm_fair.policy.trial import RULES, Trial
+
+_VIEWS = 24  # of each simulation
+_COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
+
+
+@click.command("check")
+@click.argument("name", metavar="NAME")
+@click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="A setting of the policy.")
+@JSON
+def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
+    """Try a policy on simulated clusters: does it keep to what every policy must keep to?
+
+    Each rule that it breaks is told with the file and the line, and how to mend it. Takes some seconds.
+    Exit code 0 when no rule is broken, 1 when one is, 2 when the policy cannot be loaded.
+    """
+    from slurm_fair.cli.simulate_case import settings_of
+
+    given = settings_of(settings, (name,))[name]
+    trial, views = _tried(name, given)
+    rows = _rows(trial)
+    if as_json:
+        kept = not trial.faults
+        click.echo(
+            json.dumps({"policy": name, "sound": kept, "views": views, "plans": trial.plans, "rules": rows})
+        )
+    else:
+        _print(rows)
+        click.echo(f"\n{counted(trial.plans, 'plan')} of {counted(views, 'view')} on two simulated clusters")
+    if trial.faults:
+        broken = ", ".join(fault.rule for fault in trial.faults)
+        raise SlurmFairError(
+            f"policy {name} breaks {len(trial.faults)} of {len(RULES)} rules ({broken}): mend these first"
+        )
+
+
+def _tried(name: str, settings: dict[str, object]) -> tuple[Trial, int]:
+    """On every view of every stage."""
+    from slurm_fair.sim.trial import shown, stages
+
+    load(name, settings)  # refused in one line before anything is simulated
+    trial = Trial(lambda: load(name, settings), _kept)
+    seen = [shown(name, settings, stage, _VIEWS) for stage in stages()]
+    for each in seen:
+        if each.error is not None:
+            trial.met(each.error)
+    views = [view for each in seen for view in each.views]
+    trial.on(views)
+    return trial, len(views)
+
+
+def _kept(memory: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """What the journal keeps of a memory, and what comes back."""
+    from slurm_fair.store.codec import Encoder, decode
+
+    encoder = Encoder()
+    text = json.dumps(encoder.tree(memory))
+    return text, decode(json.loads(text), encoder.blobs.__getitem__)
+
+
+def _rows(trial: Trial) -> list[dict[str, Any]]:
+    rows = []
+    for rule, about in RULES.items():
+        fault = trial.found.get(rule)
+        level = "error" if fault else "left out" if rule in trial.left_out else "ok"
+        rows.append(
+            {
+                "rule": rule,
+                "about": about,
+                "level": level,
+                "what": fault.what if fault else trial.left_out.get(rule, ""),
+                "place": fault.place if fault else "",
+            }
+        )
+    return rows
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    colour = sys.stdout.isatty()
+    for row in rows:
+        level = f"{row['level']:<8}"
+        head = click.style(level, fg=_COLOURS[row["level"]]) if colour else level
+        click.echo(f"{head} {row['rule']:<7} {clean(row['about'])}")
+        if row["what"]:
+            where = f"{row['place']}: " if row["place"] else ""
+            click.echo(f"{'':16} {clean(where + row['what'])}")

@@ -1,0 +1,254 @@
+"""Whether somebody's policy keeps to what every policy must keep to: tried on views, each fault with its cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slurm_fair.model import Plan, Verdict
+from slurm_fair.model.columns import Ints
+from slurm_fair.model.ids import label
+from slurm_fair.policy.check import objections, planned
+from slurm_fair.policy.protocol import Policy
+from slurm_fair.policy.quiet import rests
+from slurm_fair.policy.trial_views import Kept, only, parts_of, turned, with_strangers, without_nodes
+from slurm_fair.policy.view import View
+from slurm_fair.policy.walk import ListedTwice
+from slurm_fair.policy.where import beginning, where
+
+RULES: Mapping[str, str] = {
+    "plan": "it makes a plan of every view, and the controller can carry it out",
+    "twice": "it lists no job twice",
+    "same": "the same view gives the same plan",
+    "view": "it changes nothing of what it sees",
+    "rows": "in which row a job stands decides nothing",
+    "ledger": "the ledger's rows are not taken for those of the jobs",
+    "memory": "the journal can keep its memory, and the memory that comes back gives the same plan",
+    "rests": "while it rests its memory stays as it is",
+    "unsaid": "it plans where nobody said anything of the work",
+    "empty": "it plans where there is no job",
+    "nodes": "it plans where there is no node",
+}
+# What the journal keeps of a memory: as text, to compare, and as it comes back.
+Keep = Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]]]
+
+
+class Fault(NamedTuple):
+    """A rule that a policy does not keep to."""
+
+    rule: str
+    what: str
+    place: str  # file:line
+
+
+class _Broken(Exception):
+    """A rule is not kept, and how."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """One policy and what was found; of each rule the first fault is enough."""
+
+    make: Callable[[], Policy]
+    keep: Keep
+    found: dict[str, Fault] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)  # rules that do not apply to it, and why
+    plans: int = 0
+
+    def on(self, kept: Sequence[Kept]) -> None:
+        """Every rule on every view; a policy that throws dice gives nothing to compare."""
+        for rule, check in _CHECKS.items():
+            if rule in _COMPARING and "same" in self.found:
+                self.left_out[rule] = "the rule `same` is broken, so that plans cannot be compared"
+                continue
+            for each in kept:
+                if rule not in self.found:
+                    self._try(rule, check, each)
+
+    def met(self, error: BaseException, rule: str = "plan") -> None:
+        """An error that came up while the policy planned."""
+        rule = "twice" if isinstance(error, ListedTwice) else rule
+        what = str(error) if isinstance(error, (_Broken, ListedTwice)) else _gist(error)
+        place = where(type(self.make()), error)
+        same = (found.what == what and found.place == place for found in self.found.values())
+        if not any(same):
+            self.found.setdefault(rule, Fault(rule, what, place))
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """In the order of the rules."""
+        return tuple(self.found[rule] for rule in RULES if rule in self.found)
+
+    def plan(self, view: View, policy: Policy | None = None) -> Plan:
+        """All of a plan, also what is worked out only when somebody asks."""
+        self.plans += 1
+        return planned(policy or self.make(), view).explained()
+
+    def _try(self, rule: str, check: Callable[[Trial, Kept], None], kept: Kept) -> None:
+        try:
+            check(self, kept)
+        except _Broken as broken:
+            self.found[rule] = Fault(rule, str(broken), beginning(type(self.make())))
+        except Exception as error:
+            self.met(error, rule)
+
+
+def _gist(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
+def _is_sound(trial: Trial, kept: Kept) -> None:
+    view = kept.view()
+    plan = trial.plan(view)
+    wrong = objections(plan, view)
+    if wrong:
+        raise _Broken(f"a plan cannot be: {wrong}")
+    _say_something(plan)
+
+
+def _say_something(plan: Plan) -> None:
+    why = plan.explanation
+    for row, reason in enumerate(why.reason.tolist()):
+        if not 0 <= reason < len(why.reasons) or not why.reasons[reason].strip():
+            raise _Broken(f"row {row} has no reason: every job left out is told why")
+
+
+def _lists_once(trial: Trial, kept: Kept) -> None:
+    plan = trial.plan(kept.view())
+    rank = plan.explanation.rank
+    ranks = np.sort(rank[rank >= 0])
+    if (ranks != np.arange(len(ranks))).any():
+        raise _Broken("its ranks are not the places 0, 1, 2, ... of one order: a job stands in it twice")
+    rows = np.unique(np.stack([plan.places.row, plan.places.node]), axis=1)
+    if rows.shape[1] != len(plan.places.row):
+        raise _Broken("it gives GPUs of one node to a job twice")
+
+
+def _is_the_same(trial: Trial, kept: Kept) -> None:
+    policy = trial.make()
+    first = trial.plan(kept.view(), policy)
+    for again in (policy, trial.make()):
+        other = _differs(kept.view(), first, trial.plan(kept.view(), again))
+        if other:
+            raise _Broken(f"{other} when the same view is planned again: dice only from view.seed, no state")
+
+
+def _changes_nothing(trial: Trial, kept: Kept) -> None:
+    view = kept.view()
+    before = parts_of(view)
+    trial.plan(view)
+    after = parts_of(view)
+    changed = [name for name in before if before[name] != after[name]]
+    if changed:
+        raise _Broken(f"it writes into view.{changed[0]}: take a copy first")
+
+
+def _goes_by_no_row(trial: Trial, kept: Kept) -> None:
+    if getattr(trial.make(), "by_solver", False):
+        trial.left_out["rows"] = (
+            "it says `by_solver`: a solver takes any of the answers that are equally good"
+        )
+        return
+    view = replace(kept.view(), memory={}, joined=None)
+    other, was = turned(view)
+    now = trial.plan(other)
+    back = np.empty(len(was), dtype=np.int64)
+    back[was] = np.arange(len(was))
+    different = _differs(view, trial.plan(view), now, back)
+    if different:
+        cure = (
+            "let what jobs differ in decide (view.first_submit between equals), not the row or the job's id"
+        )
+        raise _Broken(f"{different} when the rows are permuted: {cure}")
+
+
+def _takes_the_right_account(trial: Trial, kept: Kept) -> None:
+    view = replace(kept.view(), memory={})
+    different = _differs(view, trial.plan(view), trial.plan(with_strangers(kept.view())))
+    if different:
+        cure = "row i of view.ledger is not job i: use view.account_row, or view.had_gpu_seconds and its like"
+        raise _Broken(f"{different} when the ledger knows one job more: {cure}")
+
+
+def _can_be_kept(trial: Trial, kept: Kept) -> None:
+    view = kept.view()
+    plan = trial.plan(view)
+    trial.keep(plan.memory)
+    _, comes_back = trial.keep(view.memory)
+    if "same" in trial.found:
+        return
+    different = _differs(view, plan, trial.plan(replace(kept.view(), memory=comes_back)))
+    if different:
+        raise _Broken(f"{different} when its memory comes back from the journal: keep plain data")
+
+
+def _rests(trial: Trial, kept: Kept) -> None:
+    view = kept.view()
+    plan = trial.plan(view)
+    if view.waits.size or not rests(trial.make(), view.snapshot, plan.memory):
+        return
+    again = trial.plan(replace(kept.view(), memory=plan.memory, happened=()))
+    if trial.keep(plan.memory)[0] != trial.keep(again.memory)[0]:
+        raise _Broken("it rests while nobody waits, and remembers something else then: leave `rests` out")
+
+
+def _plans(change: Callable[[View], View]) -> Callable[[Trial, Kept], None]:
+    """Whether it can plan some other view."""
+
+    def check(trial: Trial, kept: Kept) -> None:
+        view = change(kept.view())
+        wrong = objections(trial.plan(view), view)
+        if wrong:
+            raise _Broken(f"a plan cannot be: {wrong}")
+
+    return check
+
+
+def _nothing_said(view: View) -> View:
+    return replace(view, snapshot=replace(view.snapshot, told=None), memory={})
+
+
+def _nobody(view: View) -> View:
+    return only(view, view.waits[:0])
+
+
+_CHECKS: Mapping[str, Callable[[Trial, Kept], None]] = {
+    "plan": _is_sound,
+    "twice": _lists_once,
+    "same": _is_the_same,
+    "view": _changes_nothing,
+    "rows": _goes_by_no_row,
+    "ledger": _takes_the_right_account,
+    "memory": _can_be_kept,
+    "rests": _rests,
+    "unsaid": _plans(_nothing_said),
+    "empty": _plans(_nobody),
+    "nodes": _plans(without_nodes),
+}
+
+_COMPARING = frozenset({"rows", "ledger", "rests"})
+
+
+def _differs(view: View, one: Plan, two: Plan, row_of: Ints | None = None) -> str:
+    """How another plan treats some job otherwise, empty where it does not; `row_of` is each job's row there."""
+    rows = np.arange(len(one.verdict)) if row_of is None else row_of
+    keys = view.snapshot.jobs.key
+    for at in (one.verdict != two.verdict[rows]).nonzero()[0].tolist():
+        verdicts = f"{_word(one.verdict[at])} and {_word(two.verdict[rows[at]])}"
+        return f"job {label(int(keys[at]))} gets {verdicts}"
+    sites, others = one.places.sites, two.places.sites
+    for at, row in _rows_of(sites, rows):
+        if sorted(sites[at]) != sorted(others.get(row, [])):
+            return f"job {label(int(keys[at]))} lies on other nodes"
+    return ""
+
+
+def _rows_of(sites: Mapping[int, Any], rows: Ints) -> Iterator[tuple[int, int]]:
+    return ((at, int(rows[at])) for at in sites)
+
+
+def _word(verdict: Any) -> str:
+    return Verdict(int(verdict)).name

@@ -1,0 +1,150 @@
+"""Views made of other views, for trials: copies, permuted rows, fewer jobs, no node."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slurm_fair.model import JobAccounts, Leases, Placement, Snapshot, TenantAccounts
+from slurm_fair.model.columns import Ints, find
+from slurm_fair.policy.view import View
+
+_NAMES = tuple(field.name for field in fields(View) if field.name not in ("memory", "joined"))
+
+
+class Kept(NamedTuple):
+    """A view as it was at one instant: bytes, so that nobody can change it."""
+
+    body: bytes
+    memory: Any  # bytes too, where it can be written at all
+
+    @classmethod
+    def of(cls, view: View) -> Kept:
+        """All of it."""
+        whole = {name: getattr(view, name) for name in _NAMES}
+        whole["happened"] = tuple(view.happened)
+        return cls(pickle.dumps(whole), _written(view.memory))
+
+    def view(self) -> View:
+        """A copy of its own."""
+        memory = pickle.loads(self.memory) if isinstance(self.memory, bytes) else self.memory
+        return View(**pickle.loads(self.body), memory=memory)
+
+
+def _written(memory: Mapping[str, Any]) -> Any:
+    try:
+        return pickle.dumps(memory)
+    except Exception:  # whatever a policy puts there: that it is no plain data is told elsewhere
+        return memory
+
+
+def parts_of(view: View) -> dict[str, bytes]:
+    """What a policy is given, part by part, to see whether it changed any."""
+    return {name: pickle.dumps(getattr(view, name)) for name in ("snapshot", "ledger", "leases")} | {
+        "memory": pickle.dumps(_written(view.memory))
+    }
+
+
+def turned(view: View) -> tuple[View, Ints]:
+    """The same jobs in the opposite order of rows, without memory; and the row that each row was before.
+
+    The order of rows is that of the jobs' keys: the jobs swap their keys.
+    """
+    snapshot = view.snapshot
+    keys = snapshot.jobs.key
+    was = np.arange(len(keys))[::-1].copy()
+
+    def new(old: Ints) -> Ints:
+        at = find(keys, old)
+        return np.where(at >= 0, keys[len(keys) - 1 - at], old)
+
+    accounts, leases = view.ledger.jobs, view.leases
+    accounts = accounts.with_columns(key=new(accounts.key))
+    ledger = replace(view.ledger, jobs=accounts.take(accounts.key.argsort()))
+    jobs = snapshot.jobs.take(was).with_columns(key=keys)
+    seen = replace(_taken(snapshot, was), jobs=jobs)
+    again = replace(
+        view, snapshot=seen, ledger=ledger, leases=_sorted(leases, new(leases.key)), memory={}, joined=None
+    )
+    return again, was
+
+
+def _sorted(leases: Leases, keys: Ints) -> Leases:
+    order = keys.argsort()
+    columns = {name: getattr(leases, name)[order] for name in Leases._columns if name != "key"}
+    old = leases.promises
+    promises = replace(old, row=keys[find(leases.key, old.row)])
+    return Leases(key=keys[order], promises=promises, node_names=leases.node_names, **columns)
+
+
+def with_strangers(view: View) -> View:
+    """The same with a tenant and a job in the ledger that the snapshot does not show, in front of all others."""
+    ledger = view.ledger
+    tenants, jobs = ledger.tenants, ledger.jobs
+    zero = np.zeros(1)
+    columns = {name: np.concatenate((zero, getattr(tenants, name))) for name in TenantAccounts._columns}
+    key = min([*view.snapshot.jobs.key.tolist(), *jobs.key.tolist(), 1]) - 1
+    more = {
+        name: np.concatenate((np.zeros(1, column.dtype), column))
+        for name in JobAccounts._columns
+        for column in [getattr(jobs, name)]
+    }
+    more["key"][0], more["tenant"][1:] = key, more["tenant"][1:] + 1
+    wider = replace(
+        ledger,
+        tenants=TenantAccounts(names=("", *tenants.names), **columns),
+        jobs=JobAccounts(**more),
+        closed=ledger.closed.with_columns(tenant=ledger.closed.tenant + 1),
+    )
+    return replace(view, ledger=wider, memory={}, joined=None)
+
+
+def only(view: View, rows: Ints) -> View:
+    """The same with no other jobs than these, which have no leases; without memory."""
+    keys = view.snapshot.jobs.key[rows]
+    ledger = view.ledger
+    known = ledger.jobs.take(find(keys, ledger.jobs.key) >= 0) if len(keys) else JobAccounts.none()
+    return replace(
+        view,
+        snapshot=_taken(view.snapshot, rows),
+        ledger=replace(ledger, jobs=known),
+        leases=Leases.none(),
+        memory={},
+        happened=(),
+        joined=None,
+    )
+
+
+def without_nodes(view: View) -> View:
+    """Those who wait, and no node at all."""
+    waits = only(view, view.waits)
+    snapshot, nothing = waits.snapshot, np.zeros(0, dtype=np.int64)
+    nodes = snapshot.nodes.take(nothing).with_columns(names=(), why=())
+    partitions = replace(snapshot.partitions, members=snapshot.partitions.members[:, :0])
+    none = Placement.none()
+    bare = replace(
+        snapshot, nodes=nodes, partitions=partitions, racks=None, held=none, wanted=none, barred=none
+    )
+    return replace(waits, snapshot=bare)
+
+
+def _taken(snapshot: Snapshot, rows: Ints) -> Snapshot:
+    """Some of its jobs, in the order given."""
+    row = np.full(len(snapshot.jobs), -1, dtype=np.int64)
+    row[rows] = np.arange(len(rows))
+    listed = rows.tolist()
+    return replace(
+        snapshot,
+        jobs=snapshot.jobs.take(rows),
+        held=snapshot.held.renumber(row),
+        wanted=snapshot.wanted.renumber(row),
+        barred=snapshot.barred.renumber(row),
+        reasons=tuple(snapshot.reasons[at] for at in listed),
+        qos=tuple(snapshot.qos[at] for at in listed) if snapshot.qos else (),
+        graces={},
+        told=None if snapshot.told is None else snapshot.told.take(rows),
+    )
