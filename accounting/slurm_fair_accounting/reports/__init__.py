@@ -1,0 +1,1 @@
+"""One module a report, and the list of them."""

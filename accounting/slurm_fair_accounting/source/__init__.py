@@ -1,0 +1,1 @@
+"""Sources of reports: the journal, or a file of events."""

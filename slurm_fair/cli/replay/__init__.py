@@ -1,0 +1,1 @@
+"""The command `replay`: the site's own past under other policies."""

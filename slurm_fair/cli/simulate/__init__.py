@@ -1,0 +1,1 @@
+"""The command `simulate`: options, scenario, runs, table, pages and files."""

@@ -1,0 +1,1 @@
+"""The command `tune-lease`: which lease term suits a site."""

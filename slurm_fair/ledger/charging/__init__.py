@@ -1,0 +1,1 @@
+"""The fold: a ledger and a snapshot become the next ledger."""

@@ -1,0 +1,1 @@
+"""The numbers of docs/metrics.md, as functions of arrays."""

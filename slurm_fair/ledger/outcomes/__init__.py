@@ -1,0 +1,1 @@
+"""Outcomes of jobs, as columns and as events."""

@@ -1,0 +1,1 @@
+"""Placing gangs on nodes, and choosing who gives way for them."""

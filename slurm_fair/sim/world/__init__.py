@@ -1,0 +1,1 @@
+"""Jobs, machines and time of the virtual cluster."""

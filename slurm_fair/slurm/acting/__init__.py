@@ -1,0 +1,1 @@
+"""Acts on jobs, and the reading of what came of them."""

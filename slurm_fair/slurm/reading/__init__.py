@@ -1,0 +1,1 @@
+"""Readers of Slurm's output and of users' files; nothing here acts."""
