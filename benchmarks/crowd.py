@@ -30,7 +30,7 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import open_journal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
-from slurm_fair.wall import WallClock
+from slurm_fair.wall_clock import WallClock
 
 NODES, GPUS = 8, 8
 ARRAYS = (50, 120, 200)

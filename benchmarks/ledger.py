@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.ledger import advance
-from slurm_fair.ledger.fold import DEFAULTS, folded
-from slurm_fair.ledger.happened import Strip
+from slurm_fair.ledger.charging.advance import DEFAULTS, folded
+from slurm_fair.ledger.outcomes.window_events import Strip
 from slurm_fair.model import (
     JobState,
     JobTable,

@@ -18,9 +18,9 @@ import numpy as np
 from slurm_fair.config import from_tree
 from slurm_fair.daemon import Daemon
 from slurm_fair.lab import Lab, LabSpec
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
-from slurm_fair.wall import WallClock
+from slurm_fair.wall_clock import WallClock
 
 PARTS = ("observe", "advance", "plan", "act")
 SCRIPT = "#!/bin/sh\nexec sleep 3600\n"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from slurm_fair import notify
-from slurm_fair import places as files
+from slurm_fair import state_folder as files
+from slurm_fair import systemd
 from slurm_fair.config import Config
 from slurm_fair.daemon_log import Pauses, TickLog, Trouble
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
@@ -23,7 +23,6 @@ from slurm_fair.model import Blind, Event, Standing
 from slurm_fair.outlook import Outlook
 from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
-from slurm_fair.places import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
 from slurm_fair.recent import DAY_SECONDS
@@ -31,10 +30,11 @@ from slurm_fair.recent import KIND as ENDED
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
-from slurm_fair.slurm.liberate import Liberated, liberate, liberate_patiently, pins_left
-from slurm_fair.slurm.marks import MarksInHand
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
+from slurm_fair.slurm.ownership.fail_open import Liberated, liberate, liberate_patiently, pins_left
+from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.privacy import names_are_hidden
+from slurm_fair.state_folder import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 
@@ -114,10 +114,10 @@ class Daemon:
 
     def run(self) -> None:
         """Until a signal, a fence or fail-open."""
-        notify.ready()
+        systemd.ready()
         self.catch_up()
         while not self.stopping:
-            notify.alive(self.rules.terms.interval)
+            systemd.alive(self.rules.terms.interval)
             if self._fails_open():
                 break
             if self.reloading:
@@ -126,7 +126,7 @@ class Daemon:
             self.once()
             if not self.stopping:
                 self.clock.sleep_until(self.next_look(began))
-        notify.stopping()
+        systemd.stopping()
         if self.notice is not None:
             self.notice.give_back()
         stopped = replace(self.health(), state=STOPPED, why="the daemon was stopped")
@@ -291,7 +291,7 @@ class Daemon:
         self.beat()
         if being_freed(self.places):
             raise Paused("the dead-man is just freeing jobs")
-        notify.alive(self.rules.terms.interval)
+        systemd.alive(self.rules.terms.interval)
 
     def goes_on(self) -> None:
         """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""

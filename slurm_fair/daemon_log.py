@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slurm_fair.model import Outcome, Result, label
-from slurm_fair.places import Pause
+from slurm_fair.state_folder import Pause
 from slurm_fair.tick import TickDone
 
 _AGAIN_SECONDS = 600.0  # after which a trouble that lasts is said again

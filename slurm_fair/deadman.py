@@ -16,10 +16,10 @@ from slurm_fair.errors import StoreBusy, StoreError
 from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of, heartbeat_limit
-from slurm_fair.places import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.ports import Clock
-from slurm_fair.slurm.liberate import Liberated, liberate, pins_left
 from slurm_fair.slurm.notice import withdraw
+from slurm_fair.slurm.ownership.fail_open import Liberated, liberate, pins_left
+from slurm_fair.state_folder import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.store import fence, open_reader
 
 _RETRY_SECONDS = 2.0

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from slurm_fair.model import LeaseTerms, Result, Standing, TickRecord, Verb
-from slurm_fair.slurm.rounds import TOO_LATE
+from slurm_fair.slurm.acting.rounds import TOO_LATE
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
 _LEAST_SECONDS = 0.05

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError
-from slurm_fair.places import Places
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
+from slurm_fair.state_folder import Places
 from slurm_fair.tick import Rules
 
 

@@ -42,7 +42,7 @@ from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise
 from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
-from slurm_fair.reconcile.rests import (
+from slurm_fair.reconcile.retries import (
     backoff_after,
     overlaid,
     resting_after,

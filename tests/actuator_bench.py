@@ -13,11 +13,11 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.actuator import Actuator
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.queue import RAW, Queue
-from slurm_fair.slurm.remit import Remit
+from slurm_fair.slurm.acting.actuator import Actuator
+from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.remit import Remit
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import RAW, Queue
 from slurm_fair.slurm.scope import Territory
 from tests.slurm_stub import QUIET, Stub, row
 

@@ -34,7 +34,7 @@ from slurm_fair.sim import (
     population,
     rules_for,
 )
-from slurm_fair.sim.clock import epoch_for
+from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import result_of
 from slurm_fair.trace import JobRegimes, Machines, Throughputs
 from slurm_fair.trace.regimes import Regime

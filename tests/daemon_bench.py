@@ -16,10 +16,10 @@ from slurm_fair.daemon import Daemon
 from slurm_fair.model import Blind, JobState, RunTable, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.parts import rules_of
-from slurm_fair.places import Places
 from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
-from slurm_fair.slurm.marks import MarksInHand
+from slurm_fair.slurm.ownership.marks import MarksInHand
+from slurm_fair.state_folder import Places
 from slurm_fair.store import SqliteJournal, open_journal
 from tests.command_line import heard
 from tests.fake_commands import FakeCommands

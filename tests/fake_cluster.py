@@ -20,10 +20,10 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.pace import next_look
 from slurm_fair.policy import Policy
 from slurm_fair.ports import EVERYTHING, Want
-from slurm_fair.slurm.acks import job_directory
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.liberate import Liberated, liberate
-from slurm_fair.slurm.readers import Readers
+from slurm_fair.slurm.ownership.fail_open import Liberated, liberate
+from slurm_fair.slurm.reading.acks import job_directory
+from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.fake_commands import FakeCommands

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slurm_fair.lab import Lab
-from slurm_fair.slurm.words import task_list
+from slurm_fair.slurm.reading.values import task_list
 
 _FIELDS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "State", "Reason", "PriorityLong", "Nice", "RestartCnt",

@@ -9,7 +9,7 @@ from pathlib import Path
 from slurm_fair.config import Config
 from slurm_fair.doctor import Finding, Level
 from slurm_fair.doctor.facts import Facts
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 
 OK, WARNING, ERROR = Level.OK, Level.WARNING, Level.ERROR
 BASE = {

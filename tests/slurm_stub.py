@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END
+from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
 
 PROGRAMS = ("squeue", "scontrol", "scancel", "sinfo", "sshare", "sacct", "sprio")
 # A layout comes beside argv and is written down as if it stood there. The n-th call gets the n-th answer, later

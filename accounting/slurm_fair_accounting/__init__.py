@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slurm_fair_accounting.cli import build_report_group
-    from slurm_fair_accounting.event_file import EventFile, read_events
-    from slurm_fair_accounting.export import export_lines
-    from slurm_fair_accounting.period import Period, choose, parse_when
-    from slurm_fair_accounting.reports import REPORTS
-    from slurm_fair_accounting.source import JournalReader
+    from slurm_fair_accounting.reports.registry import REPORTS
+    from slurm_fair_accounting.source.event_file import EventFile, read_events
+    from slurm_fair_accounting.source.export import export_lines
+    from slurm_fair_accounting.source.period import Period, choose, parse_when
+    from slurm_fair_accounting.source.source import JournalReader
     from slurm_fair_accounting.table import Choice, Report
 
 __all__ = [
@@ -29,11 +29,11 @@ __all__ = [
 # Commands that only print a table, or write a file, do not wait for all the reports.
 _WHERE = {
     "cli": ("build_report_group",),
-    "event_file": ("EventFile", "read_events"),
-    "export": ("export_lines",),
-    "period": ("Period", "choose", "parse_when"),
-    "reports": ("REPORTS",),
-    "source": ("JournalReader",),
+    "source.event_file": ("EventFile", "read_events"),
+    "source.export": ("export_lines",),
+    "source.period": ("Period", "choose", "parse_when"),
+    "reports.registry": ("REPORTS",),
+    "source.source": ("JournalReader",),
     "table": ("Choice", "Report"),
 }
 

@@ -13,15 +13,15 @@ import click
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair_accounting import render
-from slurm_fair_accounting.event_file import EventFile, read_events
-from slurm_fair_accounting.export import export_lines
-from slurm_fair_accounting.page_file import claimed
-from slurm_fair_accounting.period import Period, choose, span_of
-from slurm_fair_accounting.report_page import page_of
-from slurm_fair_accounting.reports import REPORTS, Make
-from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.drawing.page_file import claimed
+from slurm_fair_accounting.drawing.report_page import page_of
+from slurm_fair_accounting.reports.registry import REPORTS, Make
+from slurm_fair_accounting.source.event_file import EventFile, read_events
+from slurm_fair_accounting.source.export import export_lines
+from slurm_fair_accounting.source.known_names import refuse_unknown
+from slurm_fair_accounting.source.period import Period, choose, span_of
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Report
-from slurm_fair_accounting.whom import refuse_unknown
 
 OpenJournal = Callable[[click.Context], JournalReader]
 _Command = TypeVar("_Command", bound=Callable[..., Any])

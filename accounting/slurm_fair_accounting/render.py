@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source.period import Period
 from slurm_fair_accounting.table import Column, Kind, Report, Row
 
 NOTHING = "-"

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source.period import Period
 
 Row = Mapping[str, Any]
 

@@ -11,8 +11,6 @@ import numpy as np
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.model.once import once
-from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.contest import Contest
 from slurm_fair.policy.decided import Decided
 from slurm_fair.policy.draft import (
     BLOCKED_REASONS,
@@ -24,13 +22,8 @@ from slurm_fair.policy.draft import (
     placed,
     ranks,
 )
-from slurm_fair.policy.gang import Pools
-from slurm_fair.policy.placement import placer, spreads
-from slurm_fair.policy.quiet import only_renews
-from slurm_fair.policy.rivals import NoRivals
-from slurm_fair.policy.settings import PlacerName, Within, check_settings
-from slurm_fair.policy.shapes import Shapes
-from slurm_fair.policy.two_phase import (
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.two_phase import (
     Accounts,
     Balances,
     by_tenant,
@@ -38,8 +31,15 @@ from slurm_fair.policy.two_phase import (
     expected_winners,
     merged,
 )
+from slurm_fair.policy.orders.walk import Candidates, Walk
+from slurm_fair.policy.packing.contest import Contest
+from slurm_fair.policy.packing.gang import Pools
+from slurm_fair.policy.packing.placement import placer, spreads
+from slurm_fair.policy.packing.rivals import NoRivals
+from slurm_fair.policy.packing.shapes import Shapes
+from slurm_fair.policy.quiet import only_renews
+from slurm_fair.policy.settings import PlacerName, Within, check_settings
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates, Walk
 
 OWED_MOST = "it is among those owed most"
 FILLS = "it fills GPUs that nobody ahead of it can use"

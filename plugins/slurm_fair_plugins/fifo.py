@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.policy.decided import Order, age
-from slurm_fair.policy.ordered import Words, oldest_first, ordered
+from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.quiet import with_again
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View

@@ -11,10 +11,10 @@ import numpy as np
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.decided import Order
-from slurm_fair.policy.gang import Gang, Sites
-from slurm_fair.policy.ordered import Words, ordered
-from slurm_fair.policy.placement import consolidated
-from slurm_fair.policy.room import Room
+from slurm_fair.policy.orders.ordered import Words, ordered
+from slurm_fair.policy.packing.gang import Gang, Sites
+from slurm_fair.policy.packing.placement import consolidated
+from slurm_fair.policy.packing.room import Room
 from slurm_fair.policy.settings import Within, check_settings
 from slurm_fair.policy.view import View
 

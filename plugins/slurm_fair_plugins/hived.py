@@ -9,14 +9,14 @@ import numpy as np
 
 from slurm_fair.model import Plan
 from slurm_fair.model.columns import Bools, Ints, find
-from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.decided import Order
-from slurm_fair.policy.gang import Gang, Sites
-from slurm_fair.policy.ordered import Words, oldest_first, ordered
-from slurm_fair.policy.parts import whole_parts
-from slurm_fair.policy.placement import consolidated
+from slurm_fair.policy.orders.apportion import whole_parts
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
+from slurm_fair.policy.packing.gang import Gang, Sites
+from slurm_fair.policy.packing.placement import consolidated
+from slurm_fair.policy.packing.room import Room
 from slurm_fair.policy.quiet import only_renews
-from slurm_fair.policy.room import Room
 from slurm_fair.policy.view import View
 
 WORDS = Words(

@@ -18,7 +18,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.model.once import once
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
-from slurm_fair.policy.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
+from slurm_fair.policy.orders.ordered import ANY_TYPE, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.quiet import with_again
 from slurm_fair.policy.settings import YEARS, PlacerName, Within, check_settings
 from slurm_fair.policy.view import View

@@ -11,7 +11,7 @@ from slurm_fair.model import Plan
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
-from slurm_fair.policy.ordered import Words, contenders, ordered
+from slurm_fair.policy.orders.ordered import Words, contenders, ordered
 from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View

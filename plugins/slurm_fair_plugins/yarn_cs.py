@@ -9,10 +9,10 @@ import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Ints
-from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.decided import Order, age
-from slurm_fair.policy.ordered import Words, oldest_first, ordered
-from slurm_fair.policy.parts import whole_parts
+from slurm_fair.policy.orders.apportion import whole_parts
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.ordered import Words, oldest_first, ordered
 from slurm_fair.policy.settings import PlacerName, check_settings
 from slurm_fair.policy.view import View
 

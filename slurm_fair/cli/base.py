@@ -16,7 +16,7 @@ import click
 from slurm_fair.cli.outlet import readers_may_leave
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 from slurm_fair.suggest import nearest
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import time
 import click
 
 from slurm_fair.cli.base import site_of
-from slurm_fair.cli.show import JSON
+from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import clean
 from slurm_fair.doctor import Diagnosis, Finding, Level, examine
 from slurm_fair.errors import SlurmFairError

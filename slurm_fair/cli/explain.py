@@ -12,7 +12,7 @@ from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, health_of, say_age
 from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
-from slurm_fair.cli.show import JSON, board_of, number, said_of_estimates, why_alone
+from slurm_fair.cli.status import JSON, board_of, number, said_of_estimates, why_alone
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError

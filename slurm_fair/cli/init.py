@@ -13,11 +13,11 @@ import click
 
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.kit import GATE_CALL, HOOK, KINDS, TIMER, File, InitChoices, files, folders
-from slurm_fair.places import write_whole
+from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, File, InitChoices, files, folders
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.nodes import read_machines
 from slurm_fair.slurm.private_conf import USUAL, site_conf
+from slurm_fair.slurm.reading.nodes import read_machines
+from slurm_fair.state_folder import write_whole
 
 _LOOK_SECONDS = 5.0
 _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")  # systemd's

@@ -11,7 +11,7 @@ import click
 
 from slurm_fair.cli.base import OneLineErrors, Site, site_of
 from slurm_fair.cli.policies_check import check_command
-from slurm_fair.cli.show import JSON, PARSABLE
+from slurm_fair.cli.status import JSON, PARSABLE
 from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import NEVER_ENDS_SECONDS

@@ -13,11 +13,11 @@ from slurm_fair.board import PROMISED, Board
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
-from slurm_fair.cli.show import JSON, PARSABLE, board_of, left_alone_lines, number, said_of_estimates
+from slurm_fair.cli.status import JSON, PARSABLE, board_of, left_alone_lines, number, said_of_estimates
 from slurm_fair.cli.table import TextColumn, instant, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.parts import commands_of
-from slurm_fair_accounting.whom import refuse_name
+from slurm_fair_accounting.source.known_names import refuse_name
 
 _FINISHED = 5
 _HIDDEN = "What is published names nobody (Slurm's PrivateData): ask for a job by its id, with `explain`."

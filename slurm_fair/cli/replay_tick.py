@@ -12,7 +12,7 @@ from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.store import Reader
 from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
-from slurm_fair.wall import WallClock
+from slurm_fair.wall_clock import WallClock
 
 
 @click.command("replay-tick")

@@ -25,7 +25,7 @@ from slurm_fair.output import open_to_append
 from slurm_fair.parts import rules_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.store import SqliteJournal, open_journal
-from slurm_fair.wall import WallClock
+from slurm_fair.wall_clock import WallClock
 
 _START_SECONDS = 60.0  # that a start waits for a journal that is busy; the service manager starts it again
 log = logging.getLogger("slurm_fair")

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.base import OneLineErrors
-from slurm_fair.cli.show import JSON
+from slurm_fair.cli.simulate.bad_rows import list_bad
+from slurm_fair.cli.status import JSON
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.errors import InputError
 from slurm_fair.trace import (

@@ -22,9 +22,9 @@ from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Blind, EventKind, RunTable
 from slurm_fair.model.ids import pack
-from slurm_fair.slurm import hostlist
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import SlurmHistory
+from slurm_fair.slurm.reading import hostlist
 from slurm_fair.store import open_reader
 
 COUNTER = Path(str(templates.__file__)).with_name("demo_counter.py")

@@ -25,10 +25,10 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.parts import rules_of
-from slurm_fair.places import Places
 from slurm_fair.publish import Publisher
 from slurm_fair.sim import Costs, Manners, Submission, VirtualClock, VirtualCluster
 from slurm_fair.slurm.command import Commands
+from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
 from slurm_fair.trace import uniform
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from slurm_fair.config import Config
 from slurm_fair.doctor import (
-    here,
     hook,
+    host,
     machines,
     node_lists,
     published,
@@ -21,10 +21,10 @@ from slurm_fair.doctor import (
 )
 from slurm_fair.doctor.facts import Facts, gather
 from slurm_fair.doctor.finding import Finding, Level
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 
 AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
-    ("here", here.findings),
+    ("here", host.findings),
     ("Slurm", versions.findings),
     ("rights", rights.findings),
     ("settings", terms.findings),

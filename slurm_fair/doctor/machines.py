@@ -10,7 +10,7 @@ from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.counted import counted
-from slurm_fair.slurm.nodes import NodeListing, RawNode
+from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from slurm_fair.slurm.scope import Territory
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Snapshot, label
-from slurm_fair.slurm.acks import Asked
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.readers import Readers
+from slurm_fair.slurm.reading.acks import Asked
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.readers import Readers
 
 VERBS = "begin times, node lists, hold, release, requeue, signals"
 _JOBS_LOOKED_AT = 8

@@ -13,8 +13,8 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.errors import SlurmFairError, UnsafeStore
 from slurm_fair.isolated import FOLDER, our_environment
-from slurm_fair.places import last_beat
 from slurm_fair.slurm.command import SAFE_PATH
+from slurm_fair.state_folder import last_beat
 from slurm_fair.store import open_reader
 
 _LITTLE_MB = 100.0

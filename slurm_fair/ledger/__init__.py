@@ -1,13 +1,15 @@
 """The ledger of what everybody had and was owed: a pure fold, and every fairness metric in one place."""
 
-from slurm_fair.ledger.balance import could_be_added, jain, largest_envy
-from slurm_fair.ledger.efficiency import Spread
-from slurm_fair.ledger.finish import finish_rho
-from slurm_fair.ledger.fold import advance
-from slurm_fair.ledger.gap import fill_gap
-from slurm_fair.ledger.latency import expected_seconds, latency_ratio, recent_latency_ratio
-from slurm_fair.ledger.lives import JobLives, JobRuns
-from slurm_fair.ledger.metrics import (
+from slurm_fair.ledger.charging.advance import advance
+from slurm_fair.ledger.charging.downtime import fill_gap
+from slurm_fair.ledger.charging.settle import settle
+from slurm_fair.ledger.charging.shares import Owed, integrate
+from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow
+from slurm_fair.ledger.charging.window import JobLives, JobRuns
+from slurm_fair.ledger.metrics.efficiency import Spread
+from slurm_fair.ledger.metrics.evenness import could_be_added, jain, largest_envy
+from slurm_fair.ledger.metrics.finish_time import finish_rho
+from slurm_fair.ledger.metrics.formulas import (
     loss_fraction,
     quota,
     rho_for_choosing,
@@ -15,13 +17,11 @@ from slurm_fair.ledger.metrics import (
     tenant_share,
     unfair_fraction,
 )
-from slurm_fair.ledger.outcomes import Outcomes, Runs, recorded, told
+from slurm_fair.ledger.metrics.latency import expected_seconds, latency_ratio, recent_latency_ratio
+from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
+from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, recorded, told
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.settle import settle
-from slurm_fair.ledger.shares import Owed, integrate
-from slurm_fair.ledger.summary import RunFacts, Summary, summarise
-from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow
-from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
 
 __all__ = [
     "ActiveSpans",

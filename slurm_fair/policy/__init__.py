@@ -5,31 +5,31 @@ What stands in `__all__` is what policies outside this package may use: docs/pol
 
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.ahead import LeaseEnds
-from slurm_fair.policy.alike import alike
-from slurm_fair.policy.arrays import over_array_limit
-from slurm_fair.policy.carried import (
+from slurm_fair.policy.decided import Order
+from slurm_fair.policy.draft import Draft, placed
+from slurm_fair.policy.history import Ended, History, Lately, ended_now
+from slurm_fair.policy.memory import (
     job_columns,
     job_numbers,
     keep_job_numbers,
     keep_tenant_numbers,
     tenant_numbers,
 )
-from slurm_fair.policy.contest import Contest
-from slurm_fair.policy.decided import Order
-from slurm_fair.policy.draft import Draft, placed
-from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.history import Ended, History, Lately, ended_now
-from slurm_fair.policy.ordered import Words, contenders, oldest_first, ordered
-from slurm_fair.policy.placement import Placer, consolidated, placer, relaxed
+from slurm_fair.policy.orders.alike import alike
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.ordered import Words, contenders, oldest_first, ordered
+from slurm_fair.policy.orders.two_phase import Balances, by_tenant, expected_winners, merged
+from slurm_fair.policy.orders.walk import Candidates, Walk
+from slurm_fair.policy.packing.contest import Contest
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites
+from slurm_fair.policy.packing.placement import Placer, consolidated, placer, relaxed
+from slurm_fair.policy.packing.room import Loss, Room
+from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.quiet import only_renews, with_again
 from slurm_fair.policy.registry import load, names
-from slurm_fair.policy.room import Loss, Room
 from slurm_fair.policy.settings import OneOf, PlacerName, Rising, Within, check_settings
-from slurm_fair.policy.shapes import Shapes
-from slurm_fair.policy.two_phase import Balances, by_tenant, expected_winners, merged
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates, Walk
 
 __all__ = [
     "Balances",

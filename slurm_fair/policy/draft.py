@@ -10,8 +10,8 @@ import numpy as np
 
 from slurm_fair.model import Blocked, Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent
-from slurm_fair.policy.cases import CASES, OVER
-from slurm_fair.policy.gang import Sites
+from slurm_fair.policy.packing.gang import Sites
+from slurm_fair.policy.situations import CASES, OVER
 from slurm_fair.policy.view import View
 
 OTHERS_FIRST = "others are owed more"

@@ -10,11 +10,11 @@ import numpy as np
 from slurm_fair.model import Blocked, Leases, Snapshot
 from slurm_fair.model.columns import Bools, Ints, all_of, any_of, find
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
-from slurm_fair.policy.gang import Gang, Pools
-from slurm_fair.policy.placement import CONSOLIDATED, Placer, placer, spreads
+from slurm_fair.policy.packing.gang import Gang, Pools
+from slurm_fair.policy.packing.placement import CONSOLIDATED, Placer, placer, spreads
+from slurm_fair.policy.packing.room import Room
+from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.protocol import Policy
-from slurm_fair.policy.room import Room
-from slurm_fair.policy.shapes import Shapes
 from slurm_fair.policy.view import View
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
-from slurm_fair.policy.placement import placer
+from slurm_fair.policy.packing.placement import placer
 
 YEARS = 1e9  # seconds: as long as anything here lasts
 

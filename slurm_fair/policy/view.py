@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from slurm_fair.ledger.lives import at
-from slurm_fair.ledger.metrics import quota
+from slurm_fair.ledger.charging.window import at
+from slurm_fair.ledger.metrics.formulas import quota
 from slurm_fair.model import (
     Blocked,
     Event,
@@ -25,7 +25,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find
 from slurm_fair.model.once import once
 from slurm_fair.policy.ahead import LeaseEnds
-from slurm_fair.policy.cases import MAY_START, NO_LEASE, Shorts, cases
+from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
 

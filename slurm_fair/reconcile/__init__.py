@@ -3,7 +3,7 @@
 from slurm_fair.reconcile.diff import actions_for, requeues_for
 from slurm_fair.reconcile.follow import follow
 from slurm_fair.reconcile.guard import Limits, hold_back
-from slurm_fair.reconcile.promise import promise, settle
+from slurm_fair.reconcile.lease_changes import promise, settle
 
 __all__ = [
     "Limits",

@@ -3,17 +3,17 @@
 The policies, the ledger, the tick and the metrics are those of the daemon; only time and machines are made up.
 """
 
-from slurm_fair.sim.books import Books, Run
-from slurm_fair.sim.clock import VirtualClock
-from slurm_fair.sim.cluster import VirtualCluster
-from slurm_fair.sim.drive import Simulation
-from slurm_fair.sim.load import impossible, population
-from slurm_fair.sim.log import Listener, Log
-from slurm_fair.sim.people import People, Submission
+from slurm_fair.sim.loop.drive import Simulation
+from slurm_fair.sim.loop.log import Listener, Log
+from slurm_fair.sim.port.clock import VirtualClock
+from slurm_fair.sim.port.cluster import VirtualCluster
+from slurm_fair.sim.port.people import People, Submission
+from slurm_fair.sim.port.veil import Veil
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import rules_for, simulate
 from slurm_fair.sim.scenario import Costs, Hitch, Manners, NodeEvent, Outage, Scenario
-from slurm_fair.sim.veil import Veil
+from slurm_fair.sim.world.books import Books, Run
+from slurm_fair.sim.world.load import impossible, population
 
 __all__ = [
     "Books",

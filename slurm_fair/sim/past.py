@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.ledger import metrics
-from slurm_fair.ledger.outcomes import Outcomes, Runs, only, recorded
+from slurm_fair.ledger.charging.shares import integrate
+from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, totals
+from slurm_fair.ledger.metrics import formulas
+from slurm_fair.ledger.metrics.summary import RunFacts, summarise
+from slurm_fair.ledger.metrics.windows import Steps, edges_of, exact_windows
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, recorded
 from slurm_fair.ledger.settings import JobShare, LedgerSettings
-from slurm_fair.ledger.shares import integrate
-from slurm_fair.ledger.summary import RunFacts, summarise
-from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow, totals
-from slurm_fair.ledger.windows import Steps, edges_of, exact_windows
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.result import SimulationResult
@@ -189,7 +189,7 @@ def _with_owed(
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
     how = LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min")
     owed = integrate(claims, cluster, first, last, how)
-    rho = metrics.rho_for_reports(outcomes.had, owed.claims)
+    rho = formulas.rho_for_reports(outcomes.had, owed.claims)
     return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand
 
 

@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger import metrics
-from slurm_fair.ledger.efficiency import mean_gpus, placement_score
-from slurm_fair.ledger.latency import expected_seconds, modelled_seconds
-from slurm_fair.ledger.outcomes import Outcomes, Runs, told_by
+from slurm_fair.ledger.charging.timeline import totals
+from slurm_fair.ledger.metrics import formulas
+from slurm_fair.ledger.metrics.efficiency import mean_gpus, placement_score
+from slurm_fair.ledger.metrics.latency import expected_seconds, modelled_seconds
+from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
+from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, told_by
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.ledger.summary import RunFacts, Summary, summarise
-from slurm_fair.ledger.timeline import totals
-from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows
 from slurm_fair.model import TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, find
-from slurm_fair.sim.cluster import VirtualCluster
-from slurm_fair.sim.drive import Simulation
-from slurm_fair.sim.load import Population
-from slurm_fair.sim.log import Log
+from slurm_fair.sim.loop.drive import Simulation
+from slurm_fair.sim.loop.log import Log
+from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.world.load import Population
 from slurm_fair.trace import Machines
 from slurm_fair.trace.status import BAD_ENDS
 
@@ -138,7 +138,7 @@ def truth_of(people: Population, scenario: Scenario) -> dict[str, Floats]:
         "exclusive_seconds": work / _allowed(rates, jobs.gpu_type[:count], gpus > 0).max(axis=1),
         "declared_seconds": declared,
         "expected_seconds": expected_seconds(by_type, declared, unknown, unknown),
-        "spread_seconds": metrics.ratio(work * jobs.gpus[:count], rates @ gpus, nothing=np.nan),
+        "spread_seconds": formulas.ratio(work * jobs.gpus[:count], rates @ gpus, nothing=np.nan),
     }
 
 

@@ -12,9 +12,9 @@ from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
-from slurm_fair.sim.clock import epoch_for
-from slurm_fair.sim.drive import Simulation
-from slurm_fair.sim.log import Listener, Log
+from slurm_fair.sim.loop.drive import Simulation
+from slurm_fair.sim.loop.log import Listener, Log
+from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import SimulationResult, result_of
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.tick import Rules

@@ -15,26 +15,26 @@ from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Cluster, IntentLog
-from slurm_fair.slurm.accounts import WeightBook
-from slurm_fair.slurm.actuator import Actuator
-from slurm_fair.slurm.answers import Answers
+from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
-from slurm_fair.slurm.layout import LayoutBook
-from slurm_fair.slurm.made_up import MadeUp
-from slurm_fair.slurm.marks import MarkBook, MarkSink
-from slurm_fair.slurm.nodes import NodeListing, Reservation, read_machines, read_reservations
 from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.readers import Readers
-from slurm_fair.slurm.remit import Remit
+from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
+from slurm_fair.slurm.ownership.marks import MarkBook, MarkSink
+from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
+from slurm_fair.slurm.ownership.remit import Remit
+from slurm_fair.slurm.reading.accounts import WeightBook
+from slurm_fair.slurm.reading.answers import Answers
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
+from slurm_fair.slurm.reading.gpu_layout import LayoutBook
+from slurm_fair.slurm.reading.made_up import MadeUp
+from slurm_fair.slurm.reading.node_limits import SpanBook
+from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_machines, read_reservations
+from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
-from slurm_fair.slurm.spans import SpanBook
-from slurm_fair.slurm.strays import StrayRests, strays
-from slurm_fair.slurm.tidy import Absences, lifted, unlisted
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0

@@ -12,9 +12,9 @@ import numpy as np
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Blind, JobState, RunTable
 from slurm_fair.model.ids import NO_TASK, pack
-from slurm_fair.slurm import words
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.queue import BETWEEN, Names
+from slurm_fair.slurm.reading import values
+from slurm_fair.slurm.reading.queue import BETWEEN, Names
 
 FIELDS = ("JobID", "Account", "User", "Submit", "Start", "End", "State", "AllocTRES", "ReqTRES")
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,7}))?")
@@ -92,8 +92,8 @@ def _run(columns: Sequence[str], tenants: Names, users: Names) -> list[_Row]:
     if match is None:
         return []
     try:
-        gpus = words.tres_gpus(words.tres(alloc))[0] or words.tres_gpus(words.tres(wanted))[0]
-        times = [words.epoch(text) for text in (submit, start, end)]
+        gpus = values.tres_gpus(values.tres(alloc))[0] or values.tres_gpus(values.tres(wanted))[0]
+        times = [values.epoch(text) for text in (submit, start, end)]
         check_names(account, user)
     except SlurmTextError as wrong:
         raise SlurmTextError(f"job {job} of {user[:40]!r}: {wrong}") from None

@@ -20,11 +20,11 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
-from slurm_fair.policy.placement import RELAXED
-from slurm_fair.slurm import hostlist
-from slurm_fair.slurm.doubt import in_doubt, may_be_ours
-from slurm_fair.slurm.kept_back import Gates, Keepers, gates_of
-from slurm_fair.slurm.queue import NO_TASK, Names, Queue, spread_tasks
+from slurm_fair.policy.packing.placement import RELAXED
+from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm.reading.doubt import in_doubt, may_be_ours
+from slurm_fair.slurm.reading.kept_back import Gates, Keepers, gates_of
+from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
     blocked_codes,
     in_scope,

@@ -13,10 +13,10 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.history import FIELDS, check_names, runs_from, separator
-from slurm_fair.slurm.task_lists import read_tasks
+from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.task_lists import read_tasks
 
 # What is asked for beside the columns of a run, and what may be missing in a saved file.
 MORE_FIELDS = ("NNodes", "TimelimitRaw", "NodeList")
@@ -64,8 +64,8 @@ class Listing:
 
     def add(self, row: Mapping[str, str]) -> None:
         """One row by the names of its columns; SlurmTextError when a cell is not what it should be."""
-        job, wanted = row["JobID"], words.tres(row["ReqTRES"])
-        gpus = words.tres_gpus(words.tres(row["AllocTRES"]))[0] or words.tres_gpus(wanted)[0]
+        job, wanted = row["JobID"], values.tres(row["ReqTRES"])
+        gpus = values.tres_gpus(values.tres(row["AllocTRES"]))[0] or values.tres_gpus(wanted)[0]
         why = _why_not(job, gpus)
         if why:
             self.leave_out(why)
@@ -107,14 +107,14 @@ def _row(row: Mapping[str, str], wanted: dict[str, str]) -> _Row:
     match = _JOB.fullmatch(row["JobID"])
     if match is None:
         raise SlurmTextError(f"'{row['JobID'][:40]}' is no job id")
-    _, start, _ = (words.epoch(row[name]) for name in ("Submit", "Start", "End"))
-    kind = words.tres_gpus(wanted)[1]
+    _, start, _ = (values.epoch(row[name]) for name in ("Submit", "Start", "End"))
+    kind = values.tres_gpus(wanted)[1]
     minutes = row.get("TimelimitRaw", "")
     return _Row(
         place=(int(match[1]), int(match[2] or -1), start),
         state=row["State"].split(" ")[0],
         kind="" if kind == "+" else kind,
-        asked_nodes=words.count(wanted.get("node", "")) or words.count(row.get("NNodes", "")),
+        asked_nodes=values.count(wanted.get("node", "")) or values.count(row.get("NNodes", "")),
         limit_seconds=60.0 * int(minutes) if _MINUTES.fullmatch(minutes) else np.inf,
         nodes=_nodes(row),
     )

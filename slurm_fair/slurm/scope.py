@@ -12,12 +12,12 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.columns import Bools, Codes
-from slurm_fair.slurm import hostlist, words
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.made_up import OF_A_USER
-from slurm_fair.slurm.nodes import NodeListing
-from slurm_fair.slurm.queue import Names, Queue
-from slurm_fair.slurm.task_lists import OF_A_USER as MOST_OF_A_USER
+from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.made_up import OF_A_USER
+from slurm_fair.slurm.reading.nodes import NodeListing
+from slurm_fair.slurm.reading.queue import Names, Queue
+from slurm_fair.slurm.reading.task_lists import OF_A_USER as MOST_OF_A_USER
 
 _LISTED = 2000  # left-alone jobs that a snapshot names; more would only fill the journal
 
@@ -67,7 +67,7 @@ def refused(rows: NDArray[np.void], queue: Queue) -> Bools:
     """Submissions that Slurm refused: it lists them as jobs that failed at once and nowhere."""
     at_once = (rows["state"] == JobState.DONE) & (rows["end"] == rows["submit"]) & (rows["restarts"] == 0)
     failed = by_name(queue.reasons, "FAILED".__eq__, rows["reason"])  # of a job that is over, its state
-    nowhere = by_name(queue.node_lists, words.is_nothing, rows["node_list"])
+    nowhere = by_name(queue.node_lists, values.is_nothing, rows["node_list"])
     found: Bools = at_once & failed & nowhere
     return found
 
@@ -96,7 +96,7 @@ def left_alone(
 
     `beyond` are those with an account too many of their user.
     """
-    in_reservation = ~by_name(queue.reservations, words.is_nothing, rows["reservation"])
+    in_reservation = ~by_name(queue.reservations, values.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
     choosy = np.array(
         [

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.config import Config
-from slurm_fair.slurm.accounts import Weights
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.layout import LayoutBook
-from slurm_fair.slurm.made_up import MadeUp
-from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.nodes import NodeListing, Reservation
-from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.reading.accounts import Weights
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.gpu_layout import LayoutBook
+from slurm_fair.slurm.reading.made_up import MadeUp
+from slurm_fair.slurm.reading.node_limits import SpanBook
+from slurm_fair.slurm.reading.nodes import NodeListing, Reservation
+from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import Territory
-from slurm_fair.slurm.spans import SpanBook
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from sqlite_utils import Database
 
 from slurm_fair.errors import StoreError
-from slurm_fair.store.mishaps import in_words, one_line
 from slurm_fair.store.permissions import beside, check_files, check_readable, make_file
 from slurm_fair.store.schema import bring_up_to_date, check_version
+from slurm_fair.store.sqlite_errors import in_words, one_line
 
 BUSY_SECONDS = 5.0
 # Up to here the indexes are proved too; above, quick_check alone reads the file at the disk's speed.

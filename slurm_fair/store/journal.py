@@ -20,8 +20,6 @@ from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.store.blobs import squeeze
 from slurm_fair.store.codec import Encoder, write
 from slurm_fair.store.connection import BUSY_SECONDS, open_writer
-from slurm_fair.store.mishaps import in_words
-from slurm_fair.store.moments import moments_of
 from slurm_fair.store.ownership import Ownership, epoch_of, who
 from slurm_fair.store.parcel import Packer
 from slurm_fair.store.permissions import beside, check_files, make_file, prepare_directory
@@ -41,6 +39,8 @@ from slurm_fair.store.rows import (
     seal,
     sealed,
 )
+from slurm_fair.store.sqlite_errors import in_words
+from slurm_fair.store.tenant_samples import moments_of
 
 KEPT_EVERY = 50  # ticks between two standings that stay, for replay
 MOMENT_SECONDS = 60.0

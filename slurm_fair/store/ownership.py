@@ -19,8 +19,8 @@ from pathlib import Path
 
 from slurm_fair.errors import NotHere, NotTheOwner, StoreError
 from slurm_fair.locks import is_locked
-from slurm_fair.store.mishaps import in_words
 from slurm_fair.store.permissions import beside, make_file
+from slurm_fair.store.sqlite_errors import in_words
 
 _RECORD_BYTES = 128  # one sector at most: a write of it is seen whole or not at all
 _POLL_SECONDS = 0.02

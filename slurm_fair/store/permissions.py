@@ -12,7 +12,7 @@ from pathlib import Path
 
 from slurm_fair.errors import NotHere, UnsafeStore
 from slurm_fair.output import open_kept
-from slurm_fair.store.mishaps import in_words
+from slurm_fair.store.sqlite_errors import in_words
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600

@@ -12,11 +12,10 @@ from sqlite_utils import Database
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Event, Standing, TickRecord
 from slurm_fair.model.mark import Mark
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair.store.blobs import expand
 from slurm_fair.store.codec import decode_as, read
 from slurm_fair.store.connection import BUSY_SECONDS, check_soundness, open_read_only
-from slurm_fair.store.mishaps import in_words
 from slurm_fair.store.parcel import unpack
 from slurm_fair.store.rows import (
     EVENT_COLUMNS,
@@ -33,6 +32,7 @@ from slurm_fair.store.rows import (
     proved,
     seal,
 )
+from slurm_fair.store.sqlite_errors import in_words
 
 _Made = TypeVar("_Made")
 

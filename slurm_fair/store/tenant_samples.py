@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import Snapshot, Standing
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.model.tenant_sample import TenantMoment
 
 
 def moments_of(snapshot: Snapshot, standing: Standing) -> list[TenantMoment]:

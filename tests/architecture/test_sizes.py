@@ -15,7 +15,7 @@ LONGER_FILES = {
     "slurm_fair/lease.py": "one file, so that it can be copied to a compute node",
 }
 # Its settings are told in its docstring.
-LONGER_FUNCTIONS = {"slurm_fair/policy/ordered.py ordered"}
+LONGER_FUNCTIONS = {"slurm_fair/policy/orders/ordered.py ordered"}
 
 
 @cache

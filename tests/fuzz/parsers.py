@@ -9,27 +9,27 @@ from pathlib import Path
 
 from slurm_fair import lease
 from slurm_fair.board import read_board
-from slurm_fair.cli.replay_past_file import read_saved
+from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.config import ScopeSection, load
 from slurm_fair.errors import InputError
 from slurm_fair.health import read_health
 from slurm_fair.model.ids import parse_label
-from slurm_fair.places import Heartbeat, Places, beat, last_beat
-from slurm_fair.slurm import acks, hostlist, words
-from slurm_fair.slurm.accounts import weights_from
+from slurm_fair.slurm.acting.act_result import refused_or_unknown, signalled
+from slurm_fair.slurm.acting.refusals import classify
+from slurm_fair.slurm.acting.reread import look
 from slurm_fair.slurm.command import BY_TASK, CommandResult
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.fresh import look
 from slurm_fair.slurm.history import SlurmHistory
-from slurm_fair.slurm.layout import LayoutBook
-from slurm_fair.slurm.nodes import read_machines, read_reservations
 from slurm_fair.slurm.past import read_past
-from slurm_fair.slurm.queue import Queue, spread_tasks
-from slurm_fair.slurm.refusals import classify
-from slurm_fair.slurm.spans import SpanBook
-from slurm_fair.slurm.stamp import read_stamp
-from slurm_fair.slurm.task_lists import read_tasks
-from slurm_fair.slurm.verdict import refused_or_unknown, signalled
+from slurm_fair.slurm.reading import acks, hostlist, values
+from slurm_fair.slurm.reading.accounts import weights_from
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.gpu_layout import LayoutBook
+from slurm_fair.slurm.reading.node_limits import SpanBook
+from slurm_fair.slurm.reading.nodes import read_machines, read_reservations
+from slurm_fair.slurm.reading.queue import Queue, spread_tasks
+from slurm_fair.slurm.reading.stamp import read_stamp
+from slurm_fair.slurm.reading.task_lists import read_tasks
+from slurm_fair.state_folder import Heartbeat, Places, beat, last_beat
 from slurm_fair.store.codec import read as read_tree
 from slurm_fair.trace.cluster import read_machines as read_cluster
 from slurm_fair.trace.convert import SOURCES, convert
@@ -37,8 +37,8 @@ from slurm_fair.trace.read import read_trace
 from slurm_fair.trace.regimes import read_regimes
 from slurm_fair.trace.throughputs import read_throughputs
 from slurm_fair.trace.weights import read_weights
-from slurm_fair_accounting.event_reading import read_line
-from slurm_fair_accounting.period import parse_when
+from slurm_fair_accounting.source.event_reading import read_line
+from slurm_fair_accounting.source.period import parse_when
 from slurm_fair_templates.options import parse_choices
 from tests.fuzz.asking import FOLDER, Parser, Saying, file_of
 from tests.fuzz.runtime_parsers import RUNTIMES
@@ -225,14 +225,14 @@ PARSERS: dict[str, Parser] = {
     "sinfo rows": Parser(lambda text: read_machines(Saying(text)), (sample("22.05", "sinfo.txt"),)),
     "sacct rows": Parser(_history, (sample("22.05", "sacct.txt"),)),
     "sshare rows": Parser(lambda text: weights_from(text.splitlines(), {}), (sample("22.05", "sshare.txt"),)),
-    "times": Parser(words.epoch, ("1795000000", "Unknown", *HUGE)),
-    "numbers": Parser(words.number, ("12", "2-4", *HUGE)),
-    "durations": Parser(words.duration_seconds, (*DURATIONS, *HUGE)),
-    "sizes": Parser(words.megabytes, ("512000M", "1.5T", "64Gn", *HUGE)),
+    "times": Parser(values.epoch, ("1795000000", "Unknown", *HUGE)),
+    "numbers": Parser(values.number, ("12", "2-4", *HUGE)),
+    "durations": Parser(values.duration_seconds, (*DURATIONS, *HUGE)),
+    "sizes": Parser(values.megabytes, ("512000M", "1.5T", "64Gn", *HUGE)),
     "TRES": Parser(
-        lambda text: words.tres_gpus(words.tres(text)), (*TRES, *(f"gres/gpu={huge}" for huge in HUGE))
+        lambda text: values.tres_gpus(values.tres(text)), (*TRES, *(f"gres/gpu={huge}" for huge in HUGE))
     ),
-    "GRES": Parser(words.gres_gpus, (*TRES, *(f"gpu:{huge}" for huge in HUGE))),
+    "GRES": Parser(values.gres_gpus, (*TRES, *(f"gpu:{huge}" for huge in HUGE))),
     "array tasks": Parser(lambda text: read_tasks(text).text(), ("0-5,9,10-20:2%3", "[7]", *HUGE)),
     "node lists": Parser(hostlist.expand, ("n[001-004,7],login1", "a[1-2]b[3-4]", "n1")),
     "job labels": Parser(parse_label, ("7", "7_3", *HUGE)),

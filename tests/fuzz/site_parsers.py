@@ -7,24 +7,24 @@ import re
 from itertools import islice
 from pathlib import Path
 
-from slurm_fair.cli.simulate_case import read_outages, settings_of
+from slurm_fair.cli.simulate.case import read_outages, settings_of
 from slurm_fair.config import Config
 from slurm_fair.doctor import published, scheduler, terms, versions
 from slurm_fair.doctor.facts import _pairs
 from slurm_fair.doctor.hook import differences
 from slurm_fair.doctor.storage import file_system
 from slurm_fair.estimates import Estimates
-from slurm_fair.places import Pause, Places, leave_pause, pause_of
 from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.notice import read_notices
 from slurm_fair.slurm.privacy import hidden, names_are_hidden
 from slurm_fair.slurm.private_conf import short_timeout_copy
-from slurm_fair.slurm.queue import BETWEEN
-from slurm_fair.slurm.stamp import read_stamp
-from slurm_fair.slurm.tasks import TaskRows
+from slurm_fair.slurm.reading.queue import BETWEEN
+from slurm_fair.slurm.reading.stamp import read_stamp
+from slurm_fair.slurm.reading.tasks import TaskRows
+from slurm_fair.state_folder import Pause, Places, leave_pause, pause_of
 from slurm_fair.trace.cluster import uniform
 from slurm_fair_accounting import export_lines, read_events
-from slurm_fair_accounting.period import span_of
+from slurm_fair_accounting.source.period import span_of
 from slurm_fair_templates import Options
 from slurm_fair_templates.deadline import gate_seconds
 from slurm_fair_templates.demo_counter import is_whole

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Event, JobState, Standing, TickRecord
 from slurm_fair.sim import Costs, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
-from slurm_fair.sim.clock import epoch_for
+from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.trace import uniform
 from tests.simulated import Arrival, arrival, arrivals, trace
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from slurm_fair.model import Ledger
 from slurm_fair.policy import View
-from slurm_fair.policy.two_phase import decided_by
+from slurm_fair.policy.orders.two_phase import decided_by
 from slurm_fair_plugins.astraea import Astraea
 from tests.accounts import Account, view
 from tests.any_view import views

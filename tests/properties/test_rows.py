@@ -13,9 +13,9 @@ from slurm_fair.config import from_tree
 from slurm_fair.model import Blind, Blocked, Snapshot
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.liberate import NoIntents
-from slurm_fair.slurm.marks import MarksInHand
-from slurm_fair.slurm.queue import STATES
+from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.ownership.marks import MarksInHand
+from slurm_fair.slurm.reading.queue import STATES
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import PushedClock, World
 from tests.fuzz.mutation import TOKENS

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 
 from slurm_fair.policy import registry
 from slurm_fair.sim import Costs, NodeEvent
-from slurm_fair.sim.books import Run
+from slurm_fair.sim.world.books import Run
 from tests.any_scenario import Case, Hitches, Played, cases, play
 from tests.proofs import proved
 from tests.witness import Witness

@@ -19,7 +19,7 @@ from slurm_fair.config import load
 from slurm_fair.doctor.facts import gather
 from slurm_fair.doctor.scheduler import starts
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 from tests.slurm.listing import wait_until
 
 pytestmark = [
@@ -34,7 +34,7 @@ import json, os, pwd, sys, time
 from pathlib import Path
 from slurm_fair.config import load
 from slurm_fair.doctor import examine
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 from slurm_fair.policy.registry import names
 import slurm_fair_plugins.astraea
 config = load(Path(sys.argv[1]))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from slurm_fair.lab import Lab
-from slurm_fair.slurm.queue import BETWEEN, FIELDS, ROW_END
-from slurm_fair.slurm.user_text import ask_text
+from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
+from slurm_fair.slurm.reading.user_text import ask_text
 from tests.adapter_on_slurm import Adapter
 from tests.hostile import forged_comments, forged_lines, forged_rows
 from tests.on_slurm import Slurm

@@ -14,8 +14,8 @@ import pytest
 from slurm_fair.lab import Lab, LabSpec
 from slurm_fair.model import Blind, JobState, Snapshot, label, parse_label
 from slurm_fair.slurm.history import SlurmHistory
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.user_text import ask_text
+from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.user_text import ask_text
 from tests.adapter_on_slurm import Adapter
 from tests.hostile import forged_comments, forged_lines, forged_rows
 from tests.on_slurm import Slurm
@@ -171,7 +171,7 @@ def test_hostile_comments_and_names_speak_for_nobody_and_cost_no_call(
     assert not isinstance(found, str)
     assert found.keys() == set(records)
     assert found[int(victim)][0].startswith("slurm_fair:v1")
-    monkeypatch.setattr("slurm_fair.slurm.user_text._MOST_IDS", 0)
+    monkeypatch.setattr("slurm_fair.slurm.reading.user_text._MOST_IDS", 0)
     assert ask_text(fresh.commands, records, "k") == found, "so does a listing of every job"
 
 

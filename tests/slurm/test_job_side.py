@@ -16,7 +16,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.slurm.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, read_comment
+from slurm_fair.slurm.reading.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.places import Places, last_beat, pause_of
+from slurm_fair.state_folder import Places, last_beat, pause_of
 from tests.slurm.harness import Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.accounts import WeightBook, read_weights, weights_from
+from slurm_fair.slurm.reading.accounts import WeightBook, read_weights, weights_from
 from tests.slurm_samples import sample
 from tests.slurm_stub import Stub
 

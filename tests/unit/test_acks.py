@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import Answer
-from slurm_fair.slurm.acks import (
+from slurm_fair.slurm.reading.acks import (
     NO_ANSWER,
     NOT_SAVED,
     SAVED,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from slurm_fair.model import Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.details import Details
-from slurm_fair.slurm.stamp import Stamp
+from slurm_fair.slurm.reading.details import Details
+from slurm_fair.slurm.reading.stamp import Stamp
 from tests.actuator_bench import (
     CLOSED,
     GATE,
@@ -295,7 +295,7 @@ def test_only_jobs_whose_pin_was_seen_are_opened(stub: Stub) -> None:
 def test_one_job_that_stopped_running_does_not_cost_the_others_their_signal(
     stub: Stub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.actuator._SIGNAL_SECONDS", 0.4)
+    monkeypatch.setattr("slurm_fair.slurm.acting.actuator._SIGNAL_SECONDS", 0.4)
     other = row(JobID=8, State="RUNNING")
     stub.answers("squeue", RUNNING + other, WAITING + other)
     stub.answers("scancel", "", "")

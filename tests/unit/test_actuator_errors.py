@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.model import Result, Verb
-from slurm_fair.slurm.refusals import Class
+from slurm_fair.slurm.acting.refusals import Class
 from tests.actuator_bench import (
     CLOSED,
     OPENED,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Result, Verb
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.details import Details, DetailsBook
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.remit import Remit
-from slurm_fair.slurm.stamp import Stamp
+from slurm_fair.slurm.ownership.remit import Remit
+from slurm_fair.slurm.reading.details import Details, DetailsBook
+from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.stamp import Stamp
 from tests.actuator_bench import EVERYTHING, GATE, OPENED, RUNNING, WAITING, Bench, action, mark, sent
 from tests.slurm_stub import QUIET, Stub, row
 

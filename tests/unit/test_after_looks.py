@@ -15,14 +15,14 @@ from slurm_fair.errors import StoreBusy
 from slurm_fair.model import Action, Blocked, Result, Snapshot, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.places import Places
-from slurm_fair.slurm.answers import Answers
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.liberate import NoIntents
-from slurm_fair.slurm.marks import MarksInHand
-from slurm_fair.slurm.readers import Readers
+from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.ownership.marks import MarksInHand
+from slurm_fair.slurm.reading.answers import Answers
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.readers import Readers
+from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal, open_reader
 from tests.builders import job, snapshot
 from tests.fake_commands import FakeCommands

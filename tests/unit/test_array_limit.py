@@ -7,7 +7,7 @@ import pytest
 
 from slurm_fair.model import JobState, LeasePhase, Verdict
 from slurm_fair.policy import load
-from slurm_fair.policy.arrays import over_array_limit
+from slurm_fair.policy.orders.array_limits import over_array_limit
 from tests.accounts import verdicts, view
 from tests.builders import JobSpec, LeaseSpec, job, lease, leases, snapshot
 from tests.properties.test_policies import EVERY

@@ -10,8 +10,8 @@ import pytest
 from slurm_fair.model import JobState, Verdict
 from slurm_fair.model.ids import labels
 from slurm_fair.policy import View
-from slurm_fair.policy.audit import left_out
 from slurm_fair.policy.check import standstill
+from slurm_fair.policy.packing.audit import left_out
 from slurm_fair_plugins.fifo import Fifo
 from tests.accounts import view
 from tests.builders import job, leases, node, snapshot

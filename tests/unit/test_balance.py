@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import balance
+from slurm_fair.ledger.metrics import evenness
 from tests.outcome_rows import floats
 
 JAIN = [((1, 1, 1, 1), 1.0), ((1, 0, 0, 0), 0.25), ((), 1.0), ((0, 0), 1.0), ((1, 3), 0.8)]
@@ -16,12 +16,12 @@ JAIN_FAR_OUT = [((1e300, 3e300), 0.8), ((1e-300, 3e-300), 0.8), ((1e300, 0.0), 0
 
 @pytest.mark.parametrize(("values", "index"), [*JAIN, *JAIN_FAR_OUT])
 def test_jains_index(values: tuple[float, ...], index: float) -> None:
-    assert balance.jain(floats(*values)) == pytest.approx(index)
+    assert evenness.jain(floats(*values)) == pytest.approx(index)
 
 
 def test_envy_compares_service_per_weight_and_leaves_out_who_has_no_weight() -> None:
-    assert balance.largest_envy(floats(10, 30, 99), floats(1, 2, 0)) == 5.0
-    assert balance.largest_envy(floats(), floats()) == 0.0
+    assert evenness.largest_envy(floats(10, 30, 99), floats(1, 2, 0)) == 5.0
+    assert evenness.largest_envy(floats(), floats()) == 0.0
 
 
 FITS = [
@@ -46,21 +46,21 @@ def test_a_gang_fits_where_its_shape_does(
 ) -> None:
     shape = [np.array([number]) for number in (gpus, nodes, per_node)]
     left = np.array(free, dtype=np.int64)
-    assert balance.could_be_added(left, *shape).tolist() == [fits]
+    assert evenness.could_be_added(left, *shape).tolist() == [fits]
     everywhere = np.ones((1, len(free)), dtype=bool)
-    assert balance.could_be_added(left, shape[0], shape[1], shape[2], everywhere).tolist() == [fits]
+    assert evenness.could_be_added(left, shape[0], shape[1], shape[2], everywhere).tolist() == [fits]
 
 
 def test_a_job_is_held_to_the_nodes_that_it_may_use() -> None:
     free, ones = np.array([4, 4]), np.ones(3, dtype=np.int64)
     allowed = np.array([[True, True], [True, False], [False, False]])
-    added = balance.could_be_added(free, ones * 8, ones, ones * 0, allowed)
+    added = evenness.could_be_added(free, ones * 8, ones, ones * 0, allowed)
     assert added.tolist() == [True, False, False]
 
 
 def test_where_nobody_waits_nobody_could_be_added() -> None:
     none = np.zeros(0, dtype=np.int64)
-    assert balance.could_be_added(np.array([8]), none, none, none).size == 0
+    assert evenness.could_be_added(np.array([8]), none, none, none).size == 0
 
 
 @given(
@@ -70,6 +70,6 @@ def test_where_nobody_waits_nobody_could_be_added() -> None:
 def test_jobs_of_one_shape_fit_or_fail_together(free: list[int], shapes: list[tuple[int, int, int]]) -> None:
     columns = np.array(shapes, dtype=np.int64).reshape(-1, 3).T
     left = np.array(free, dtype=np.int64)
-    together = balance.could_be_added(left, *columns)
-    one_by_one = [bool(balance.could_be_added(left, *columns[:, [at]])[0]) for at in range(len(shapes))]
+    together = evenness.could_be_added(left, *columns)
+    one_by_one = [bool(evenness.could_be_added(left, *columns[:, [at]])[0]) for at in range(len(shapes))]
     assert together.tolist() == one_by_one

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from slurm_fair import estimates
 from slurm_fair.board import draw
-from slurm_fair.cli.show import left_alone_lines
+from slurm_fair.cli.status import left_alone_lines
 from slurm_fair.config import from_tree
 from slurm_fair.doctor import machines, node_lists
 from slurm_fair.estimates import Estimates
@@ -24,14 +24,15 @@ from slurm_fair.model import Action, Event, ListInDoubt, Snapshot, Verb
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.snapshot import LeftAlone
-from slurm_fair.places import Places
-from slurm_fair.slurm import scope, task_lists
+from slurm_fair.slurm import scope
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.doubt import said_of_doubts
-from slurm_fair.slurm.liberate import NoIntents
-from slurm_fair.slurm.made_up import OF_A_USER
-from slurm_fair.slurm.marks import MarksInHand
-from slurm_fair.slurm.queue import BETWEEN
+from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.ownership.marks import MarksInHand
+from slurm_fair.slurm.reading import task_lists
+from slurm_fair.slurm.reading.doubt import said_of_doubts
+from slurm_fair.slurm.reading.made_up import OF_A_USER
+from slurm_fair.slurm.reading.queue import BETWEEN
+from slurm_fair.state_folder import Places
 from tests.board_scene import recorded
 from tests.builders import snapshot
 from tests.daemon_bench import Bench, bench_in, crowd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase
-from slurm_fair.policy.cases import CASES, MAY_START, NO_LEASE, OVER, cases
+from slurm_fair.policy.situations import CASES, MAY_START, NO_LEASE, OVER, cases
 
 # Whether columns as narrow as the tables' are wide enough differs between releases of NumPy.
 PHASES = (*LeasePhase, OVER, NO_LEASE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.queue import BETWEEN, ROW_END
+from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
 from tests.command_line import Said, call
 from tests.schemas import faults
 

@@ -14,8 +14,8 @@ from slurm_fair.doctor import Finding, Level, scheduler, storage, terms, version
 from slurm_fair.doctor.facts import Facts, _ahead
 from slurm_fair.doctor.machines import nodes
 from slurm_fair.doctor.rights import sight, verbs
-from slurm_fair.places import Heartbeat, Places, beat
-from slurm_fair.slurm.nodes import NodeListing, RawNode
+from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
+from slurm_fair.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import open_journal
 from tests.builders import snapshot
 from tests.site_facts import ERROR, FACTS, OK, WARNING, facts, worst

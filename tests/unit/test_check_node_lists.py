@@ -10,7 +10,7 @@ import pytest
 
 from slurm_fair.doctor import node_lists
 from slurm_fair.model.snapshot import ListInDoubt
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 from tests.builders import snapshot
 from tests.site_facts import FACTS, OK, WARNING
 

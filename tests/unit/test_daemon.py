@@ -22,9 +22,9 @@ from slurm_fair.errors import (
 )
 from slurm_fair.model import LeasePhase
 from slurm_fair.parts import heartbeat_limit
-from slurm_fair.places import Pause, last_beat, leave_pause
 from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
+from slurm_fair.state_folder import Pause, last_beat, leave_pause
 from slurm_fair.store import fence, open_journal, open_reader
 from tests.daemon_bench import Bench, bench_in, crowd, lines
 

@@ -12,12 +12,12 @@ from slurm_fair.daemon import Daemon
 from slurm_fair.model import Action, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.places import Places
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
-from slurm_fair.slurm.liberate import kept_by_us
-from slurm_fair.slurm.stamp import Stamp
+from slurm_fair.slurm.ownership.fail_open import kept_by_us
+from slurm_fair.slurm.reading.stamp import Stamp
+from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
-from slurm_fair.wall import WallClock
+from slurm_fair.wall_clock import WallClock
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

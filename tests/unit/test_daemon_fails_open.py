@@ -10,7 +10,7 @@ import pytest
 from slurm_fair.daemon import Daemon
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.places import Places
+from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
 from tests.fake_cluster import fake_config
 from tests.fake_commands import FakeCommands
@@ -19,7 +19,7 @@ from tests.fake_slurm import RUNNING, PushedClock, Work, World
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.liberate.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("slurm_fair.slurm.ownership.fail_open.time.sleep", lambda seconds: None)
 
 
 @pytest.fixture

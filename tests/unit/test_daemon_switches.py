@@ -15,9 +15,9 @@ from slurm_fair.errors import ConfigError, Paused, SlurmTextError
 from slurm_fair.ledger import settle
 from slurm_fair.model import Blind
 from slurm_fair.model.ids import pack
-from slurm_fair.places import Pause, leave_pause
 from slurm_fair.slurm.cluster import DryRun
-from slurm_fair.wall import WallClock
+from slurm_fair.state_folder import Pause, leave_pause
+from slurm_fair.wall_clock import WallClock
 from tests.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
 
 

@@ -12,7 +12,7 @@ import pytest
 from slurm_fair.model import LeaseTerms, Plan, Standing, TickRecord, Verdict
 from slurm_fair.policy import Draft, View
 from slurm_fair.sim import Scenario, Simulation, rules_for
-from slurm_fair.sim.log import Log
+from slurm_fair.sim.loop.log import Log
 from slurm_fair.trace import uniform
 from tests import journals
 from tests.simulated import arrival, trace

@@ -11,11 +11,11 @@ import pytest
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm import gates
-from slurm_fair.slurm.doubt import in_doubt, unexplained
-from slurm_fair.slurm.marks import MarkBook, MarksInHand
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.tidy import lifted
+from slurm_fair.slurm.acting import scontrol_lines
+from slurm_fair.slurm.ownership.mark_expiry import lifted
+from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.reading.doubt import in_doubt, unexplained
+from slurm_fair.slurm.reading.queue import Queue
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import START
 from tests.fake_slurm import PushedClock, World
@@ -89,6 +89,6 @@ def test_a_hold_of_ours_is_over_when_it_is_seen_lifted(
 
 @pytest.mark.parametrize("job", ["7 starttime=now", "7\nexit", "", "07", "7_[1;2]", "7,8", "all"])
 def test_what_is_no_job_id_is_sent_to_nobody(job: str) -> None:
-    for line in (gates.update, gates.requeue_lines):
+    for line in (scontrol_lines.update, scontrol_lines.requeue_lines):
         with pytest.raises(SlurmTextError):
             line(job)

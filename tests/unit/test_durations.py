@@ -7,7 +7,7 @@ import math
 import pytest
 
 from slurm_fair.cli.durations import seconds_in
-from slurm_fair.cli.simulate_options import Seconds
+from slurm_fair.cli.simulate.options import Seconds
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import Outcomes, Spread, Steps, efficiency
+from slurm_fair.ledger import Outcomes, Spread, Steps
+from slurm_fair.ledger.metrics import efficiency
 from tests.outcome_rows import NAN, floats, row, table
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import InputError
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair_accounting import REPORTS, export_lines, read_events
-from slurm_fair_accounting.event_file import EventFile
+from slurm_fair_accounting.source.event_file import EventFile
 from tests import months
 from tests.asked_reports import run
 from tests.command_line import call

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import latency
+from slurm_fair.ledger.metrics import latency
 from tests.outcome_rows import NAN, floats
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.layout import LayoutBook, read_layout, spread
+from slurm_fair.slurm.reading.gpu_layout import LayoutBook, read_layout, spread
 from tests.slurm_samples import sample
 from tests.slurm_stub import Stub
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.ledger import ActiveSpans, ClusterInWindow, LedgerSettings, advance, fill_gap, settle
-from slurm_fair.ledger.shares import integrate_over_changes
+from slurm_fair.ledger.charging.shares import integrate_over_changes
 from slurm_fair.model import JobState, Ledger
 from slurm_fair.model.ids import pack
 from tests.builders import JobSpec, RunSpec, job, run, runs, snapshot

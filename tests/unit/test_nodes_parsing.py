@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm.nodes import RawNode, Reservation, _reservations, read_machines, read_reservations
+from slurm_fair.slurm.reading.nodes import (
+    RawNode,
+    Reservation,
+    _reservations,
+    read_machines,
+    read_reservations,
+)
 from tests.slurm_samples import VERSIONS, sample, whole
 from tests.slurm_stub import Stub
 

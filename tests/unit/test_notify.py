@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair import notify
+from slurm_fair import systemd
 
 
 @pytest.mark.parametrize(
     ("say", "watchdog", "heard"),
     [
-        (notify.ready, None, "READY=1"),
-        (notify.stopping, None, "STOPPING=1"),
-        (lambda: notify.alive(10), None, "WATCHDOG=1"),
-        (lambda: notify.alive(10), "180000000", "WATCHDOG=1"),
-        (lambda: notify.alive(100), "180000000", "WATCHDOG=1\nWATCHDOG_USEC=260000000"),
+        (systemd.ready, None, "READY=1"),
+        (systemd.stopping, None, "STOPPING=1"),
+        (lambda: systemd.alive(10), None, "WATCHDOG=1"),
+        (lambda: systemd.alive(10), "180000000", "WATCHDOG=1"),
+        (lambda: systemd.alive(100), "180000000", "WATCHDOG=1\nWATCHDOG_USEC=260000000"),
     ],
 )
 def test_a_service_manager_hears_the_state(
@@ -40,4 +40,4 @@ def test_a_service_manager_hears_the_state(
 @pytest.mark.parametrize("address", ["", "vsock:2:9", "/nowhere/at/all", "@slurm-fair-nobody-listens"])
 def test_without_a_service_manager_nothing_happens(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", address)
-    assert notify.ready() is None  # type: ignore[func-returns-value]
+    assert systemd.ready() is None  # type: ignore[func-returns-value]

@@ -8,7 +8,7 @@ import numpy as np
 
 from slurm_fair.model import JobState, LeasePhase, Leases, Snapshot, Verdict
 from slurm_fair.policy import View
-from slurm_fair.policy.ordered import ordered
+from slurm_fair.policy.orders.ordered import ordered
 from tests.accounts import places, reasons, verdicts, view
 from tests.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
 

@@ -15,7 +15,7 @@ from slurm_fair.ledger import Outcomes, advance, recorded, told
 from slurm_fair.model import Event, JobState, Ledger
 from slurm_fair.model.ids import parse_label
 from slurm_fair_accounting import EventFile, export_lines, read_events
-from slurm_fair_accounting.stories import tell
+from slurm_fair_accounting.timelines import tell
 from tests import months
 from tests.builders import job, run, runs, snapshot
 from tests.outcome_rows import NAN, row, table

@@ -13,9 +13,9 @@ import pytest
 
 from slurm_fair import output
 from slurm_fair.errors import InputError, SlurmFairError, StoreError
-from slurm_fair.places import write_whole as write_place
+from slurm_fair.state_folder import write_whole as write_place
 from slurm_fair.trace.files import write_whole as write_trace
-from slurm_fair_accounting.page_file import claimed
+from slurm_fair_accounting.drawing.page_file import claimed
 from tests.architecture.trees import named, python
 from tests.command_line import call
 from tests.simulations import COSTS, made, simulated
@@ -266,7 +266,7 @@ def test_a_report_writes_through_no_link_of_another_user(shared: Path, tmp_path:
 # Whoever writes a file by another way, and why.
 OTHER_WAYS = {
     "slurm_fair/output.py": "is the one way",
-    "slurm_fair/places.py": "the heartbeat is written in place, so that a full disk looks like no dead daemon",
+    "slurm_fair/state_folder.py": "the heartbeat is written in place: a full disk looks like no dead daemon",
     "slurm_fair/lease.py": "stands alone, so that it can be copied to a compute node",
     "sbatch_templates/slurm_fair_templates/demo_counter.py": "runs as a job of its user's",
     "slurm_fair/cli/base.py": "/dev/null",

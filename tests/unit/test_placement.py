@@ -10,7 +10,8 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model import Snapshot
-from slurm_fair.policy import Loss, Pools, Room, Shapes, Sites, consolidated, placement, placer
+from slurm_fair.policy import Loss, Pools, Room, Shapes, Sites, consolidated, placer
+from slurm_fair.policy.packing import placement
 from tests.builders import JobSpec, NodeSpec, job, node, snapshot
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.errors import StoreError
-from slurm_fair.places import Heartbeat, Places, beat, last_beat
+from slurm_fair.state_folder import Heartbeat, Places, beat, last_beat
 
 BEAT = Heartbeat(7, 1000.0, 60.0, "hold", 990.0, "squeue does not answer")
 

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from slurm_fair_accounting import page, plot
-from slurm_fair_accounting.gantt import Bar, Lane, gantt
-from slurm_fair_accounting.plot import Axis, Series
+from slurm_fair_accounting.drawing import page, plot
+from slurm_fair_accounting.drawing.gantt import Bar, Lane, gantt
+from slurm_fair_accounting.drawing.plot import Axis, Series
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_simulation_names_the_line_of_the_policy_that_fails(kind: type, what: 
     said = str(caught.value)
     found = re.fullmatch(r"(\S+:\d+): policy mine failed at second [\d.]+ of the trace: (.*)", said)
     assert found, said
-    assert what in found[2].replace("slurm_fair.policy.walk.", "")
+    assert what in found[2].replace("slurm_fair.policy.orders.walk.", "")
     assert found[1].startswith(inspect.getfile(kind))
     assert line in line_of(found[1])
 

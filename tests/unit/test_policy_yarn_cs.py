@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.policy.parts import whole_parts
+from slurm_fair.policy.orders.apportion import whole_parts
 from slurm_fair_plugins.yarn_cs import YarnCs
 from tests.builders import job
 from tests.rounds import Play

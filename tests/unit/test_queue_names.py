@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.queue import BETWEEN, Queue
+from slurm_fair.slurm.reading.queue import BETWEEN, Queue
 from tests.slurm_stub import Stub, row
 
 _COLUMN = {
@@ -19,7 +19,7 @@ _COLUMN = {
 def test_names_that_are_new_for_ever_do_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_NAMES", 10)
+    monkeypatch.setattr("slurm_fair.slurm.reading.queue._MANY_NAMES", 10)
     asked = Queue(Stub(tmp_path).commands())
     named = {
         "Account": "accounts", "UserName": "users", "Partition": "partitions", "Reason": "reasons", "QOS": "qos",
@@ -47,7 +47,7 @@ def test_names_that_are_new_for_ever_do_not_fill_the_memory(
 def test_an_array_that_runs_task_by_task_leaves_no_list_for_each_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.queue._MANY_SPANS", 3000)
+    monkeypatch.setattr("slurm_fair.slurm.reading.queue._MANY_SPANS", 3000)
     asked = Queue(Stub(tmp_path).commands())
     asked._most_spans = 3000
     for first in range(1000):

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.acks import SAVED, Asked, job_directory
-from slurm_fair.slurm.readers import Readers
+from slurm_fair.slurm.reading.acks import SAVED, Asked, job_directory
+from slurm_fair.slurm.reading.readers import Readers
 from tests.hanging import hanging
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -178,8 +178,8 @@ def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
 
 
 OWNER = """import sys
-from slurm_fair.slurm.acks import Asked
-from slurm_fair.slurm.readers import Readers
+from slurm_fair.slurm.reading.acks import Asked
+from slurm_fair.slurm.reading.readers import Readers
 readers = Readers(sys.argv[1:], patience=0.2)
 readers.read({1: Asked("bob", "/hangs", "7", 0, 0.0, 0.0), 2: Asked("alice", "/fine", "7", 0, 0.0, 0.0)})
 print(*[reader.process.pid for _, reader in readers._dying], *[r.process.pid for r in readers._idle], flush=True)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import Result
+from slurm_fair.slurm.acting.act_result import is_for_later, line_about, refused_or_unknown, signalled
+from slurm_fair.slurm.acting.refusals import Class, classify
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.refusals import Class, classify
-from slurm_fair.slurm.verdict import is_for_later, line_about, refused_or_unknown, signalled
 
 # Texts of slurm_errno.c, releases 22.05 to 26.05, and whether they prove that nothing was done.
 TEXTS: dict[str, Class] = {

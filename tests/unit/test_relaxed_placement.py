@@ -12,9 +12,9 @@ from slurm_fair.errors import ConfigError, InputError
 from slurm_fair.model import Verdict
 from slurm_fair.policy import Loss, Pools, Room, Shapes, load, names, relaxed
 from slurm_fair.sim import Costs
-from slurm_fair.sim.speed import notes_on_speeds
+from slurm_fair.sim.world.speed import notes_on_speeds
 from slurm_fair.slurm.command import CommandResult, Commands
-from slurm_fair.slurm.spans import SpanBook, most_nodes
+from slurm_fair.slurm.reading.node_limits import SpanBook, most_nodes
 from slurm_fair.trace import Machines, Throughputs, uniform
 from tests.accounts import view
 from tests.builders import JobSpec, NodeSpec, job, leases, node, snapshot

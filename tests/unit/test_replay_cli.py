@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.cli.replay_past_file import read_saved
-from slurm_fair.cli.replay_past_site import machines_of_site
+from slurm_fair.cli.replay.saved_file import read_saved
+from slurm_fair.cli.replay.site import machines_of_site
 from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError
-from slurm_fair.slurm.nodes import NodeListing, RawNode
+from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from tests.command_line import call
 from tests.pasts import BEGAN, COLUMNS, past, run, saved
 from tests.schemas import faults

@@ -12,8 +12,8 @@ import pytest
 from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair.store import open_journal, open_reader
 from slurm_fair_accounting import REPORTS, Choice, EventFile, JournalReader, Period, export_lines, read_events
-from slurm_fair_accounting.fairness import ALL, COLUMNS
-from slurm_fair_accounting.measured import NO_CAPACITY
+from slurm_fair_accounting.reports.fairness import ALL, COLUMNS
+from slurm_fair_accounting.reports.measured import NO_CAPACITY
 from tests import journals, months
 from tests.command_line import call
 from tests.months import FEB_1, MAR_1, NOW, T

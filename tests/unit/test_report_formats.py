@@ -18,8 +18,8 @@ from slurm_fair_accounting import (
     export_lines,
     parse_when,
 )
-from slurm_fair_accounting.period import days
 from slurm_fair_accounting.render import cell, duration, safe
+from slurm_fair_accounting.source.period import days
 from slurm_fair_accounting.table import Kind
 from tests import months, recorded
 from tests.asked_reports import run

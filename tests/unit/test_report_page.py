@@ -13,9 +13,9 @@ import pytest
 
 from slurm_fair.model import Event
 from slurm_fair_accounting import REPORTS, Choice, EventFile, Period
-from slurm_fair_accounting.lease_lanes import MOST_JOBS
-from slurm_fair_accounting.report_page import MOST_ROWS
-from slurm_fair_accounting.report_plots import MOST_BARS, MOST_COLUMNS, PLOTS
+from slurm_fair_accounting.drawing.lease_lanes import MOST_JOBS
+from slurm_fair_accounting.drawing.report_page import MOST_ROWS
+from slurm_fair_accounting.drawing.report_plots import MOST_BARS, MOST_COLUMNS, PLOTS
 from tests import months
 from tests.months import DAY, FEB_1, MAR_1, NOW, T
 from tests.report_pages import WHOLE, Element, bars, called, curves, ended, figures, page, rows, run
@@ -252,7 +252,7 @@ def test_of_many_tenants_the_largest_are_drawn_and_the_page_says_so(name: str, t
 def test_a_long_table_is_cut_and_says_where_the_rest_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slurm_fair_accounting.report_page.MOST_ROWS", 10)
+    monkeypatch.setattr("slurm_fair_accounting.drawing.report_page.MOST_ROWS", 10)
     whole = page(tmp_path, "jobs", source=ended(30))
     assert len(list(whole.iter("tr"))) == 11
     assert "The first 10 of 30 rows" in "".join(whole.itertext())

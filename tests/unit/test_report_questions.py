@@ -18,7 +18,7 @@ from slurm_fair_accounting import (
     choose,
     parse_when,
 )
-from slurm_fair_accounting.period import span_of
+from slurm_fair_accounting.source.period import span_of
 from tests import months
 from tests.asked_reports import run
 from tests.months import DAY, FEB_1, MAR_1, NOW, T

@@ -21,7 +21,7 @@ from slurm_fair_accounting import (
     export_lines,
     read_events,
 )
-from slurm_fair_accounting.tenants import FROM_JOBS
+from slurm_fair_accounting.reports.tenants import FROM_JOBS
 from tests import journals, months
 from tests.asked_reports import FEBRUARY, WHOLE, rows, run
 from tests.months import DAY, FEB_1, MAR_1, NOW, T

@@ -8,7 +8,7 @@ import pytest
 from slurm_fair.model import Action, Blocked, Event, LeasePhase, LeaseTerms, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import actions_for
-from slurm_fair.reconcile.rests import backoff_after, resting_after, still_resting, without_refused
+from slurm_fair.reconcile.retries import backoff_after, resting_after, still_resting, without_refused
 from tests.builders import JobSpec, job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0)

@@ -12,7 +12,7 @@ from slurm_fair.config import Config, load
 from slurm_fair.deadman import freeing
 from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of
-from slurm_fair.places import Heartbeat, Places, beat
+from slurm_fair.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import fence
 from tests.command_line import Said, call
 

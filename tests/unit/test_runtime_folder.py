@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, why_unreadable
+from slurm_fair.slurm.reading.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, why_unreadable
 from slurm_fair_templates import Options
 from tests.job_runs import Run, starting
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.cli import replay_past_file
+from slurm_fair.cli.replay import saved_file
 from slurm_fair.trace.convert import sacct
 from tests.command_line import call
 from tests.pasts import COLUMNS, run, saved
@@ -28,7 +28,7 @@ def file_of(folder: Path, text: str, *free: str) -> Path:
 
 @pytest.mark.parametrize(
     ("command", "again"),
-    [(REPLAY, replay_past_file.SAVE), (TUNE, replay_past_file.SAVE), (CONVERT, sacct.SAVE)],
+    [(REPLAY, saved_file.SAVE), (TUNE, saved_file.SAVE), (CONVERT, sacct.SAVE)],
     ids=["replay", "tune-lease", "convert"],
 )
 @pytest.mark.parametrize("text", ["srun a | tee b", "two\nlines"])
@@ -58,9 +58,9 @@ def test_a_row_of_columns_that_hold_no_texts_has_the_usual_cure(
 
 def test_a_file_without_times_is_to_be_saved_again_in_the_same_words(tmp_path: Path) -> None:
     file = saved(tmp_path / "s.txt", [run("1", 0, 0, 9)], [name for name in COLUMNS if name != "Start"])
-    assert replay_past_file.SAVE in call(*(part.format(file=file) for part in REPLAY)).complaint
+    assert saved_file.SAVE in call(*(part.format(file=file) for part in REPLAY)).complaint
 
 
-@pytest.mark.parametrize(("page", "command"), [("tune.md", replay_past_file.SAVE), ("traces.md", sacct.SAVE)])
+@pytest.mark.parametrize(("page", "command"), [("tune.md", saved_file.SAVE), ("traces.md", sacct.SAVE)])
 def test_the_pages_give_the_same_command(page: str, command: str) -> None:
     assert f"{command} > history.txt\n" in (ROOT / "docs" / page).read_text()

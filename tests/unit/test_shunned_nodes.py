@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.model import Standing
-from slurm_fair.reconcile.rests import overlaid
+from slurm_fair.reconcile.retries import overlaid
 from tests.builders import job, node, snapshot
 
 NODES = {"n1": node(4), "n2": node(4), "n3": node(4, gpu_type="v100")}

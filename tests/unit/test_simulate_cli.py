@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.cli.simulate import simulate
-from slurm_fair.cli.simulate_case import makeshift_of
-from slurm_fair.cli.simulate_table import BEST, GROUPS, lines_of, metrics
+from slurm_fair.cli.simulate.case import makeshift_of
+from slurm_fair.cli.simulate.command import simulate
+from slurm_fair.cli.simulate.table import BEST, GROUPS, lines_of, metrics
 from slurm_fair.policy.registry import names
 from tests import recorded
 from tests.command_line import call

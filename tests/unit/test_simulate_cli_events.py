@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.ledger.balance import jain
-from slurm_fair.ledger.outcomes import told
-from slurm_fair.ledger.windows import edges_of, windows_of_moments
+from slurm_fair.ledger.metrics.evenness import jain
+from slurm_fair.ledger.metrics.windows import edges_of, windows_of_moments
+from slurm_fair.ledger.outcomes.outcomes import told
 from slurm_fair_accounting import read_events
 from tests.command_line import call
 from tests.schemas import faults

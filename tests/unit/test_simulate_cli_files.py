@@ -18,10 +18,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from slurm_fair.cli import simulate_files, simulate_runs
-from slurm_fair.cli.simulate_case import PolicyTurn
-from slurm_fair.cli.simulate_events import EventsOut
-from slurm_fair.cli.simulate_files import JOB_COLUMNS, of_policy
+from slurm_fair.cli.simulate import files, runs
+from slurm_fair.cli.simulate.case import PolicyTurn
+from slurm_fair.cli.simulate.events import EventsOut
+from slurm_fair.cli.simulate.files import JOB_COLUMNS, of_policy
 from slurm_fair.errors import SlurmFairError
 from tests.command_line import call
 from tests.simulations import COSTS, HEADER, TIMINGS, jobs_of, made, only, simulated, written
@@ -214,7 +214,7 @@ def test_files_that_stand_there_are_replaced_only_by_whole_ones(tmp_path: Path) 
     assert {path.name for path in tmp_path.iterdir()} == {"trace.csv", "bad.csv", "jobs.csv"}
 
 
-def _raises(order: simulate_runs.SimulationOrder, beat: simulate_runs.Beat) -> simulate_runs.FinishedRun:
+def _raises(order: runs.SimulationOrder, beat: runs.Beat) -> runs.FinishedRun:
     raise SlurmFairError(f"policy {order.turn.policy} failed")
 
 
@@ -222,7 +222,7 @@ def test_a_policy_that_fails_ends_the_command_in_one_line_and_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace = made(tmp_path)
-    monkeypatch.setattr(simulate_runs, "run_one", _raises)
+    monkeypatch.setattr(runs, "run_one", _raises)
     said = simulated(trace, "--jobs-out", str(tmp_path / "jobs.csv"))
     assert (said.code, said.complaint) == (1, "slurm-fair: policy astraea failed")
     assert list(tmp_path.iterdir()) == [trace]
@@ -244,14 +244,14 @@ def test_a_plan_that_is_not_the_policys_own_is_no_result(
 
 def test_a_policy_that_fails_in_a_process_of_its_own_ends_all_of_them(tmp_path: Path) -> None:
     turn = PolicyTurn("no-such-policy", {}, None, 10.0, True, False, 0.0, 0)
-    from slurm_fair.cli.simulate_case import read_case
+    from slurm_fair.cli.simulate.case import read_case
     from slurm_fair.sim import Costs
 
     case, _ = read_case(made(tmp_path), Costs(), rounds="conserving", gpus=16)
     good = PolicyTurn("fifo", {}, None, 10.0, True, False, 0.0, 0)
-    orders = [simulate_runs.SimulationOrder(case.scenario, each) for each in (good, turn)]
+    orders = [runs.SimulationOrder(case.scenario, each) for each in (good, turn)]
     with pytest.raises(SlurmFairError, match="unknown policy 'no-such-policy'"):
-        simulate_runs.run_all(orders, 2, lambda policy, ended, seconds: None)
+        runs.run_all(orders, 2, lambda policy, ended, seconds: None)
 
 
 def test_an_interruption_is_one_line_and_leaves_neither_files_nor_processes(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_events_that_cannot_be_written_are_one_line(tmp_path: Path) -> None:
 
 
 def test_an_output_that_vanishes_is_one_line(tmp_path: Path) -> None:
-    with simulate_files.Outputs([]) as files:
-        files.claim(tmp_path / "jobs.csv").unlink()
+    with files.Outputs([]) as outputs:
+        outputs.claim(tmp_path / "jobs.csv").unlink()
         with pytest.raises(SlurmFairError, match=r"jobs\.csv: cannot be written: No such file"):
-            files.commit()
+            outputs.commit()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings, advance
-from slurm_fair.ledger.windows import exact_windows
+from slurm_fair.ledger.metrics.windows import exact_windows
 from slurm_fair.model import Ledger, Standing, TickRecord
 from slurm_fair.sim import NodeEvent, Outage, SimulationResult
 from tests.builders import job, snapshot

@@ -9,7 +9,7 @@ import pytest
 from slurm_fair.model import TickRecord
 from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 from slurm_fair.sim import Costs, Log, Scenario, Simulation, rules_for
-from slurm_fair.sim.clock import epoch_for
+from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import result_of
 from tests.any_scenario import machines
 from tests.simulated import Arrival, trace

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm import words
-from slurm_fair.slurm.task_lists import read_tasks
+from slurm_fair.slurm.reading import values
+from slurm_fair.slurm.reading.task_lists import read_tasks
 
 SLURMISH = st.one_of(st.text(), st.text(alphabet="0123456789-:,%[]()=./KMGTgpu a100²٣NAn\n\x1f", max_size=40))
 SPANS = st.lists(st.integers(0, 4_000_000), min_size=1, max_size=30, unique=True)
@@ -34,7 +34,7 @@ SPANS = st.lists(st.integers(0, 4_000_000), min_size=1, max_size=30, unique=True
     ],
 )
 def test_durations_read_as_slurm_means_them(text: str, seconds: float) -> None:
-    assert words.duration_seconds(text) == seconds
+    assert values.duration_seconds(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ def test_durations_read_as_slurm_means_them(text: str, seconds: float) -> None:
     ],
 )
 def test_sizes_come_to_megabytes(text: str, megabytes: int) -> None:
-    assert words.megabytes(text) == megabytes
+    assert values.megabytes(text) == megabytes
 
 
 @pytest.mark.parametrize("text", ["", "N/A", "NONE", "(null)", "None", "Unknown"])
 def test_every_word_for_nothing_is_no_time_no_number_and_no_gpus(text: str) -> None:
-    assert (words.epoch(text), words.number(text), words.tres(text)) == (0.0, 0, {})
-    assert words.gres_gpus(text) == (0, "")
+    assert (values.epoch(text), values.number(text), values.tres(text)) == (0.0, 0, {})
+    assert values.gres_gpus(text) == (0, "")
 
 
 @pytest.mark.parametrize(("text", "number"), [("7", 7), ("2-4", 2), ("-5", -5), ("0", 0)])
 def test_a_range_counts_by_its_lower_end(text: str, number: int) -> None:
-    assert words.number(text) == number
+    assert values.number(text) == number
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_range_counts_by_its_lower_end(text: str, number: int) -> None:
     ],
 )
 def test_gpus_of_a_tres_list(text: str, gpus: int, kind: str) -> None:
-    assert words.tres_gpus(words.tres(text)) == (gpus, kind)
+    assert values.tres_gpus(values.tres(text)) == (gpus, kind)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_gpus_of_a_tres_list(text: str, gpus: int, kind: str) -> None:
     ],
 )
 def test_gpus_of_a_gres_list(text: str, gpus: int, kind: str) -> None:
-    assert words.gres_gpus(text) == (gpus, kind)
+    assert values.gres_gpus(text) == (gpus, kind)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_task_list_that_is_cut_off_or_impossible_is_refused(text: str) -> None
 
 @given(SPANS)
 def test_tasks_written_as_slurm_does_read_the_same(tasks: list[int]) -> None:
-    text = words.task_list(np.array(tasks, dtype=np.int64))
+    text = values.task_list(np.array(tasks, dtype=np.int64))
     listed = read_tasks(text)
     assert (listed.numbers().tolist(), listed.limit, listed.text()) == (sorted(tasks), 0, text)
 
@@ -136,13 +136,13 @@ def test_a_list_of_many_tasks_costs_what_its_text_costs() -> None:
 
 
 PARSERS: tuple[Callable[[str], object], ...] = (
-    words.epoch,
-    words.number,
-    words.duration_seconds,
-    words.megabytes,
+    values.epoch,
+    values.number,
+    values.duration_seconds,
+    values.megabytes,
     read_tasks,
-    words.gres_gpus,
-    lambda text: words.tres_gpus(words.tres(text)),
+    values.gres_gpus,
+    lambda text: values.tres_gpus(values.tres(text)),
 )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.model import JobState
-from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.reading.queue import Queue
 from tests.slurm_stub import Stub, row
 
 

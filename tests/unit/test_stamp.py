@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.stamp import SIGNALS, Stamp, read_stamp
+from slurm_fair.slurm.reading.stamp import SIGNALS, Stamp, read_stamp
 
 
 @pytest.mark.parametrize(

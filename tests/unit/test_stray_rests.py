@@ -7,7 +7,7 @@ from itertools import pairwise
 from slurm_fair.daemon_log import in_words
 from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
-from slurm_fair.slurm.strays import REST_MOST_SECONDS, StrayRests
+from slurm_fair.slurm.ownership.out_of_scope import REST_MOST_SECONDS, StrayRests
 
 
 def act(job: int, task: int = -1) -> Action:

@@ -10,9 +10,9 @@ import pytest
 
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.tidy import Absences, lifted, unlisted
+from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
+from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand, is_of
+from slurm_fair.slurm.reading.queue import Queue
 from tests.slurm_stub import QUIET, Stub, row
 
 SUBMIT = float(QUIET["SubmitTime"])

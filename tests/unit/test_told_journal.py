@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.cli.replay import replayed, same_plan
+from slurm_fair.cli.replay_tick import replayed, same_plan
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Mode, Snapshot, Standing, Told, Verdict
 from slurm_fair.store import SqliteJournal, open_journal

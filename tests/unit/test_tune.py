@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.cli.tune_costs import (
+from slurm_fair.cli.simulate.costs import (
     USUAL_CHECKPOINT_SECONDS,
     USUAL_RESTART_SECONDS,
     CostOptions,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.slurm.command import CommandResult, Commands
-from slurm_fair.slurm.user_text import ask_text
+from slurm_fair.slurm.reading.user_text import ask_text
 
 
 class _Slurm(Commands):

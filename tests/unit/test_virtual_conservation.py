@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from slurm_fair.model import JobState, Result, Snapshot, Verb
 from slurm_fair.model.ids import label
 from slurm_fair.sim import Books, Costs, Manners, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
-from slurm_fair.sim.life import Tally
+from slurm_fair.sim.world.life import Tally
 from slurm_fair.trace import uniform
 from tests.any_scenario import machines
 from tests.simulated import Arrival, arrivals, trace

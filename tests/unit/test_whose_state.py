@@ -15,11 +15,11 @@ from slurm_fair.model import Blocked, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.liberate import NoIntents, liberate
-from slurm_fair.slurm.marks import MarkBook, MarksInHand
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.strays import strays
+from slurm_fair.slurm.ownership.fail_open import NoIntents, liberate
+from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.out_of_scope import strays
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import Queue
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, RUNNING, START, USER
 from tests.fake_slurm import PushedClock, World

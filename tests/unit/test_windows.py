@@ -22,8 +22,8 @@ from slurm_fair.ledger import (
     rho_for_reports,
     sampled_windows,
 )
-from slurm_fair.ledger.windows import windows_of_moments
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.ledger.metrics.windows import windows_of_moments
+from slurm_fair.model.tenant_sample import TenantMoment
 from tests.outcome_rows import NAN, floats, row, table
 
 

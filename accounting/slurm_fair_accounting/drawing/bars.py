@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair_accounting.plot import Axis, Numbers, bar_at, figure, legend_of, shortened, words_at
+from slurm_fair_accounting.drawing.plot import Axis, Numbers, bar_at, figure, legend_of, shortened, words_at
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 640.0, 130.0, 90.0, 6.0, 44.0
 _BAR, _BETWEEN = 14.0, 6.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair_accounting.page import COLOURS, text
-from slurm_fair_accounting.plot import figure, over_time, words_at
+from slurm_fair_accounting.drawing.page import COLOURS, text
+from slurm_fair_accounting.drawing.plot import figure, over_time, words_at
 
 _WIDTH, _RIGHT, _BOTTOM = 1160.0, 24.0, 40.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slurm_fair.model import EventKind
-from slurm_fair_accounting.gantt import Bar, Lane, Layout, gantt
-from slurm_fair_accounting.plot import legend_of, shortened
+from slurm_fair_accounting.drawing.gantt import Bar, Lane, Layout, gantt
+from slurm_fair_accounting.drawing.plot import legend_of, shortened
 from slurm_fair_accounting.render import duration, instant
 from slurm_fair_accounting.table import Report, Row
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair_accounting.page import COLOURS, text
+from slurm_fair_accounting.drawing.page import COLOURS, text
 
 Numbers = NDArray[np.float64]
 MOST_POINTS = 1000

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from slurm_fair_accounting import page, render
-from slurm_fair_accounting.report_plots import PLOTS
+from slurm_fair_accounting import render
+from slurm_fair_accounting.drawing import page
+from slurm_fair_accounting.drawing.report_plots import PLOTS
 from slurm_fair_accounting.table import Kind, Report
 
 MOST_ROWS = 5000  # a browser shows so many at once without pain

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair_accounting import page, plot
-from slurm_fair_accounting.bars import Measure, bars
-from slurm_fair_accounting.lease_lanes import NOT_ENDED, lanes_of
-from slurm_fair_accounting.period import Period, days
-from slurm_fair_accounting.plot import Axis, Numbers, Series
+from slurm_fair_accounting.drawing import page, plot
+from slurm_fair_accounting.drawing.bars import Measure, bars
+from slurm_fair_accounting.drawing.lease_lanes import NOT_ENDED, lanes_of
+from slurm_fair_accounting.drawing.plot import Axis, Numbers, Series
 from slurm_fair_accounting.render import cell, day
+from slurm_fair_accounting.source.period import Period, days
 from slurm_fair_accounting.table import Kind, Report, Row
 
 RHO_SHOWN = 2.0  # rho above it is drawn at it

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.ledger.metrics import rho_for_reports
-from slurm_fair.ledger.outcomes import Outcomes
-from slurm_fair.ledger.summary import Fates, summarise
+from slurm_fair.ledger.metrics.formulas import rho_for_reports
+from slurm_fair.ledger.metrics.summary import Fates, summarise
+from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model.columns import Bools
-from slurm_fair_accounting.measured import Measured, measured
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.reports.measured import Measured, measured
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
 
 ALL = "(all)"  # the total's name, which no Slurm account has

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from slurm_fair.model import Event, EventKind, Standing
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
-from slurm_fair_accounting.stories import Story, tell
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
+from slurm_fair_accounting.timelines import Story, tell
 
 _FAR_FUTURE = 1e18
 KINDS = (

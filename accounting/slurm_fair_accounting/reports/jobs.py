@@ -10,11 +10,11 @@ import numpy as np
 
 from slurm_fair.ledger import Spread, rho_for_reports
 from slurm_fair.model import EventKind, label
-from slurm_fair_accounting.history import Live, history_of
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
-from slurm_fair_accounting.stories import Story
+from slurm_fair_accounting.reports.history import Live, history_of
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
+from slurm_fair_accounting.timelines import Story
 
 JOB_COLUMNS = (
     Column("job", "JobID", Kind.TEXT),

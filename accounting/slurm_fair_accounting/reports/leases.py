@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from slurm_fair.model import Event, EventKind, label
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
-from slurm_fair_accounting.stories import LeaseStory, Story, tell
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
+from slurm_fair_accounting.timelines import LeaseStory, Story, tell
 
 COLUMNS = (
     Column("job", "JobID", Kind.TEXT),

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.ledger.efficiency import mean_gpus, span
-from slurm_fair.ledger.outcomes import Outcomes, Runs, only, told
+from slurm_fair.ledger.metrics.efficiency import mean_gpus, span
+from slurm_fair.ledger.metrics.summary import RunFacts
+from slurm_fair.ledger.metrics.windows import (
+    Steps,
+    TenantWindows,
+    edges_of,
+    exact_windows,
+    windows_of_moments,
+)
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, told
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.ledger.summary import RunFacts
-from slurm_fair.ledger.windows import Steps, TenantWindows, edges_of, exact_windows, windows_of_moments
 from slurm_fair.model import Event, EventKind, Standing
-from slurm_fair_accounting.history import live_of, newest_known
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
-from slurm_fair_accounting.tenants import Account, accounts_of
+from slurm_fair_accounting.reports.history import live_of, newest_known
+from slurm_fair_accounting.reports.tenants import Account, accounts_of
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
 
 KINDS = (
     EventKind.SUBMITTED,

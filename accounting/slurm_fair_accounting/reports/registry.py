@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from slurm_fair_accounting.fairness import fairness
-from slurm_fair_accounting.jobs import jobs, waits
-from slurm_fair_accounting.leases import leases
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.reports.fairness import fairness
+from slurm_fair_accounting.reports.jobs import jobs, waits
+from slurm_fair_accounting.reports.leases import leases
+from slurm_fair_accounting.reports.tenants import tenants
+from slurm_fair_accounting.reports.usage import usage
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Report
-from slurm_fair_accounting.tenants import tenants
-from slurm_fair_accounting.usage import usage
 
 Make = Callable[[JournalReader, Period, Choice], Report]
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Event, EventKind, Standing
-from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.history import live_of
-from slurm_fair_accounting.jobs import with_rho
-from slurm_fair_accounting.period import Period
-from slurm_fair_accounting.source import JournalReader
+from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair_accounting.reports.history import live_of
+from slurm_fair_accounting.reports.jobs import with_rho
+from slurm_fair_accounting.source.period import Period
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report
 
 COLUMNS = (

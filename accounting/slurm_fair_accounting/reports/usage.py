@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from slurm_fair.model import Event, EventKind
-from slurm_fair_accounting.history import live_of, newest_known
-from slurm_fair_accounting.period import Period, days
-from slurm_fair_accounting.source import JournalReader
-from slurm_fair_accounting.stories import Story, tell
+from slurm_fair_accounting.reports.history import live_of, newest_known
+from slurm_fair_accounting.source.period import Period, days
+from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report
+from slurm_fair_accounting.timelines import Story, tell
 
 COLUMNS = (
     Column("day", "Day", Kind.DAY),

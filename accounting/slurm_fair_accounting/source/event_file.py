@@ -10,9 +10,9 @@ from pathlib import Path
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import Event, Standing
-from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.event_reading import read_line
-from slurm_fair_accounting.one_run import ToldLine, fault_of, put_in_order
+from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair_accounting.source.event_reading import read_line
+from slurm_fair_accounting.source.one_run import ToldLine, fault_of, put_in_order
 
 _time_of = attrgetter("time")
 _CURE = "give the events of one run, each line once"

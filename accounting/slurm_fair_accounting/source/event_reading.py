@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from slurm_fair.errors import InputError
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.ids import parse_label
-from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.export import ACCOUNT, HEAD, NUMBERS
+from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair_accounting.source.export import ACCOUNT, HEAD, NUMBERS
 
 Line: TypeAlias = Event | TenantMoment
 

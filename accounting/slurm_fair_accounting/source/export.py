@@ -13,8 +13,8 @@ from dataclasses import fields
 from typing import Any
 
 from slurm_fair.model import Event, EventKind, label
-from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.source import JournalReader
+from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair_accounting.source.source import JournalReader
 
 ACCOUNT = "account"
 HEAD = ("time", "kind", "job", "tenant", "gpus")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from slurm_fair.errors import InputError
-from slurm_fair_accounting.source import JournalReader
+from slurm_fair_accounting.source.source import JournalReader
 
 _MOST_NAMED = 40
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from slurm_fair.model import Event, EventKind, label
-from slurm_fair.model.moment import TenantMoment
-from slurm_fair_accounting.export import ACCOUNT
+from slurm_fair.model.tenant_sample import TenantMoment
+from slurm_fair_accounting.source.export import ACCOUNT
 
 # In this order things happen to one job at one instant; a file in another order than that of time has lost it.
 _TURNS = (

@@ -11,22 +11,22 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from slurm_fair.cli.bad_rows import list_bad
 from slurm_fair.cli.base import site_of
-from slurm_fair.cli.replay_past_file import read_saved
-from slurm_fair.cli.replay_past_site import LiveSite
-from slurm_fair.cli.simulate_case import Case, machines_of, weights_of, without_failed, without_too_large
-from slurm_fair.cli.simulate_told import many, some
+from slurm_fair.cli.replay.saved_file import read_saved
+from slurm_fair.cli.replay.site import LiveSite
+from slurm_fair.cli.simulate.bad_rows import list_bad
+from slurm_fair.cli.simulate.case import Case, machines_of, weights_of, without_failed, without_too_large
+from slurm_fair.cli.simulate.costs import CostOptions, KnownCosts, known_costs, measured_at
+from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
-from slurm_fair.cli.tune_costs import CostOptions, KnownCosts, known_costs, measured_at
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
-from slurm_fair.sim.load import refuse_impossible
 from slurm_fair.sim.past import Jobs, jobs_of
 from slurm_fair.sim.scenario import Costs, Scenario
+from slurm_fair.sim.world.load import refuse_impossible
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Fault, Machines, Reading, Trace
-from slurm_fair_accounting.period import Period, choose
+from slurm_fair_accounting.source.period import Period, choose
 
 
 @dataclass(frozen=True, slots=True)

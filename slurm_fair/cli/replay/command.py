@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay_past_case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_past
-from slurm_fair.cli.show import JSON
-from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, PolicyTurn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
-from slurm_fair.cli.simulate_options import (
+from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_past
+from slurm_fair.cli.simulate.bar import progress
+from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate.costs import CostOptions
+from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
+from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
     FILES,
@@ -32,13 +32,13 @@ from slurm_fair.cli.simulate_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import FinishedRun, Grant, SimulationOrder, run_all, warn_of_costs
-from slurm_fair.cli.simulate_table import print_comparison
-from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
-from slurm_fair.cli.tune_costs import CostOptions
+from slurm_fair.cli.simulate.runs import FinishedRun, Grant, SimulationOrder, run_all, warn_of_costs
+from slurm_fair.cli.simulate.table import print_comparison
+from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.settings import JobShare
-from slurm_fair.ledger.windows import Steps
 from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.trace.files import write_whole
@@ -194,11 +194,11 @@ def _write(
         if path is not None:
             write_jobs(path, case.scenario.trace, columns, done)
     if RECORDED in files.events:
-        from slurm_fair.cli.replay_past_events import write_recorded  # only who wants events pays for it
+        from slurm_fair.cli.replay.events import write_recorded  # only who wants events pays for it
 
         write_recorded(files.events[RECORDED], case, jobs, dones[0])
     if files.html is not None:
-        from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
+        from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
         whole = page_of(case, dones, rows, words)
         write_whole(files.html, lambda text: text.writelines([whole]))

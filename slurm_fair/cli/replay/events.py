@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.cli.simulate_case import Case
-from slurm_fair.cli.simulate_runs import FinishedRun
-from slurm_fair.ledger.outcomes import Outcomes
-from slurm_fair.ledger.windows import Steps
+from slurm_fair.cli.simulate.case import Case
+from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.ledger.metrics.windows import Steps
+from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model import Event, EventKind
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair.sim.past import Jobs
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.trace.files import write_whole
-from slurm_fair_accounting.export import account_line, event_line
+from slurm_fair_accounting.source.export import account_line, event_line
 
 _HOUR = 3600.0
 _WHY = "requeued, by whom accounting does not say"

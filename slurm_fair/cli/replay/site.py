@@ -12,14 +12,14 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.parts import commands_of
-from slurm_fair.slurm.accounts import read_weights
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.nodes import NodeListing as SlurmMachines
-from slurm_fair.slurm.nodes import read_machines
 from slurm_fair.slurm.past import Past, read_past
+from slurm_fair.slurm.reading.accounts import read_weights
+from slurm_fair.slurm.reading.nodes import NodeListing as SlurmMachines
+from slurm_fair.slurm.reading.nodes import read_machines
 from slurm_fair.slurm.scope import Territory
 from slurm_fair.trace import Machines
-from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source.period import Period
 
 _SAVED = "or give a saved file with --sacct FILE"
 UNTYPED = "gpu"

@@ -16,9 +16,9 @@ from slurm_fair.ledger.settings import JobShare, ReportShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.model.columns import Bools
 from slurm_fair.policy import registry
-from slurm_fair.sim.load import impossible, missing_types, refuse_impossible
 from slurm_fair.sim.run import rules_for
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
+from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.tick import Rules
 from slurm_fair.trace import (
     Fault,

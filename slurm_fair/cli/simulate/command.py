@@ -10,12 +10,11 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.bad_rows import list_bad
-from slurm_fair.cli.show import JSON
-from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, PolicyTurn, check_turn, policies_of, read_case, settings_of
-from slurm_fair.cli.simulate_files import Outputs, columns_to_write, write_jobs
-from slurm_fair.cli.simulate_options import (
+from slurm_fair.cli.simulate.bad_rows import list_bad
+from slurm_fair.cli.simulate.bar import progress
+from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, read_case, settings_of
+from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
+from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
     FILES,
@@ -29,9 +28,10 @@ from slurm_fair.cli.simulate_options import (
     Seconds,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import FinishedRun, SimulationOrder, run_all, warn_of_costs
-from slurm_fair.cli.simulate_table import print_comparison
-from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.simulate.runs import FinishedRun, SimulationOrder, run_all, warn_of_costs
+from slurm_fair.cli.simulate.table import print_comparison
+from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.run import USUAL_INTERVAL
@@ -176,7 +176,7 @@ def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, An
             write_jobs(path, case.scenario.trace, columns, done)
     page = beside.get(("html", ""))
     if page is not None:
-        from slurm_fair.cli.simulate_page import page_of  # only who wants a page pays for it
+        from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
         whole = page_of(case, dones, rows, [*lead_of(case), *notes_of(case, dones)])
         write_whole(page, lambda text: text.writelines([whole]))

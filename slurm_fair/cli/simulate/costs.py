@@ -13,7 +13,7 @@ from slurm_fair.cli.base import Site
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Event, EventKind
 from slurm_fair.sim.scenario import Costs
-from slurm_fair_accounting.period import Period
+from slurm_fair_accounting.source.period import Period
 
 # Themis (NSDI 2020, section 6.2.3): 5 to 10 s to save, 35 s at the median until a container works again.
 USUAL_CHECKPOINT_SECONDS = 10.0

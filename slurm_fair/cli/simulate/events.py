@@ -11,14 +11,14 @@ from typing import Any, Self
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import Event, EventKind, Standing, TickRecord
 from slurm_fair.model.ids import TASK_BITS
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair.output import open_anew, write_text
-from slurm_fair.sim.load import population
 from slurm_fair.sim.result import truth_of
 from slurm_fair.sim.scenario import Scenario
-from slurm_fair.store.moments import moments_of
+from slurm_fair.sim.world.load import population
+from slurm_fair.store.tenant_samples import moments_of
 from slurm_fair.trace.status import BAD_ENDS, End
-from slurm_fair_accounting.export import account_line, event_line
+from slurm_fair_accounting.source.export import account_line, event_line
 
 _HOUR = 3600.0
 _COMPLETED = End.COMPLETED.name

@@ -12,15 +12,15 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from slurm_fair.cli.simulate_runs import FinishedRun
+from slurm_fair.cli.simulate.runs import FinishedRun
 from slurm_fair.errors import InputError
-from slurm_fair.ledger import efficiency
-from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.ledger.metrics import efficiency
+from slurm_fair.ledger.metrics.summary import job_finish_rho, job_latency_ratio
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
 from slurm_fair.trace.files import write_whole
 from slurm_fair.trace.write import columns_of
-from slurm_fair_accounting.page_file import claim, refuse_no_file, settle
+from slurm_fair_accounting.drawing.page_file import claim, refuse_no_file, settle
 
 JOB_COLUMNS = (
     "start_s", "end_s", "wait_s", "run_s", "preemptions", "nodes", "rho_ltgf",

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.cli.simulate_case import Case
-from slurm_fair.cli.simulate_gantt import MOST_GPUS, gantt_of
-from slurm_fair.cli.simulate_runs import FinishedRun
-from slurm_fair.cli.simulate_table import GROUPS, Row, best, cell
-from slurm_fair.ledger import efficiency, metrics
-from slurm_fair.ledger.summary import job_finish_rho, job_latency_ratio
-from slurm_fair.ledger.windows import Steps, TenantWindows
+from slurm_fair.cli.simulate.case import Case
+from slurm_fair.cli.simulate.gantt import MOST_GPUS, gantt_of
+from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.table import GROUPS, Row, best, cell
+from slurm_fair.ledger.metrics import efficiency, formulas
+from slurm_fair.ledger.metrics.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.ledger.metrics.windows import Steps, TenantWindows
 from slurm_fair.model.columns import Floats
 from slurm_fair.sim.result import SimulationResult
-from slurm_fair_accounting import page, plot
-from slurm_fair_accounting.page import Cell
+from slurm_fair_accounting.drawing import page, plot
+from slurm_fair_accounting.drawing.page import Cell
 from slurm_fair_accounting.render import duration
 
 _MOST_TENANTS = 10
@@ -114,7 +114,7 @@ def _held(result: SimulationResult, seconds: float, unit: float, place: int) -> 
     until = np.minimum(since + seconds, max(last, first + 1e-3))
     held = Steps.of(runs.start, runs.end, runs.gpus).integral(since, until)
     there = result.capacity.integral(since, until)
-    part = metrics.ratio(held, there, nothing=np.nan)
+    part = formulas.ratio(held, there, nothing=np.nan)
     return plot.Series(result.policy, ((since + until) / 2 - first) / unit, part, place)
 
 
@@ -188,7 +188,7 @@ def _rhos(windows: TenantWindows, sums: bool = False) -> NDArray[np.float64]:
     had, owed = windows.had, windows.owed
     if sums:
         had, owed = np.cumsum(had, axis=1), np.cumsum(owed, axis=1)
-    return metrics.ratio(had, owed, nothing=np.nan)
+    return formulas.ratio(had, owed, nothing=np.nan)
 
 
 def _coarser(windows: TenantWindows) -> TenantWindows:

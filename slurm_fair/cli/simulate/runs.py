@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from slurm_fair.cli.simulate_case import PolicyTurn
+from slurm_fair.cli.simulate.case import PolicyTurn
 from slurm_fair.errors import InputError
 from slurm_fair.model import EventKind, JobState, Standing, TickRecord
 from slurm_fair.ports import EVERYTHING, Want
-from slurm_fair.sim.clock import epoch_for
-from slurm_fair.sim.drive import Simulation
+from slurm_fair.sim.loop.drive import Simulation
+from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.scenario import Scenario
 
 if TYPE_CHECKING:
-    from slurm_fair.cli.simulate_events import EventsOut
+    from slurm_fair.cli.simulate.events import EventsOut
 
 # Of a policy: jobs that ended, and seconds of virtual time.
 Beat = Callable[[str, int, float], None]
@@ -104,7 +104,7 @@ def run_one(order: SimulationOrder, beat: Beat) -> FinishedRun:
         if order.events_to is None:
             return _run(order, beat, None)
         # Only who wants the events waits for the journal's code.
-        from slurm_fair.cli.simulate_events import EventsOut
+        from slurm_fair.cli.simulate.events import EventsOut
 
         epoch = epoch_for(order.turn.rules().terms.term)
         with EventsOut(order.events_to, order.scenario, epoch) as events:
@@ -137,7 +137,7 @@ def run_all(orders: Sequence[SimulationOrder], workers: int, beat: Beat) -> list
         _check_time_to_work(order)
     if workers <= 1 or len(orders) == 1:
         return [run_one(order, beat) for order in orders]
-    from slurm_fair.cli.simulate_crew import Crew  # one policy needs no processes, nor their library
+    from slurm_fair.cli.simulate.crew import Crew  # one policy needs no processes, nor their library
 
     return Crew(orders, workers, beat).run()
 

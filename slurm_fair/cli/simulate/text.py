@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.simulate_case import Case, PolicyTurn, makeshift_of, usual_lease
-from slurm_fair.cli.simulate_runs import FinishedRun
+from slurm_fair.cli.simulate.case import Case, PolicyTurn, makeshift_of, usual_lease
+from slurm_fair.cli.simulate.runs import FinishedRun
 from slurm_fair.cli.table import clean, duration
-from slurm_fair.ledger.metrics import rho_for_reports
-from slurm_fair.sim.speed import notes_on_speeds
+from slurm_fair.ledger.metrics.formulas import rho_for_reports
+from slurm_fair.sim.world.speed import notes_on_speeds
 
 _MOST_NAMED = 3
 

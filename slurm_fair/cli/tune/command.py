@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay_past_case import Origin, ReplayOptions
-from slurm_fair.cli.show import JSON
-from slurm_fair.cli.simulate_bar import progress
-from slurm_fair.cli.simulate_case import Case, PolicyTurn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate_files import Outputs
-from slurm_fair.cli.simulate_options import (
+from slurm_fair.cli.replay.case import Origin, ReplayOptions
+from slurm_fair.cli.simulate.bar import progress
+from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, settings_of
+from slurm_fair.cli.simulate.costs import CostOptions
+from slurm_fair.cli.simulate.files import Outputs
+from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
     JOBS,
@@ -31,11 +31,11 @@ from slurm_fair.cli.simulate_options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate_runs import FinishedRun, SimulationOrder, run_all
-from slurm_fair.cli.simulate_told import row_of
-from slurm_fair.cli.tune_costs import CostOptions
-from slurm_fair.cli.tune_ground import Subject, ground_of
-from slurm_fair.cli.tune_told import TuneTold, trials_of
+from slurm_fair.cli.simulate.runs import FinishedRun, SimulationOrder, run_all
+from slurm_fair.cli.simulate.text import row_of
+from slurm_fair.cli.status import JSON
+from slurm_fair.cli.tune.sources import Subject, ground_of
+from slurm_fair.cli.tune.text import TuneTold, trials_of
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
@@ -187,7 +187,7 @@ def _simulated(case: Case, turns: Sequence[PolicyTurn], workers: int) -> list[Fi
 
 
 def _write_page(path: Path, told: TuneTold) -> None:
-    from slurm_fair.cli.tune_page import page_of  # only who wants a page pays for it
+    from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
     whole = page_of(told)
     write_whole(path, lambda text: text.writelines([whole]))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.tune_told import COLUMNS, MARK, TuneTold
+from slurm_fair.cli.tune.text import COLUMNS, MARK, TuneTold
 from slurm_fair.model.columns import Floats
-from slurm_fair_accounting import page, plot
-from slurm_fair_accounting.page import Cell
+from slurm_fair_accounting.drawing import page, plot
+from slurm_fair_accounting.drawing.page import Cell
 
 _MORE_ROOM = 1.02
 

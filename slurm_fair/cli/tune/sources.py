@@ -10,12 +10,12 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.bad_rows import list_bad
-from slurm_fair.cli.replay_past_case import Origin, ReplayOptions, case_of, case_of_reading, read_past
-from slurm_fair.cli.replay_past_file import has_times
-from slurm_fair.cli.simulate_case import Case, read_case
-from slurm_fair.cli.simulate_told import many
-from slurm_fair.cli.tune_costs import CostOptions, KnownCosts, known_costs
+from slurm_fair.cli.replay.case import Origin, ReplayOptions, case_of, case_of_reading, read_past
+from slurm_fair.cli.replay.saved_file import has_times
+from slurm_fair.cli.simulate.bad_rows import list_bad
+from slurm_fair.cli.simulate.case import Case, read_case
+from slurm_fair.cli.simulate.costs import CostOptions, KnownCosts, known_costs
+from slurm_fair.cli.simulate.text import many
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.scenario import Scenario

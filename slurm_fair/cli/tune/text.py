@@ -10,10 +10,10 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.simulate_runs import FinishedRun
-from slurm_fair.cli.simulate_told import document_of, lead_of, notes_of
+from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
-from slurm_fair.cli.tune_ground import Ground
+from slurm_fair.cli.tune.sources import Ground
 from slurm_fair.model.columns import Bools
 from slurm_fair.sim.tune import Advice, Tolerances, Trial
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger import metrics
-from slurm_fair.ledger.lives import JobLives, JobRuns, Window
+from slurm_fair.ledger.charging.shares import Changes, integrate, integrate_over_changes
+from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, constant, totals
+from slurm_fair.ledger.charging.window import JobLives, JobRuns, Window
+from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.shares import Changes, integrate, integrate_over_changes
-from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow, constant, totals
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of
 
@@ -164,8 +164,8 @@ def _late(
     owed[rows] = now.claims
     owed[rows[is_known]] -= then.claims
     older = np.where(known[late], 0.0, np.maximum(earliest - news.since, 0.0))
-    share = metrics.job_share(level[news.tenant], news.weight)
-    owed[late] += metrics.job_claim(news.gpus, share) * older
+    share = formulas.job_share(level[news.tenant], news.weight)
+    owed[late] += formulas.job_claim(news.gpus, share) * older
     quota, demand = now.quota - then.quota, now.demand - then.demand
     return _Shared(owed, np.where(concerned, quota, 0.0), np.where(concerned, demand, 0.0))
 

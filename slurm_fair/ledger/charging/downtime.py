@@ -7,12 +7,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.ledger.charge import charge
-from slurm_fair.ledger.fold import DEFAULTS
-from slurm_fair.ledger.happened import NO_LOOKS, Happened, written
-from slurm_fair.ledger.lives import JobLives, JobRuns, Window, at, join, known_ends, rows_of, seconds_charged
+from slurm_fair.ledger.charging.advance import DEFAULTS
+from slurm_fair.ledger.charging.charge import charge
+from slurm_fair.ledger.charging.tenants import with_tenants
+from slurm_fair.ledger.charging.window import (
+    JobLives,
+    JobRuns,
+    Window,
+    at,
+    join,
+    known_ends,
+    rows_of,
+    seconds_charged,
+)
+from slurm_fair.ledger.outcomes.window_events import NO_LOOKS, Happened, written
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.tenants import with_tenants
 from slurm_fair.model import Event, EventKind, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.ledger.lives import HOLDS, Column, JobLives, JobRuns, Window, at, join, known_ends
+from slurm_fair.ledger.charging.timeline import constant
+from slurm_fair.ledger.charging.window import HOLDS, Column, JobLives, JobRuns, Window, at, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.timeline import constant
 from slurm_fair.model import JobState, JobTable, Ledger
 from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, find
 from slurm_fair.model.ids import is_same_job

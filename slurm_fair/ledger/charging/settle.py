@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from slurm_fair.ledger.lives import at
-from slurm_fair.ledger.tenants import with_tenants
-from slurm_fair.ledger.timeline import totals
+from slurm_fair.ledger.charging.tenants import with_tenants
+from slurm_fair.ledger.charging.timeline import totals
+from slurm_fair.ledger.charging.window import at
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 

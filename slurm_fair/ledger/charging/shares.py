@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger import metrics
+from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, Timeline, timeline, totals
+from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.ledger.timeline import ActiveSpans, ClusterInWindow, Timeline, timeline, totals
 from slurm_fair.model.columns import Floats, Ints
 
 # M from each instant on, in order of time.
@@ -46,11 +46,11 @@ def integrate(
     `changing` are the only claims that may begin or end in between, where that is known.
     """
     line = timeline(claims, cluster, settings, since, until, changing)
-    share = metrics.tenant_share(line.demand, line.quota)
+    share = formulas.tenant_share(line.demand, line.quota)
     if settings.water_filled:
         level = _water_levels(claims, line, share)
     else:
-        level = metrics.share_level(share, line.weight_sum)
+        level = formulas.share_level(share, line.weight_sum)
     quota, demand, first_level = line.seconds * line.quota, line.seconds * share, level
     if not line.uncut:
         tenants = cluster.weight.size
@@ -89,11 +89,11 @@ def _per_claim(
     claims: ActiveSpans, line: Timeline, level: Floats, first_level: Floats, seconds: float
 ) -> Floats:
     """Integral of each claim's rate over its segments."""
-    share = metrics.job_share(first_level[claims.tenant], claims.weight)
-    owed = metrics.job_claim(claims.gpus, share) * seconds
+    share = formulas.job_share(first_level[claims.tenant], claims.weight)
+    owed = formulas.job_claim(claims.gpus, share) * seconds
     if line.uncut:
         return owed
-    ceiling = metrics.ceiling(claims.gpus, claims.weight)
+    ceiling = formulas.ceiling(claims.gpus, claims.weight)
     several = (line.first[1:] - line.first[:-1] > 1)[claims.tenant]
     several[line.odd] = False
     many = several.nonzero()[0]
@@ -152,7 +152,7 @@ def _between(ceilings: Floats, kind: Ints, low: Ints, high: Ints, line: Timeline
 def _water_levels(claims: ActiveSpans, line: Timeline, share: Floats) -> Floats:
     """Max-min level of every segment: the n-th segments of all tenants at once, for n = 0, 1, ..."""
     begins = (claims.weight > 0) & (claims.since < np.inf)
-    highest = float(np.max(metrics.ceiling(claims.gpus, claims.weight)[begins], initial=0.0))
+    highest = float(np.max(formulas.ceiling(claims.gpus, claims.weight)[begins], initial=0.0))
     level = np.zeros(len(share))
     claim_from, claim_to = line.first[claims.tenant], line.first[claims.tenant + 1]
     claim_from[line.odd], claim_to[line.odd] = line.odd_from, line.odd_to
@@ -165,5 +165,5 @@ def _water_levels(claims: ActiveSpans, line: Timeline, share: Floats) -> Floats:
         there = (group[claims.tenant] >= 0) & (claim_from <= row) & (row < claim_to)
         some = claims.take(there)
         rows = at[tenants]
-        level[rows] = metrics.water_levels(group[some.tenant], some.gpus, some.weight, share[rows])
+        level[rows] = formulas.water_levels(group[some.tenant], some.gpus, some.weight, share[rows])
     return np.minimum(level, highest)

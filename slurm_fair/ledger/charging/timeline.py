@@ -7,7 +7,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger import metrics
+from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 
@@ -225,7 +225,7 @@ def _steady_quotas(cluster: ClusterInWindow, present: Bools) -> Floats:
     weight = counts = cluster.weight
     if not all_of(present):
         weight, counts = weight * present, weight[present]
-    return metrics.quota(cluster.total_gpus, weight, float(np.add.reduce(counts)))
+    return formulas.quota(cluster.total_gpus, weight, float(np.add.reduce(counts)))
 
 
 def _quotas(cluster: ClusterInWindow, steps: _Steps, cuts: _Cuts) -> Floats:
@@ -240,7 +240,7 @@ def _quotas(cluster: ClusterInWindow, steps: _Steps, cuts: _Cuts) -> Floats:
     present = _running_in_group(changes, cuts.begin) > 0
     by_step = _weight_sums(cluster, steps, cuts.instants)
     weight_sum = by_step[np.searchsorted(cuts.instants, cuts.time, side="right")]
-    return np.where(present, metrics.quota(cluster.total_gpus, cluster.weight[cuts.tenant], weight_sum), 0.0)
+    return np.where(present, formulas.quota(cluster.total_gpus, cluster.weight[cuts.tenant], weight_sum), 0.0)
 
 
 def _weight_sums(cluster: ClusterInWindow, steps: _Steps, instants: Floats) -> Floats:

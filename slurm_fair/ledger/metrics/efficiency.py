@@ -12,9 +12,9 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.ledger.metrics import ratio
-from slurm_fair.ledger.outcomes import Outcomes
-from slurm_fair.ledger.windows import Steps
+from slurm_fair.ledger.metrics.formulas import ratio
+from slurm_fair.ledger.metrics.windows import Steps
+from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model.columns import Bools, Floats
 
 _NAN = float("nan")

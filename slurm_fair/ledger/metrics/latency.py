@@ -10,7 +10,7 @@ from bisect import insort
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.metrics import ratio
+from slurm_fair.ledger.metrics.formulas import ratio
 from slurm_fair.model.columns import Bools, Floats, Ints
 
 _HOUR = 3600.0

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.ledger import efficiency, finish, metrics
-from slurm_fair.ledger.balance import jain, largest_envy
-from slurm_fair.ledger.efficiency import Spread
-from slurm_fair.ledger.latency import latency_ratio, recent_latency_ratio
-from slurm_fair.ledger.outcomes import Outcomes, Runs
-from slurm_fair.ledger.windows import Steps, TenantWindows
+from slurm_fair.ledger.metrics import efficiency, finish_time, formulas
+from slurm_fair.ledger.metrics.efficiency import Spread
+from slurm_fair.ledger.metrics.evenness import jain, largest_envy
+from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio
+from slurm_fair.ledger.metrics.windows import Steps, TenantWindows
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs
 from slurm_fair.model.columns import Bools, Floats
 
 _NAN = float("nan")
@@ -149,8 +149,8 @@ class Fates:
         found: dict[str, float] = {}
         for name, values in self.finish.items():
             found[f"ftf_{name}_mean"] = Spread.of(values[rows]).mean
-            found[f"ftf_{name}_worst"] = finish.worst(values[rows])
-            found[f"ftf_{name}_unfair"] = finish.unfair(values[rows])
+            found[f"ftf_{name}_worst"] = finish_time.worst(values[rows])
+            found[f"ftf_{name}_unfair"] = finish_time.unfair(values[rows])
         latency, rho = Spread.of(self.latency[rows]), self.rho_ltgf[rows]
         recent = recent_latency_ratio(self.latency[rows], self.end[rows], self.last, RECENT_HOURS)
         known = rho[~np.isnan(rho)]
@@ -158,7 +158,7 @@ class Fates:
             "latency_ratio_max": latency.most,
             "latency_ratio_mean": latency.mean,
             "latency_ratio_recent": recent,
-            "ltgf_job_loss_fraction": metrics.loss_fraction(known) if known.size else _NAN,
+            "ltgf_job_loss_fraction": formulas.loss_fraction(known) if known.size else _NAN,
         }
 
 
@@ -169,7 +169,7 @@ def job_latency_ratio(outcomes: Outcomes) -> Floats:
 
 def job_finish_rho(outcomes: Outcomes, total_gpus: float) -> dict[str, Floats]:
     """rho of each job by the name of its denominator."""
-    return {name: finish.finish_rho(outcomes, name, total_gpus) for name in finish.INDEPENDENT}
+    return {name: finish_time.finish_rho(outcomes, name, total_gpus) for name in finish_time.INDEPENDENT}
 
 
 def _jain_tenants(facts: RunFacts) -> float:
@@ -179,7 +179,7 @@ def _jain_tenants(facts: RunFacts) -> float:
     claims = facts.tenant_owed > 0
     if not claims.any():
         return _NAN
-    return jain(metrics.rho_for_reports(facts.tenant_had[claims], facts.tenant_owed[claims]))
+    return jain(formulas.rho_for_reports(facts.tenant_had[claims], facts.tenant_owed[claims]))
 
 
 def _envy(facts: RunFacts) -> float:

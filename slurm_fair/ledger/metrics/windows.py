@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger import metrics
-from slurm_fair.ledger.outcomes import Outcomes, Runs
+from slurm_fair.ledger.metrics import formulas
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.model.moment import TenantMoment
+from slurm_fair.model.tenant_sample import TenantMoment
 
 WINDOW_SECONDS = 3600.0
 Numbers = NDArray[np.int64] | NDArray[np.float64]
@@ -60,7 +60,7 @@ class Steps:
     def mean(self, since: Floats, until: Floats) -> Floats:
         """Time-weighted mean between each two instants; the level itself where no time lies between them."""
         seconds = until - since
-        mean = metrics.ratio(self.integral(since, until), seconds, nothing=0.0)
+        mean = formulas.ratio(self.integral(since, until), seconds, nothing=0.0)
         return np.where(seconds > 0, mean, self.at(since))
 
     def times(self, factor: float) -> Self:
@@ -103,12 +103,12 @@ class TenantWindows:
     @property
     def unfair(self) -> float:
         """Tenant unfairness: the part of (tenant, window) pairs with demand all along and rho_j < 1."""
-        return metrics.unfair_fraction(self.had, self.owed, self.demanded)
+        return formulas.unfair_fraction(self.had, self.owed, self.demanded)
 
     def unfair_of(self, tenant: int) -> float:
         """The same of one tenant's windows."""
         mine = slice(tenant, tenant + 1)
-        return metrics.unfair_fraction(self.had[mine], self.owed[mine], self.demanded[mine])
+        return formulas.unfair_fraction(self.had[mine], self.owed[mine], self.demanded[mine])
 
 
 def edges_of(since: float, until: float, seconds: float = WINDOW_SECONDS) -> Floats:
@@ -133,7 +133,7 @@ def exact_windows(
     its submission to its end: holds are not known.
     """
     capacity = total_gpus if isinstance(total_gpus, Steps) else Steps.steady(total_gpus, float(edges[0]))
-    quota = metrics.quota(
+    quota = formulas.quota(
         1.0, weight, np.full(len(weight), weight.sum() if weight_sum is None else weight_sum)
     )
     shape = (len(outcomes.tenants), len(edges) - 1)

@@ -11,7 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.ledger.heard import (
+from slurm_fair.ledger.charging.timeline import totals
+from slurm_fair.ledger.metrics.formulas import rho_for_reports
+from slurm_fair.ledger.metrics.latency import expected_seconds, groups_of, usual_seconds
+from slurm_fair.ledger.outcomes.event_columns import (
     FINISHED,
     FURTHER,
     LIMIT,
@@ -25,9 +28,6 @@ from slurm_fair.ledger.heard import (
     EventTable,
     Heard,
 )
-from slurm_fair.ledger.latency import expected_seconds, groups_of, usual_seconds
-from slurm_fair.ledger.metrics import rho_for_reports
-from slurm_fair.ledger.timeline import totals
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 

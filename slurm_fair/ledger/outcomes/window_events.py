@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.ledger import metrics
-from slurm_fair.ledger.charge import Charged
-from slurm_fair.ledger.lives import HOLDS, Window
+from slurm_fair.ledger.charging.charge import Charged
+from slurm_fair.ledger.charging.window import HOLDS, Window
+from slurm_fair.ledger.metrics import formulas
 from slurm_fair.model import Event, EventKind, JobState, JobTable, Ledger, Snapshot
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.model.once import once
@@ -152,7 +152,7 @@ class Happened:
         had, owed, end = result.had[rows], result.owed[rows], lives.active_to[rows]
         columns = {
             "had": had, "owed": owed, "waited": result.waited[rows], "ran": result.ran[rows],
-            "rho": metrics.rho_for_reports(had, owed), "restarts": lives.restarts[rows],
+            "rho": formulas.rho_for_reports(had, owed), "restarts": lives.restarts[rows],
             "submit": lives.submit[rows], "end": end,
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}

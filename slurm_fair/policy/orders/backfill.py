@@ -15,13 +15,13 @@ import numpy as np
 from slurm_fair.model import Blocked, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.placement import poured
-from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed, ranks
-from slurm_fair.policy.gang import Gang, Pools, Sites, able, enough, suffice
-from slurm_fair.policy.ordered import Words
-from slurm_fair.policy.placement import Placer, spreads
-from slurm_fair.policy.room import Room
-from slurm_fair.policy.shapes import Shapes
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.ordered import Words
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites, able, enough, suffice
+from slurm_fair.policy.packing.placement import Placer, spreads
+from slurm_fair.policy.packing.room import Room
+from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
 
 Mode: TypeAlias = Literal["none", "easy", "conservative"]

@@ -10,15 +10,15 @@ import numpy as np
 
 from slurm_fair.model import Blocked, Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
-from slurm_fair.policy.arrays import over_array_limit
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
-from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.placement import Placer, placer, spreads
-from slurm_fair.policy.rivals import NoRivals, Rivals
-from slurm_fair.policy.shapes import Shapes
-from slurm_fair.policy.two_phase import expected_winners
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.orders.two_phase import expected_winners
+from slurm_fair.policy.orders.walk import Candidates, refuse_twice, stretches, with_unlisted
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites
+from slurm_fair.policy.packing.placement import Placer, placer, spreads
+from slurm_fair.policy.packing.rivals import NoRivals, Rivals
+from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
-from slurm_fair.policy.walk import Candidates, refuse_twice, stretches, with_unlisted
 
 ANY_TYPE = -1
 _FEW = 8  # jobs that are sooner looked at than sorted out

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.ledger.lives import at
-from slurm_fair.ledger.metrics import rho_for_choosing
+from slurm_fair.ledger.charging.window import at
+from slurm_fair.ledger.metrics.formulas import rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
-from slurm_fair.policy.alike import alike
 from slurm_fair.policy.draft import ranks
-from slurm_fair.policy.gang import Pools
+from slurm_fair.policy.orders.alike import alike
+from slurm_fair.policy.orders.walk import Candidates
+from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.view import View, first_submitted
-from slurm_fair.policy.walk import Candidates
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from slurm_fair.model import JobTable
 from slurm_fair.model.columns import Bools, Ints, absent
 from slurm_fair.model.ids import label
 from slurm_fair.model.once import once
-from slurm_fair.policy.contest import Contest
-from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.rivals import NoRivals
-from slurm_fair.policy.shapes import Shapes
+from slurm_fair.policy.packing.contest import Contest
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites
+from slurm_fair.policy.packing.rivals import NoRivals
+from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
 
 # Jobs looked at together: small enough that what cannot be granted any more costs next to nothing.

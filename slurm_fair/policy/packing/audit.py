@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.ledger.balance import could_be_added
+from slurm_fair.ledger.metrics.evenness import could_be_added
 from slurm_fair.model import Plan, Verdict
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.policy.view import View

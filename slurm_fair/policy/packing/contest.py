@@ -14,9 +14,9 @@ import numpy as np
 from slurm_fair.model import Placement
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.once import once
-from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.placement import Placer
-from slurm_fair.policy.room import Amounts, Loss, Room
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites
+from slurm_fair.policy.packing.placement import Placer
+from slurm_fair.policy.packing.room import Amounts, Loss, Room
 from slurm_fair.policy.view import View
 
 Stake: TypeAlias = tuple[int, Amounts]

@@ -21,9 +21,9 @@ import numpy as np
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Ints
 from slurm_fair.model.placement import poured
-from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.racks import gathered
-from slurm_fair.policy.room import Room
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites
+from slurm_fair.policy.packing.racks import gathered
+from slurm_fair.policy.packing.room import Room
 from slurm_fair.suggest import known_names
 
 GROUP = "slurm_fair.placements"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from slurm_fair.policy.contest import Contest
-from slurm_fair.policy.gang import Gang, Pools, Sites
-from slurm_fair.policy.placement import Placer
-from slurm_fair.policy.room import Room
+from slurm_fair.policy.packing.contest import Contest
+from slurm_fair.policy.packing.gang import Gang, Pools, Sites
+from slurm_fair.policy.packing.placement import Placer
+from slurm_fair.policy.packing.room import Room
 from slurm_fair.policy.view import View
 
 

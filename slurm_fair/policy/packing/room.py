@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Ints
-from slurm_fair.policy.gang import Gang, Pools
+from slurm_fair.policy.packing.gang import Gang, Pools
 
 Amounts: TypeAlias = tuple[int, int, int]  # GPUs, CPUs, memory in MB
 

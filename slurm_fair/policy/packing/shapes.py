@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.model import Placement, Snapshot
 from slurm_fair.model.columns import Bools, Ints
-from slurm_fair.policy.gang import NOWHERE, Gang, Pools, enough
+from slurm_fair.policy.packing.gang import NOWHERE, Gang, Pools, enough
 
 _FEW = 32  # jobs whose shapes are sooner looked up one by one than worked out together
 _MOST_MET = 4096  # shapes that are remembered

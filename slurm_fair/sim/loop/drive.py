@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.ledger.windows import WINDOW_SECONDS
+from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
 from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
 from slurm_fair.model.columns import all_of, any_of
 from slurm_fair.policy.quiet import again, rests
 from slurm_fair.ports import Journal, Want
-from slurm_fair.sim.clock import VirtualClock, epoch_for
-from slurm_fair.sim.cluster import VirtualCluster
-from slurm_fair.sim.load import population
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
+from slurm_fair.sim.loop.settled import Settled
+from slurm_fair.sim.port.clock import VirtualClock, epoch_for
+from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.scenario import Manners, Scenario
-from slurm_fair.sim.settled import Settled
+from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6

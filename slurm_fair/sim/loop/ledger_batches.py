@@ -1,15 +1,15 @@
 """A ledger that is brought up to the looks since when somebody reads it: plain looks in one pass.
 
-The daemon folds every look at once (ledger/fold.py). Nobody asks the ledger of a simulation about most of its
-looks, and one pass over many of them costs little more than a pass over one.
+The daemon folds every look at once (ledger/charging/advance.py). Nobody asks the ledger of a simulation about most of
+its looks, and one pass over many of them costs little more than a pass over one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from slurm_fair.ledger.fold import folded, resized
-from slurm_fair.ledger.happened import Happened
+from slurm_fair.ledger.charging.advance import folded, resized
+from slurm_fair.ledger.outcomes.window_events import Happened
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import ClosedRuns, Event, JobAccounts, Ledger, Snapshot, TenantAccounts
 from slurm_fair.sim.loop.looks import Look, strips

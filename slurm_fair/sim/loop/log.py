@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterator
 import numpy as np
 
 from slurm_fair.errors import SlurmFairError, StoreError
-from slurm_fair.ledger.efficiency import mean_fragments
-from slurm_fair.ledger.heard import Heard
+from slurm_fair.ledger.metrics.efficiency import mean_fragments
+from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
 from slurm_fair.model.columns import any_of, find
 from slurm_fair.ports import EVERYTHING, Want

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from slurm_fair.model import Event, Leases, LeaseTerms, Snapshot
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.reconcile.promise import renewals, renewed_at
+from slurm_fair.reconcile.lease_changes import renewals, renewed_at
 
 
 def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:

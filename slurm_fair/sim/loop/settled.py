@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from slurm_fair.ledger import settle
-from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Event, EventKind, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Journal, Want
-from slurm_fair.sim.books import Books, Run
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
+from slurm_fair.sim.world.books import Books, Run
 
 _Told = Mapping[tuple[int, float], Run]
 

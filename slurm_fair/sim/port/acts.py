@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from slurm_fair.model import Action, Blocked, JobState, Outcome, Result, Verb
-from slurm_fair.sim.life import RUNNING, WAITING, Life
-from slurm_fair.sim.roster import Roster
 from slurm_fair.sim.scenario import Hitch
+from slurm_fair.sim.world.job_ids import Roster
+from slurm_fair.sim.world.life import RUNNING, WAITING, Life
 
 _OPEN, _ASK, _OF_RUNS = Verb.OPEN, Verb.ASK, (Verb.ASK, Verb.REQUEUE)  # looked up at every act
 _DONE = Result.DONE

@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 
 from slurm_fair.model import Action, Outcome, Snapshot
-from slurm_fair.sim.acts import Acts
-from slurm_fair.sim.books import Books
-from slurm_fair.sim.clock import VirtualClock
-from slurm_fair.sim.life import Life
-from slurm_fair.sim.load import Population, nobody, population
-from slurm_fair.sim.people import People
-from slurm_fair.sim.roster import Roster
+from slurm_fair.sim.port.acts import Acts
+from slurm_fair.sim.port.clock import VirtualClock
+from slurm_fair.sim.port.people import People
+from slurm_fair.sim.port.sight import Sight
 from slurm_fair.sim.scenario import Costs, Manners, Scenario
-from slurm_fair.sim.sight import Sight
+from slurm_fair.sim.world.books import Books
+from slurm_fair.sim.world.job_ids import Roster
+from slurm_fair.sim.world.life import Life
+from slurm_fair.sim.world.load import Population, nobody, population
 from slurm_fair.trace import Machines
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from slurm_fair.errors import InputError
 from slurm_fair.model import Blocked
-from slurm_fair.sim.life import DONE, ENDING, RUNNING, WAITING, Life
-from slurm_fair.sim.roster import Roster
 from slurm_fair.sim.scenario import NodeEvent
+from slurm_fair.sim.world.job_ids import Roster
+from slurm_fair.sim.world.life import DONE, ENDING, RUNNING, WAITING, Life
 
 
 @dataclass(frozen=True, slots=True)

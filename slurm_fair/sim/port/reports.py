@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from slurm_fair.model import Told
 from slurm_fair.model.columns import Codes, Floats, Ints
 from slurm_fair.model.once import once
-from slurm_fair.sim.life import RUNNING
-from slurm_fair.sim.load import Population
-from slurm_fair.sim.work import Progress
+from slurm_fair.sim.world.life import RUNNING
+from slurm_fair.sim.world.load import Population
+from slurm_fair.sim.world.work import Progress
 
 _REPORTED = frozenset({"left_seconds", "epoch", "epochs", "steps_per_second", "batch_size"})
 _OWN = frozenset({"done_seconds", "declared_seconds", "rate", "spread_rate"})

@@ -9,9 +9,9 @@ import numpy as np
 
 from slurm_fair.model import Answer, JobTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints, any_of, code
-from slurm_fair.sim.life import DONE, RUNNING, Life
-from slurm_fair.sim.reports import Reports
-from slurm_fair.sim.roster import Roster
+from slurm_fair.sim.port.reports import Reports
+from slurm_fair.sim.world.job_ids import Roster
+from slurm_fair.sim.world.life import DONE, RUNNING, Life
 
 CLUSTER = "virtual"
 _NOTHING, _DONE = Placement.none(), code(DONE)

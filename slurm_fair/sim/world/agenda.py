@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 
-from slurm_fair.sim.columns import JobColumns
+from slurm_fair.sim.world.columns import JobColumns
 
 
 class Agenda:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import JobState, RunTable
-from slurm_fair.sim.floor import Sites
-from slurm_fair.sim.load import Population
+from slurm_fair.sim.world.gpu_map import Sites
+from slurm_fair.sim.world.load import Population
 
 
 class Run(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Ints
 from slurm_fair.model.ids import TASK_BITS
-from slurm_fair.sim.columns import JobColumns
+from slurm_fair.sim.world.columns import JobColumns
 
 
 class Roster:

@@ -7,14 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.ledger.outcomes import NODE_FAIL
+from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Answer, Blocked, JobState, label
-from slurm_fair.sim.agenda import Agenda
-from slurm_fair.sim.books import Books
-from slurm_fair.sim.floor import Floor, Sites
-from slurm_fair.sim.load import Population
 from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
-from slurm_fair.sim.work import spread_factor
+from slurm_fair.sim.world.agenda import Agenda
+from slurm_fair.sim.world.books import Books
+from slurm_fair.sim.world.gpu_map import Floor, Sites
+from slurm_fair.sim.world.load import Population
+from slurm_fair.sim.world.work import spread_factor
 
 REQUEUED = "REQUEUED"  # after such a run, and after one whose node failed, a job may live on
 REQUEUE_GATE_SECONDS = 121.0  # the begin time that Slurm itself gives a requeued job

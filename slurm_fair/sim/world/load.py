@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from slurm_fair.errors import InputError
 from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
-from slurm_fair.sim.columns import JobColumns
 from slurm_fair.sim.scenario import Scenario
-from slurm_fair.sim.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
-from slurm_fair.sim.work import Regimes
+from slurm_fair.sim.world.columns import JobColumns
+from slurm_fair.sim.world.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
+from slurm_fair.sim.world.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
 from slurm_fair.trace.faults import shown

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from slurm_fair.model import Result
+from slurm_fair.slurm.acting.refusals import Class, classify
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.refusals import Class, classify
 
 NOT_TRIED = "not tried"
 _PASSING = (Class.LATER, Class.BROKEN)

@@ -13,18 +13,19 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Action, JobState, Outcome, Result, Verb
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
-from slurm_fair.slurm import gates, hostlist
-from slurm_fair.slurm.claim import SLACK_SECONDS, Claims
+from slurm_fair.slurm.acting import scontrol_lines
+from slurm_fair.slurm.acting.act_result import NOT_TRIED, is_for_later, refused_or_unknown, signalled
+from slurm_fair.slurm.acting.claim import SLACK_SECONDS, Claims
+from slurm_fair.slurm.acting.reread import FreshRow, Rows, Which, look
+from slurm_fair.slurm.acting.rounds import ROUND, TOO_LATE, Rounds
+from slurm_fair.slurm.acting.signal_array_tasks import ask_crowded, is_crowded, with_waiting_tasks
+from slurm_fair.slurm.acting.telling import tell
 from slurm_fair.slurm.command import CommandResult, Commands
-from slurm_fair.slurm.crowded import ask_crowded, is_crowded, with_waiting_tasks
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.fresh import FreshRow, Rows, Which, look
-from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.queue import Queue
-from slurm_fair.slurm.remit import Remit
-from slurm_fair.slurm.rounds import ROUND, TOO_LATE, Rounds
-from slurm_fair.slurm.telling import tell
-from slurm_fair.slurm.verdict import NOT_TRIED, is_for_later, refused_or_unknown, signalled
+from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.remit import Remit
+from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import Queue
 
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
@@ -76,7 +77,7 @@ class Actuator:
         if isinstance(before, str):
             return dict.fromkeys(actions, (Result.REFUSED, f"{NOT_TRIED}: {before}"))
         done: dict[Action, tuple[Result, str]] = {}
-        lines: dict[Action, gates.ScontrolLines] = {}
+        lines: dict[Action, scontrol_lines.ScontrolLines] = {}
         for action in actions:
             try:
                 if why := self._hinders(action, before):
@@ -151,7 +152,7 @@ class Actuator:
         return done
 
     def _signal(self, signal: str, actions: list[Action]) -> CommandResult:
-        ids = [gates.job_id(action.key) for action in actions]
+        ids = [scontrol_lines.job_id(action.key) for action in actions]
         return self.commands.run(
             "scancel", "--batch", f"--signal={signal}", *ids, timeout_seconds=_SIGNAL_SECONDS
         )
@@ -173,7 +174,7 @@ class Actuator:
     # -- scontrol -----------------------------------------------------------------------------------------
 
     def _send(
-        self, lines: Mapping[Action, gates.ScontrolLines], before: Rows
+        self, lines: Mapping[Action, scontrol_lines.ScontrolLines], before: Rows
     ) -> dict[Action, tuple[Result, str]]:
         done: dict[Action, tuple[Result, str]] = {}
         pins = [action for action in lines if lines[action].pin]
@@ -186,32 +187,32 @@ class Actuator:
             done |= {a: self._judge(a, answers[a], before[_which(a)], after) for a in going}
         return done
 
-    def _lines(self, action: Action, row: FreshRow) -> gates.ScontrolLines:
+    def _lines(self, action: Action, row: FreshRow) -> scontrol_lines.ScontrolLines:
         """What to send; SlurmTextError when something in it is not what it should be."""
         job, pinned = self._job(action, row), self.claims.pins(action, row)
         clear = pinned.user_nodes if pinned else None
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
             if self.claims.foreign_hold(action, row):
-                return gates.free_lines(job, clear, gated=False, held=False, next_second=False)
-            return gates.close_lines(job, action.until, clear, self.claims.hold(action, row))
+                return scontrol_lines.free_lines(job, clear, gated=False, held=False, next_second=False)
+            return scontrol_lines.close_lines(job, action.until, clear, self.claims.hold(action, row))
         if action.verb is Verb.OPEN:
-            return gates.open_lines(job, action.nodes, soon, row.priority == 0)
+            return scontrol_lines.open_lines(job, action.nodes, soon, row.priority == 0)
         if action.verb is Verb.REQUEUE:
-            return gates.requeue_lines(job)
+            return scontrol_lines.requeue_lines(job)
         if action.verb is Verb.ASK:
-            return gates.ScontrolLines()
+            return scontrol_lines.ScontrolLines()
         gated, held = self.claims.begin(action, row), self.claims.hold(action, row)
-        return gates.free_lines(job, clear, gated, held, soon)
+        return scontrol_lines.free_lines(job, clear, gated, held, soon)
 
     def _job(self, action: Action, row: FreshRow) -> str:
         """The id to act on; of an unsplit array just its waiting tasks."""
-        if action.whole_record and 0 < len(row.tasks) <= gates.MOST_TASK_TEXT:
-            return gates.tasks_id(action.key, row.tasks)
-        return gates.job_id(action.key)
+        if action.whole_record and 0 < len(row.tasks) <= scontrol_lines.MOST_TASK_TEXT:
+            return scontrol_lines.tasks_id(action.key, row.tasks)
+        return scontrol_lines.job_id(action.key)
 
     def _pin(
-        self, actions: list[Action], lines: Mapping[Action, gates.ScontrolLines]
+        self, actions: list[Action], lines: Mapping[Action, scontrol_lines.ScontrolLines]
     ) -> dict[Action, tuple[Result, str]]:
         """Pin, look, and give up those whose pin is not seen: a gate is never opened after a failed pin."""
         answers = tell(self.commands, {action: lines[action].pin for action in actions})
@@ -228,7 +229,7 @@ class Actuator:
         return failed
 
     def _send_in_rounds(
-        self, lines: Mapping[Action, gates.ScontrolLines], before: Rows
+        self, lines: Mapping[Action, scontrol_lines.ScontrolLines], before: Rows
     ) -> dict[Action, tuple[Result, str]]:
         """Many gates after one look, and one look after all of them."""
         everybody, answers = list(lines), dict[Action, CommandResult]()
@@ -362,4 +363,4 @@ def _which(action: Action) -> Which:
 
 def _ids(action: Action) -> tuple[str, str]:
     """What Slurm may call the job in an error: the id that we gave, or its record's number."""
-    return gates.job_id(action.key), str(action.record)
+    return scontrol_lines.job_id(action.key), str(action.record)

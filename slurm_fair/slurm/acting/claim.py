@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Action
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm import hostlist
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.fresh import FreshRow
-from slurm_fair.slurm.marks import MarkBook
+from slurm_fair.slurm.acting.reread import FreshRow
+from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.stamp import Stamp
 from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, USER_HOLD
-from slurm_fair.slurm.stamp import Stamp
 
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 DELAY_SLACK_SECONDS = 5.0

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from slurm_fair.slurm.verdict import NOT_TRIED
+from slurm_fair.slurm.acting.act_result import NOT_TRIED
 
 TOO_LATE = f"{NOT_TRIED}: the look is too old by now"
 ROUND = 512  # acts for which we ask once more whether we may act

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from slurm_fair.model import Action, JobState, Result
 from slurm_fair.model.ids import TASK_BITS
-from slurm_fair.slurm import gates
+from slurm_fair.slurm.acting import scontrol_lines
+from slurm_fair.slurm.acting.act_result import signalled
+from slurm_fair.slurm.acting.reread import Rows
 from slurm_fair.slurm.command import CommandResult, Commands
-from slurm_fair.slurm.fresh import Rows
-from slurm_fair.slurm.verdict import signalled
 
 _AT_ONCE = 10  # scancel's own threads: a later job waits until one of them gives up
 _TOGETHER = 8
@@ -64,7 +64,7 @@ def _parts(actions: list[Action]) -> list[list[Action]]:
 
 
 def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> CommandResult:
-    ids = [gates.job_id(action.key) for action in actions]
+    ids = [scontrol_lines.job_id(action.key) for action in actions]
 
     def sent_to_all(heard: str) -> bool:
         return heard.count(_SENT) >= len(ids)
@@ -76,4 +76,4 @@ def _ask(commands: Commands, signal: str, actions: Sequence[Action]) -> CommandR
 def _result(answer: CommandResult, action: Action, count: int) -> tuple[Result, str]:
     if answer.code == 0 or answer.err.count(_SENT) >= count:
         return Result.DONE, ""
-    return signalled(answer, (gates.job_id(action.key),))
+    return signalled(answer, (scontrol_lines.job_id(action.key),))

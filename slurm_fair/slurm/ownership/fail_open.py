@@ -15,13 +15,13 @@ from slurm_fair.model import Action, JobState, Outcome, Result, Verb, label
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
-from slurm_fair.slurm.actuator import Actuator
-from slurm_fair.slurm.claim import is_as_submitted, is_our_list
+from slurm_fair.slurm.acting.actuator import Actuator
+from slurm_fair.slurm.acting.claim import is_as_submitted, is_our_list
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.marks import MarkBook, MarksInHand, is_of
-from slurm_fair.slurm.queue import UNSPLIT, Queue
-from slurm_fair.slurm.stamp import Stamp
+from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand, is_of
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
+from slurm_fair.slurm.reading.stamp import Stamp
 
 _NAMED = 20  # jobs in one line of the log
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import ScopeSection
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import Territory, in_scope, left_alone
 
 _IDENTITY = ("base", "user", "account")

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from slurm_fair.model import Snapshot, label
-from slurm_fair.slurm import acks
-from slurm_fair.slurm.acks import Asked
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.readers import Readers
-from slurm_fair.slurm.user_text import ask_text
+from slurm_fair.slurm.reading import acks
+from slurm_fair.slurm.reading.acks import Asked
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.readers import Readers
+from slurm_fair.slurm.reading.user_text import ask_text
 
 _COMMENTS_EVERY_SECONDS = 1.0  # where the file is the usual way: one more call to Slurm
 log = logging.getLogger("slurm_fair")

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.stamp import Stamp, read_stamp
-from slurm_fair.slurm.user_text import ask_text
+from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
+from slurm_fair.slurm.reading.user_text import ask_text
 
 _COLUMNS = "fxZk"  # constraint, excluded nodes, directory, comment
 UNSTAMPED = Stamp()
@@ -65,4 +65,4 @@ def _details(row: list[str]) -> Details:
         names = hostlist.expand(excluded)
     except SlurmTextError:  # its directory's name holds a separator: a job that confuses only itself
         return UNKNOWN
-    return Details(read_stamp(comment), work_dir, names, not words.is_nothing(constraint))
+    return Details(read_stamp(comment), work_dir, names, not values.is_nothing(constraint))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.reading import hostlist, values
 from slurm_fair.slurm.shown import show_jobs
 
 _SEGMENT = re.compile(r" Nodes=(\S+) CPU_IDs=\S* Mem=\d+ GRES=(\S*)")
@@ -56,7 +56,7 @@ def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layou
         return None
     try:
         found = [
-            (name, words.gres_gpus(gres)[0])
+            (name, values.gres_gpus(gres)[0])
             for listed, gres in segments
             for name in hostlist.expand(listed, most=len(allowed))
         ]

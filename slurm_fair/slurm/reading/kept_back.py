@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.slurm.claim import DELAY_SLACK_SECONDS, SLACK_SECONDS, is_as_submitted, is_our_list
-from slurm_fair.slurm.details import DetailsBook
-from slurm_fair.slurm.marks import MarkBook
-from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.acting.claim import DELAY_SLACK_SECONDS, SLACK_SECONDS, is_as_submitted, is_our_list
+from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, by_name
 
 _OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not somebody's begin time

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Bools
-from slurm_fair.slurm.queue import Queue
+from slurm_fair.slurm.reading.queue import Queue
 
 OF_A_USER = 16  # each is a tenant that the ledger and the journal remember
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.queue import BETWEEN, ROW_END
+from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
 
 _FIELDS = (
     "NodeList", "PartitionName", "Available", "Gres", "GresUsed", "StateComplete", "CPUsState", "Memory",
@@ -106,9 +106,9 @@ def _node(row: list[str]) -> RawNode:
     name, _, _, gres, used, state, cpus, memory, allocated = row
     if not hostlist.NODE_NAME.fullmatch(name):
         raise SlurmTextError(f"'{name[:60]}' is no node name")
-    gpus, kind = words.gres_gpus("" if words.is_nothing(gres) else gres)
-    busy, _ = words.gres_gpus("" if words.is_nothing(used) else used)
-    counts = [words.count(part) for part in cpus.split("/")]
+    gpus, kind = values.gres_gpus("" if values.is_nothing(gres) else gres)
+    busy, _ = values.gres_gpus("" if values.is_nothing(used) else used)
+    counts = [values.count(part) for part in cpus.split("/")]
     if len(counts) != 4:
         raise SlurmTextError(f"'{cpus[:40]}' is no CPU count of node {name}")
     return RawNode(
@@ -118,8 +118,8 @@ def _node(row: list[str]) -> RawNode:
         busy,
         counts[3],
         counts[0],
-        words.megabytes(memory),
-        words.megabytes(allocated),
+        values.megabytes(memory),
+        values.megabytes(allocated),
         state.lower(),
     )
 
@@ -158,8 +158,8 @@ def _reservations(lines: Iterable[str], complain: Callable[[str], object]) -> It
         try:
             yield Reservation(
                 pairs["ReservationName"],
-                words.epoch(pairs.get("StartTime", "")),
-                words.epoch(pairs.get("EndTime", "")),
+                values.epoch(pairs.get("StartTime", "")),
+                values.epoch(pairs.get("EndTime", "")),
                 hostlist.expand(pairs.get("Nodes", "")),
             )
         except SlurmTextError as wrong:

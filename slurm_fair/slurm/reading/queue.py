@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
-from slurm_fair.slurm import hostlist, words
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
-from slurm_fair.slurm.task_lists import MOST_TASKS, TaskList, beyond_a_user, read_tasks
-from slurm_fair.slurm.tasks import TaskRows
+from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.task_lists import MOST_TASKS, TaskList, beyond_a_user, read_tasks
+from slurm_fair.slurm.reading.tasks import TaskRows
 
 BETWEEN, ROW_END = "\x1f", "\x1e"
 
@@ -241,10 +241,10 @@ class Queue:
         if len(columns) != len(FIELDS):
             raise SlurmTextError(f"its row has {len(columns)} columns instead of {len(FIELDS)}")
         f = dict(zip(FIELDS, columns, strict=True))
-        record = words.count(f["JobID"])
+        record = values.count(f["JobID"])
         _check_names(f)
         base, task, tasks, limit = self._array(record, f["ArrayJobID"], f["ArrayTaskID"])
-        counts = words.tres(f["tres-alloc"])
+        counts = values.tres(f["tres-alloc"])
         gpus, kind, per_node = _gpus(f, counts)
         state = STATES.get(f["State"])
         if state is None:
@@ -252,37 +252,37 @@ class Queue:
         nodes = _nodes(f, counts, state)
         # What is over, and what Slurm refused, asks for no type any more: its text may be new for ever.
         kind = "" if state is JobState.DONE else kind
-        longest, least = words.duration_seconds(f["TimeLimit"]), words.duration_seconds(f["MinTime"])
+        longest, least = values.duration_seconds(f["TimeLimit"]), values.duration_seconds(f["MinTime"])
         return (
-            record, base, task, tasks, limit, not words.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
+            record, base, task, tasks, limit, not values.is_nothing(f["HetJobID"]) and f["HetJobID"] != "0",
             self.qos.number(f["QOS"]), self.users.number(f["UserName"]), self.accounts.number(f["Account"]),
             self.partitions.number(f["Partition"]),
             self.reasons.number(f["State" if state is JobState.DONE else "Reason"]),
             self.node_lists.number(f["NodeList"]), self.node_lists.number(f["ReqNodes"]),
             self.reservations.number(f["Reservation"]), self.gpu_types.number(kind) if kind else -1,
             int(state), gpus, per_node if per_node * nodes == gpus else 0, nodes,
-            words.count(counts.get("cpu", "0")), words.megabytes(counts.get("mem", "0")),
-            words.epoch(f["SubmitTime"]), words.epoch(f["EligibleTime"]), words.epoch(f["StartTime"]),
-            words.epoch(f["EndTime"]), words.number(f["PriorityLong"]), longest,
-            not words.is_nothing(f["Dependency"]), words.count(f["RestartCnt"]), f["BatchFlag"] == "1",
-            f["Requeue"] == "1", words.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
+            values.count(counts.get("cpu", "0")), values.megabytes(counts.get("mem", "0")),
+            values.epoch(f["SubmitTime"]), values.epoch(f["EligibleTime"]), values.epoch(f["StartTime"]),
+            values.epoch(f["EndTime"]), values.number(f["PriorityLong"]), longest,
+            not values.is_nothing(f["Dependency"]), values.count(f["RestartCnt"]), f["BatchFlag"] == "1",
+            f["Requeue"] == "1", values.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
         )  # fmt: skip
 
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
-        if words.is_nothing(task):
+        if values.is_nothing(task):
             return record, NO_TASK, -1, 0
         if task.isascii() and task.isdigit():
-            return words.count(base), _task(task), -1, 0
+            return values.count(base), _task(task), -1, 0
         if task not in self._task_texts:
             self.task_lists.append(read_tasks(task))
             self._spans_kept += len(self.task_lists[-1].spans)
             self._task_texts[task] = len(self.task_lists) - 1
         listed = self._task_texts[task]
         tasks = self.task_lists[listed]
-        limit = self.array_limits[words.count(base)] = tasks.limit
+        limit = self.array_limits[values.count(base)] = tasks.limit
         if tasks.count == 1:  # `3%2`: one task, which carries its own marks
-            return words.count(base), tasks.spans[0][0], -1, limit
-        return words.count(base), UNSPLIT, listed, limit
+            return values.count(base), tasks.spans[0][0], -1, limit
+        return values.count(base), UNSPLIT, listed, limit
 
 
 def _renumbered(column: NDArray[np.int64], before: Names, after: Names) -> NDArray[np.int64]:
@@ -303,7 +303,7 @@ def _check_names(f: Mapping[str, str]) -> None:
 
 def _task(text: str) -> int:
     """The number of one task."""
-    return words.count(text, MOST_TASKS)
+    return values.count(text, MOST_TASKS)
 
 
 def _unreadable(line: str, why: str) -> Unreadable:
@@ -321,20 +321,20 @@ def _unreadable(line: str, why: str) -> Unreadable:
 
 def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
     """GPUs of a row, their type, and how many on each node where that was asked for."""
-    gpus, kind = words.tres_gpus(counts)
-    per_node, kind_per_node = words.gres_gpus(f["tres-per-node"])
-    per_job, kind_per_job = words.gres_gpus(f["tres-per-job"])
-    per_task, kind_per_task = words.gres_gpus(f["tres-per-task"])
-    nodes, tasks = (max(words.count(f[name]), 1) for name in ("NumNodes", "NumTasks"))
+    gpus, kind = values.tres_gpus(counts)
+    per_node, kind_per_node = values.gres_gpus(f["tres-per-node"])
+    per_job, kind_per_job = values.gres_gpus(f["tres-per-job"])
+    per_task, kind_per_task = values.gres_gpus(f["tres-per-task"])
+    nodes, tasks = (max(values.count(f[name]), 1) for name in ("NumNodes", "NumTasks"))
     # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
-    gpus = words.gpus(str(gpus or per_job or per_node * nodes or per_task * tasks))
+    gpus = values.gpus(str(gpus or per_job or per_node * nodes or per_task * tasks))
     return gpus, kind or kind_per_node or kind_per_job or kind_per_task, per_node
 
 
 def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int:
     """How many nodes; after a requeue Slurm lists those of the last run, and what was asked for elsewhere."""
-    nodes = max(words.count(f["NumNodes"]), 1)
-    asked = words.count(counts.get("node", "0"))
+    nodes = max(values.count(f["NumNodes"]), 1)
+    asked = values.count(counts.get("node", "0"))
     requeued = state is JobState.WAITING and f["RestartCnt"] not in ("", "0")
     return min(nodes, asked) if requeued and asked else nodes
 

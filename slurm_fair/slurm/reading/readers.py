@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from slurm_fair.slurm import acks
-from slurm_fair.slurm.acks import Asked
+from slurm_fair.slurm.reading import acks
+from slurm_fair.slurm.reading.acks import Asked
 
 _PROGRAM = (sys.executable, "-I", "-S", "-B", acks.__file__)
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}

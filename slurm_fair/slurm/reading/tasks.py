@@ -9,8 +9,8 @@ from itertools import islice
 
 import numpy as np
 
-from slurm_fair.slurm import words
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.reading import values
 
 _NEW_AT_ONCE = 64  # arrays whose limit nobody knows yet
 _AGAIN = 4  # limits that are asked again at each look: their users may change them
@@ -48,7 +48,7 @@ class TaskRows:
         if len(tasks) == 1:
             return tasks[0]
         limit = self._limits.get(int(base), 0)
-        return words.task_list(np.array(tasks, dtype=np.int64)) + (f"%{limit}" if limit else "")
+        return values.task_list(np.array(tasks, dtype=np.int64)) + (f"%{limit}" if limit else "")
 
     def _learn(self, arrays: dict[int, str]) -> None:
         """Ask for limits by any task of each array; one that gets no answer is asked at the next look."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slurm_fair.slurm.command import Commands, only_ids
-from slurm_fair.slurm.queue import BETWEEN, ROW_END
+from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
 
 _MOST_IDS = 200  # squeue itself picks several ids out of the whole queue, for each call anew
 
