@@ -1,7 +1,7 @@
 """A ledger that is brought up to the looks since when somebody reads it: plain looks in one pass.
 
-The daemon folds every look at once (ledger/charging/advance.py). Nobody asks the ledger of a simulation about most of
-its looks, and one pass over many of them costs little more than a pass over one.
+The daemon folds every look at once (ledger/charging/advance.py). Nobody asks the ledger of a simulation about
+most of its looks, and one pass over many of them costs little more than a pass over one.
 """
 
 from __future__ import annotations
