@@ -19,7 +19,7 @@ import numpy as np
 
 from slurm_fair.ledger import advance
 from slurm_fair.ledger.charging.advance import DEFAULTS, folded
-from slurm_fair.ledger.outcomes.window_events import Strip
+from slurm_fair.ledger.charging.window_events import Strip
 from slurm_fair.model import (
     JobState,
     JobTable,

@@ -29,9 +29,9 @@ from slurm_fair.recent import DAY_SECONDS
 from slurm_fair.recent import KIND as ENDED
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
+from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
-from slurm_fair.slurm.ownership.fail_open import Liberated, liberate, liberate_patiently, pins_left
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.state_folder import Heartbeat, Pause, Places, being_freed, pause_of

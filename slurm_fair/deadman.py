@@ -17,8 +17,8 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of, heartbeat_limit
 from slurm_fair.ports import Clock
+from slurm_fair.slurm.fail_open import Liberated, liberate, pins_left
 from slurm_fair.slurm.notice import withdraw
-from slurm_fair.slurm.ownership.fail_open import Liberated, liberate, pins_left
 from slurm_fair.state_folder import Heartbeat, Places, last_beat, paused_since
 from slurm_fair.store import fence, open_reader
 

@@ -14,7 +14,7 @@ from slurm_fair.model.columns import find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from tests.on_slurm import Slurm
 

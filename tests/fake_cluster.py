@@ -21,7 +21,7 @@ from slurm_fair.pace import next_look
 from slurm_fair.policy import Policy
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.ownership.fail_open import Liberated, liberate
+from slurm_fair.slurm.fail_open import Liberated, liberate
 from slurm_fair.slurm.reading.acks import job_directory
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick

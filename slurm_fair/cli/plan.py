@@ -18,7 +18,7 @@ from slurm_fair.model import Blind, Standing, TickRecord, label, labels
 from slurm_fair.parts import commands_of, rules_of
 from slurm_fair.policy.packing.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.tick import decide, owed_answers, prepare, reconcile
 from slurm_fair.wall_clock import WallClock

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from slurm_fair.demo.picture import Picture
 from slurm_fair.demo.scenario import DemoScenario
-
-if TYPE_CHECKING:
-    from slurm_fair.demo.stage import Picture
 
 FREE = "."
 _COLOURS = ("blue", "yellow", "green", "magenta", "cyan")

@@ -17,6 +17,7 @@ import slurm_fair_templates as templates
 from slurm_fair.board import Board, read_board
 from slurm_fair.demo.controller import Controller
 from slurm_fair.demo.live import Watch
+from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, DemoScenario
 from slurm_fair.errors import LabError, SlurmFairError, StoreError
 from slurm_fair.lab import Lab, LabSpec
@@ -40,31 +41,6 @@ _FIFO = {"PriorityType": "priority/basic", "PriorityWeightAge": "", "PriorityWei
 
 class Stopped(SlurmFairError):
     """Somebody asked the demo to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A job as the queue showed it."""
-
-    job: DemoJob
-    state: str  # Slurm's word
-    nodes: tuple[str, ...]
-
-    @property
-    def holds_gpus(self) -> bool:
-        """Whether its GPUs are taken."""
-        return bool(self.nodes) and self.state != "PENDING"
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An act at one instant, for the live table."""
-
-    phase: str
-    seconds: float = 0.0
-    seen: tuple[Seen, ...] = ()
-    done: int = 0
-    board: Board | None = None
 
 
 @dataclass(frozen=True, slots=True)

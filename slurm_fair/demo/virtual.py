@@ -19,8 +19,9 @@ from slurm_fair.daemon import Daemon
 from slurm_fair.demo import live
 from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
+from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import DemoJob, DemoScenario
-from slurm_fair.demo.stage import ActFacts, Picture, Played, Seen, Stopped, told_by_the_journal
+from slurm_fair.demo.stage import ActFacts, Played, Stopped, told_by_the_journal
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack

@@ -16,12 +16,12 @@ from slurm_fair.errors import ConfigError, NotHere, SlurmError, SlurmFairError
 from slurm_fair.model import Blind, Snapshot
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult, Commands
+from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.notice import Notice, read_notices
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.ownership.doubt import ListsInHand
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.private_conf import site_conf
-from slurm_fair.slurm.reading.doubt import ListsInHand
 from slurm_fair.slurm.reading.nodes import NodeListing, read_machines
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.state_folder import Places

@@ -6,10 +6,7 @@ from slurm_fair.ledger.charging.settle import settle
 from slurm_fair.ledger.charging.shares import Owed, integrate
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow
 from slurm_fair.ledger.charging.window import JobLives, JobRuns
-from slurm_fair.ledger.metrics.efficiency import Spread
-from slurm_fair.ledger.metrics.evenness import could_be_added, jain, largest_envy
-from slurm_fair.ledger.metrics.finish_time import finish_rho
-from slurm_fair.ledger.metrics.formulas import (
+from slurm_fair.ledger.formulas import (
     loss_fraction,
     quota,
     rho_for_choosing,
@@ -17,9 +14,13 @@ from slurm_fair.ledger.metrics.formulas import (
     tenant_share,
     unfair_fraction,
 )
-from slurm_fair.ledger.metrics.latency import expected_seconds, latency_ratio, recent_latency_ratio
+from slurm_fair.ledger.metrics.efficiency import Spread
+from slurm_fair.ledger.metrics.evenness import could_be_added, jain, largest_envy
+from slurm_fair.ledger.metrics.finish_time import finish_rho
+from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
+from slurm_fair.ledger.outcomes.expected import expected_seconds
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, recorded, told
 from slurm_fair.ledger.settings import LedgerSettings
 

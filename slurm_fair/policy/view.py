@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from slurm_fair.ledger.charging.window import at
-from slurm_fair.ledger.metrics.formulas import quota
+from slurm_fair.ledger.formulas import quota
 from slurm_fair.model import (
     Blocked,
     Event,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.charging.shares import integrate
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, totals
-from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.metrics.summary import RunFacts, summarise
 from slurm_fair.ledger.metrics.windows import Steps, edges_of, exact_windows
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, recorded

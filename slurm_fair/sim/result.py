@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.charging.timeline import totals
-from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.metrics.efficiency import mean_gpus, placement_score
-from slurm_fair.ledger.metrics.latency import expected_seconds, modelled_seconds
+from slurm_fair.ledger.metrics.latency import modelled_seconds
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows
+from slurm_fair.ledger.outcomes.expected import expected_seconds
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, told_by
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import TenantAccounts

@@ -19,6 +19,7 @@ from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
+from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
 from slurm_fair.slurm.ownership.marks import MarkBook, MarkSink
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
@@ -26,7 +27,6 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.accounts import WeightBook
 from slurm_fair.slurm.reading.answers import Answers
 from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
 from slurm_fair.slurm.reading.gpu_layout import LayoutBook
 from slurm_fair.slurm.reading.made_up import MadeUp
 from slurm_fair.slurm.reading.node_limits import SpanBook

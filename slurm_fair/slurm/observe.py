@@ -21,9 +21,9 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.packing.placement import RELAXED
+from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
+from slurm_fair.slurm.ownership.kept_back import Gates, Keepers, gates_of
 from slurm_fair.slurm.reading import hostlist
-from slurm_fair.slurm.reading.doubt import in_doubt, may_be_ours
-from slurm_fair.slurm.reading.kept_back import Gates, Keepers, gates_of
 from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
     blocked_codes,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.model import LeasePhase, LeaseTerms, Verb, label
-from slurm_fair.slurm.ownership.fail_open import liberate
+from slurm_fair.slurm.fail_open import liberate
 from tests.crashes import POINTS, Crash, Failpoint, disarm
 from tests.fake_cluster import MemoryJournal, Site
 from tests.fake_commands import FakeCommands

@@ -16,7 +16,6 @@ from slurm_fair.health import read_health
 from slurm_fair.model.ids import parse_label
 from slurm_fair.slurm.acting.act_result import refused_or_unknown, signalled
 from slurm_fair.slurm.acting.refusals import classify
-from slurm_fair.slurm.acting.reread import look
 from slurm_fair.slurm.command import BY_TASK, CommandResult
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.past import read_past
@@ -27,6 +26,7 @@ from slurm_fair.slurm.reading.gpu_layout import LayoutBook
 from slurm_fair.slurm.reading.node_limits import SpanBook
 from slurm_fair.slurm.reading.nodes import read_machines, read_reservations
 from slurm_fair.slurm.reading.queue import Queue, spread_tasks
+from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.reading.stamp import read_stamp
 from slurm_fair.slurm.reading.task_lists import read_tasks
 from slurm_fair.state_folder import Heartbeat, Places, beat, last_beat

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings, advance, settle
+from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.ledger.outcomes.outcomes import told_by
-from slurm_fair.ledger.outcomes.window_events import Happened
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
 from tests.builders import HOLDING, JobSpec, job, run, runs, snapshot

@@ -13,7 +13,7 @@ from slurm_fair.config import from_tree
 from slurm_fair.model import Blind, Blocked, Snapshot
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.queue import STATES
 from tests.fake_commands import FakeCommands

@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Blind, Blocked, JobState, Result, Verb, parse_label
-from slurm_fair.slurm.ownership.fail_open import liberate
+from slurm_fair.slurm.fail_open import liberate
 from tests.adapter_on_slurm import Adapter
 from tests.on_slurm import Slurm
 

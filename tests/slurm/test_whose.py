@@ -14,7 +14,7 @@ import pytest
 from slurm_fair.config import ScopeSection
 from slurm_fair.lab import LabSpec, available
 from slurm_fair.model import Blocked, Result, Verb
-from slurm_fair.slurm.ownership.fail_open import liberate
+from slurm_fair.slurm.fail_open import liberate
 from tests.adapter_on_slurm import Adapter
 
 pytestmark = [

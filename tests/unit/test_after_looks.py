@@ -17,7 +17,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.answers import Answers
 from slurm_fair.slurm.reading.details import DetailsBook

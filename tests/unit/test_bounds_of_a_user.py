@@ -26,10 +26,10 @@ from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.snapshot import LeftAlone
 from slurm_fair.slurm import scope
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents
+from slurm_fair.slurm.ownership.doubt import said_of_doubts
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading import task_lists
-from slurm_fair.slurm.reading.doubt import said_of_doubts
 from slurm_fair.slurm.reading.made_up import OF_A_USER
 from slurm_fair.slurm.reading.queue import BETWEEN
 from slurm_fair.state_folder import Places

@@ -13,7 +13,7 @@ from slurm_fair.model import Action, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
-from slurm_fair.slurm.ownership.fail_open import kept_by_us
+from slurm_fair.slurm.ownership.ours import kept_by_us
 from slurm_fair.slurm.reading.stamp import Stamp
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal

@@ -19,7 +19,7 @@ from tests.fake_slurm import RUNNING, PushedClock, Work, World
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slurm_fair.slurm.ownership.fail_open.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("slurm_fair.slurm.fail_open.time.sleep", lambda seconds: None)
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from slurm_fair.board import Board
 from slurm_fair.demo import live
+from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import DemoJob, DemoScenario
-from slurm_fair.demo.stage import Picture, Seen, Stage
+from slurm_fair.demo.stage import Stage
 
 SCENARIO = DemoScenario(2, 4, 5.0, 2.0, (), {"vision": 1, "nlp": 1}, least_rho=0.6)
 WIDE = DemoJob("nlp-01", "nlp", 2, 3, 0.0, 10)

@@ -12,9 +12,9 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting import scontrol_lines
+from slurm_fair.slurm.ownership.doubt import in_doubt, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import lifted
 from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
-from slurm_fair.slurm.reading.doubt import in_doubt, unexplained
 from slurm_fair.slurm.reading.queue import Queue
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import START

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.ledger.metrics import formulas
+from slurm_fair.ledger import formulas
 
 
 def floats(*values: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

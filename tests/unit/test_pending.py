@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.ledger.charging.advance import folded
-from slurm_fair.ledger.outcomes.window_events import Happened, Strip
+from slurm_fair.ledger.charging.window_events import Happened, Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop import ledger_batches
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches

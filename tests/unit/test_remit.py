@@ -10,10 +10,10 @@ import pytest
 from slurm_fair.config import ScopeSection
 from slurm_fair.model import JobState
 from slurm_fair.model.ids import pack
-from slurm_fair.slurm.acting.reread import look
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.scope import Territory
 from tests.fake_commands import FakeCommands
 from tests.fake_slurm import PushedClock, World

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from slurm_fair.cli.simulate import files, runs
+from slurm_fair.cli.simulate import files, one_run, runs
 from slurm_fair.cli.simulate.case import PolicyTurn
 from slurm_fair.cli.simulate.events import EventsOut
 from slurm_fair.cli.simulate.files import JOB_COLUMNS, of_policy
@@ -214,7 +214,7 @@ def test_files_that_stand_there_are_replaced_only_by_whole_ones(tmp_path: Path) 
     assert {path.name for path in tmp_path.iterdir()} == {"trace.csv", "bad.csv", "jobs.csv"}
 
 
-def _raises(order: runs.SimulationOrder, beat: runs.Beat) -> runs.FinishedRun:
+def _raises(order: one_run.SimulationOrder, beat: one_run.Beat) -> one_run.FinishedRun:
     raise SlurmFairError(f"policy {order.turn.policy} failed")
 
 
@@ -249,7 +249,7 @@ def test_a_policy_that_fails_in_a_process_of_its_own_ends_all_of_them(tmp_path: 
 
     case, _ = read_case(made(tmp_path), Costs(), rounds="conserving", gpus=16)
     good = PolicyTurn("fifo", {}, None, 10.0, True, False, 0.0, 0)
-    orders = [runs.SimulationOrder(case.scenario, each) for each in (good, turn)]
+    orders = [one_run.SimulationOrder(case.scenario, each) for each in (good, turn)]
     with pytest.raises(SlurmFairError, match="unknown policy 'no-such-policy'"):
         runs.run_all(orders, 2, lambda policy, ended, seconds: None)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.cli.simulate import runs
+from slurm_fair.cli.simulate import one_run
 from slurm_fair.cli.simulate.case import PolicyTurn, read_case
 from slurm_fair.sim.scenario import Costs
 from tests.command_line import call
@@ -113,12 +113,12 @@ def test_costs_of_more_than_half_a_lease_are_worth_a_warning(
 def test_the_bar_moves_on_though_next_to_nothing_gets_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "_BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(one_run, "_BEAT_SECONDS", 0.0)
     beats: list[tuple[int, float]] = []
     case, _ = read_case(made(tmp_path), Costs(restart=850.0), rounds="conserving", gpus=8, until=20_000.0)
     turn = PolicyTurn("astraea", {}, None, 10.0, True, False, 0.0, 0)
-    order = runs.SimulationOrder(case.scenario, turn)
-    runs.run_one(order, lambda policy, ended, seconds: beats.append((ended, seconds)))
+    order = one_run.SimulationOrder(case.scenario, turn)
+    one_run.run_one(order, lambda policy, ended, seconds: beats.append((ended, seconds)))
     assert all(now >= before for (_, before), (_, now) in pairwise(beats))
     assert max(now - before for (_, before), (_, now) in pairwise(beats)) <= 900
     assert beats[-1][1] == 20_000.0

@@ -11,12 +11,12 @@ import pytest
 from slurm_fair.config import from_tree
 from slurm_fair.model import Blocked, JobState, Snapshot
 from slurm_fair.model.ids import pack
-from slurm_fair.slurm.acting.reread import look
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult
-from slurm_fair.slurm.ownership.fail_open import NoIntents
+from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.reread import look
 from tests.fake_commands import FakeCommands
 from tests.fake_jobs import START, Machine
 from tests.fake_slurm import PushedClock, World

@@ -15,7 +15,7 @@ from slurm_fair.model import Blocked, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
-from slurm_fair.slurm.ownership.fail_open import NoIntents, liberate
+from slurm_fair.slurm.fail_open import NoIntents, liberate
 from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
 from slurm_fair.slurm.ownership.out_of_scope import strays
 from slurm_fair.slurm.reading.details import DetailsBook

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.ledger.metrics.formulas import rho_for_reports
+from slurm_fair.ledger.formulas import rho_for_reports
 from slurm_fair.ledger.metrics.summary import Fates, summarise
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model.columns import Bools

@@ -16,6 +16,7 @@ from slurm_fair.cli.simulate.bar import progress
 from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, settings_of
 from slurm_fair.cli.simulate.costs import CostOptions
 from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
+from slurm_fair.cli.simulate.one_run import FinishedRun, Grant, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
@@ -32,7 +33,7 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import FinishedRun, Grant, SimulationOrder, run_all, warn_of_costs
+from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.status import JSON

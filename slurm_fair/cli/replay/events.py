@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.cli.simulate.case import Case
-from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model import Event, EventKind

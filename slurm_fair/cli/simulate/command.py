@@ -14,6 +14,7 @@ from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.bar import progress
 from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, read_case, settings_of
 from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
+from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
@@ -28,7 +29,7 @@ from slurm_fair.cli.simulate.options import (
     Seconds,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import FinishedRun, SimulationOrder, run_all, warn_of_costs
+from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.status import JSON

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from slurm_fair.cli.simulate import runs
-from slurm_fair.cli.simulate.runs import Beat, FinishedRun, SimulationOrder
+from slurm_fair.cli.simulate import one_run
+from slurm_fair.cli.simulate.one_run import Beat, FinishedRun, SimulationOrder
 from slurm_fair.errors import SlurmFairError
 
 
@@ -103,7 +103,7 @@ def _work(pipe: Connection, order: SimulationOrder) -> None:
 
     with contextlib.suppress(BrokenPipeError):
         try:
-            done = runs.run_one(order, lambda policy, ended, seconds: say("beat", (ended, seconds)))
+            done = one_run.run_one(order, lambda policy, ended, seconds: say("beat", (ended, seconds)))
         except SlurmFairError as problem:
             say("failed", type(problem)(str(problem)))
         else:

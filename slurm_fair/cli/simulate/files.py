@@ -12,7 +12,7 @@ from typing import IO, Any, Self
 
 import numpy as np
 
-from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics import efficiency
 from slurm_fair.ledger.metrics.summary import job_finish_rho, job_latency_ratio

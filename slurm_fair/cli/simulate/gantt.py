@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from slurm_fair.cli.simulate.case import Case
-from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair_accounting.drawing.gantt import Bar, Lane, gantt
 from slurm_fair_accounting.drawing.plot import legend_of
 from slurm_fair_accounting.render import duration

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.gantt import MOST_GPUS, gantt_of
-from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.table import GROUPS, Row, best, cell
-from slurm_fair.ledger.metrics import efficiency, formulas
+from slurm_fair.ledger import formulas
+from slurm_fair.ledger.metrics import efficiency
 from slurm_fair.ledger.metrics.summary import job_finish_rho, job_latency_ratio
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows
 from slurm_fair.model.columns import Floats

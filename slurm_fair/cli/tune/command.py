@@ -17,6 +17,7 @@ from slurm_fair.cli.simulate.bar import progress
 from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, settings_of
 from slurm_fair.cli.simulate.costs import CostOptions
 from slurm_fair.cli.simulate.files import Outputs
+from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
@@ -31,7 +32,7 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import FinishedRun, SimulationOrder, run_all
+from slurm_fair.cli.simulate.runs import run_all
 from slurm_fair.cli.simulate.text import row_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.tune.sources import Subject, ground_of

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.simulate.runs import FinishedRun
+from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.cli.tune.sources import Ground

@@ -7,7 +7,7 @@ from dataclasses import replace
 from slurm_fair.ledger.charging.charge import charge
 from slurm_fair.ledger.charging.from_snapshot import window_seen
 from slurm_fair.ledger.charging.tenants import with_tenants
-from slurm_fair.ledger.outcomes.window_events import Happened, Strip
+from slurm_fair.ledger.charging.window_events import Happened, Strip
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import Event, EventKind, Ledger, Snapshot, TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, all_of

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.charging.shares import Changes, integrate, integrate_over_changes
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, constant, totals
 from slurm_fair.ledger.charging.window import JobLives, JobRuns, Window
-from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.columns import ZERO, Bools, Floats, Ints, any_of

@@ -20,7 +20,7 @@ from slurm_fair.ledger.charging.window import (
     rows_of,
     seconds_charged,
 )
-from slurm_fair.ledger.outcomes.window_events import NO_LOOKS, Happened, written
+from slurm_fair.ledger.charging.window_events import NO_LOOKS, Happened, written
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Event, EventKind, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find

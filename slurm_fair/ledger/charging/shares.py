@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, Timeline, timeline, totals
-from slurm_fair.ledger.metrics import formulas
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.columns import Floats, Ints
 

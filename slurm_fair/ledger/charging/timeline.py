@@ -7,7 +7,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.metrics import formulas
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from slurm_fair.ledger.metrics.formulas import ratio
+from slurm_fair.ledger.formulas import ratio
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model.columns import Bools, Floats

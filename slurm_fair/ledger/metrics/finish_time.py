@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from slurm_fair.ledger.charging.timeline import totals
-from slurm_fair.ledger.metrics.formulas import ratio
+from slurm_fair.ledger.formulas import ratio
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model.columns import Floats, Ints

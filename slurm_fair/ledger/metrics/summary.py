@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from slurm_fair.ledger.metrics import efficiency, finish_time, formulas
+from slurm_fair.ledger import formulas
+from slurm_fair.ledger.metrics import efficiency, finish_time
 from slurm_fair.ledger.metrics.efficiency import Spread
 from slurm_fair.ledger.metrics.evenness import jain, largest_envy
 from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.metrics import formulas
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools, Floats, Ints

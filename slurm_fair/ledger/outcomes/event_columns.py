@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.outcomes.window_events import Became, Happened
+from slurm_fair.ledger.charging.window_events import Became, Happened
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 

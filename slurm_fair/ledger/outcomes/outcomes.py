@@ -12,8 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from slurm_fair.ledger.charging.timeline import totals
-from slurm_fair.ledger.metrics.formulas import rho_for_reports
-from slurm_fair.ledger.metrics.latency import expected_seconds, groups_of, usual_seconds
+from slurm_fair.ledger.formulas import rho_for_reports
 from slurm_fair.ledger.outcomes.event_columns import (
     FINISHED,
     FURTHER,
@@ -28,6 +27,7 @@ from slurm_fair.ledger.outcomes.event_columns import (
     EventTable,
     Heard,
 )
+from slurm_fair.ledger.outcomes.expected import expected_seconds, groups_of, usual_seconds
 from slurm_fair.model import Event, RunTable
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints, check_lengths
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.ledger.charging.window import at
-from slurm_fair.ledger.metrics.formulas import rho_for_choosing
+from slurm_fair.ledger.formulas import rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.policy.draft import ranks

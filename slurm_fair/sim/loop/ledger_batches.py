@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from slurm_fair.ledger.charging.advance import folded, resized
-from slurm_fair.ledger.outcomes.window_events import Happened
+from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import ClosedRuns, Event, JobAccounts, Ledger, Snapshot, TenantAccounts
 from slurm_fair.sim.loop.looks import Look, strips

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.ledger.charging.window import HOLDS
-from slurm_fair.ledger.outcomes.window_events import OVER, Edge, Happened, Strip
+from slurm_fair.ledger.charging.window_events import OVER, Edge, Happened, Strip
 from slurm_fair.model import JobTable, Snapshot
 from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of
 

@@ -15,17 +15,17 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting import scontrol_lines
 from slurm_fair.slurm.acting.act_result import NOT_TRIED, is_for_later, refused_or_unknown, signalled
-from slurm_fair.slurm.acting.claim import SLACK_SECONDS, Claims
-from slurm_fair.slurm.acting.reread import FreshRow, Rows, Which, look
 from slurm_fair.slurm.acting.rounds import ROUND, TOO_LATE, Rounds
 from slurm_fair.slurm.acting.signal_array_tasks import ask_crowded, is_crowded, with_waiting_tasks
 from slurm_fair.slurm.acting.telling import tell
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.ours import SLACK_SECONDS, Claims
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
+from slurm_fair.slurm.reading.reread import FreshRow, Rows, Which, look
 
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)

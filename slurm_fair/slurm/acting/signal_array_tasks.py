@@ -14,8 +14,8 @@ from slurm_fair.model import Action, JobState, Result
 from slurm_fair.model.ids import TASK_BITS
 from slurm_fair.slurm.acting import scontrol_lines
 from slurm_fair.slurm.acting.act_result import signalled
-from slurm_fair.slurm.acting.reread import Rows
 from slurm_fair.slurm.command import CommandResult, Commands
+from slurm_fair.slurm.reading.reread import Rows
 
 _AT_ONCE = 10  # scancel's own threads: a later job waits until one of them gives up
 _TOGETHER = 8

@@ -13,10 +13,10 @@ from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.acting.claim import is_our_list
-from slurm_fair.slurm.acting.reread import Which
 from slurm_fair.slurm.ownership.marks import MarkBook, is_of
+from slurm_fair.slurm.ownership.ours import is_our_list
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.reading.reread import Which
 
 _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times

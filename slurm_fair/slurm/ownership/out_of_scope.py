@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.acting.claim import SLACK_SECONDS, is_foreign, is_our_list
-from slurm_fair.slurm.acting.reread import Which
-from slurm_fair.slurm.ownership.fail_open import free_action, kept_by_us
 from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.ours import SLACK_SECONDS, free_action, is_foreign, is_our_list, kept_by_us
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue, spread_tasks
+from slurm_fair.slurm.reading.reread import Which
 
 REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0
 _DOUBLINGS = 20  # a number that goes on doubling has an end

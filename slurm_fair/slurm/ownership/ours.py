@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.model import Action
+from slurm_fair.model import Action, Verb
+from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.acting.reread import FreshRow
 from slurm_fair.slurm.ownership.marks import MarkBook
 from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import UNSPLIT
+from slurm_fair.slurm.reading.reread import FreshRow
 from slurm_fair.slurm.reading.stamp import Stamp
 from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, USER_HOLD
 
@@ -113,3 +117,27 @@ class Claims:
         """The user's own node list."""
         mark = self.pins(action, row)
         return mark.user_nodes if mark else row.node_text
+
+
+def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
+    """Whether a stamped job waits for us, and not for its user or an admin."""
+    restarts, eligible, submit = int(row["restarts"]), float(row["eligible"]), float(row["submit"])
+    if row["priority"] == 0:
+        return is_as_submitted(stamp.gate, reason, restarts, eligible)
+    if lost and restarts > 0:
+        return True
+    return stamp.is_gate(eligible, submit)
+
+
+def free_action(row: np.void) -> Action:
+    whole = bool(row["task"] == UNSPLIT)
+    key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
+    return Action(
+        Verb.FREE,
+        key,
+        int(row["record"]),
+        float(row["submit"]),
+        int(row["restarts"]),
+        whole_record=whole,
+        why="fail open",
+    )

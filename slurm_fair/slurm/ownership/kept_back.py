@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.slurm.acting.claim import DELAY_SLACK_SECONDS, SLACK_SECONDS, is_as_submitted, is_our_list
 from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.ours import DELAY_SLACK_SECONDS, SLACK_SECONDS, is_as_submitted, is_our_list
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, by_name

@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmUnreachable
-from slurm_fair.model import Action, JobState, Outcome, Result, Verb, label
+from slurm_fair.model import Action, JobState, Outcome, Result, label
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
-from slurm_fair.slurm.acting.claim import is_as_submitted, is_our_list
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand, is_of
+from slurm_fair.slurm.ownership.ours import free_action, is_our_list, kept_by_us
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
-from slurm_fair.slurm.reading.stamp import Stamp
 
 _NAMED = 20  # jobs in one line of the log
 
@@ -125,20 +124,6 @@ def _mark_of(row: np.void, known: Mapping[tuple[int, bool], Mark]) -> Mark | Non
     return next((mark for mark in either if mark and is_of(mark, submit, restarts)), None)
 
 
-def free_action(row: np.void) -> Action:
-    whole = bool(row["task"] == UNSPLIT)
-    key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
-    return Action(
-        Verb.FREE,
-        key,
-        int(row["record"]),
-        float(row["submit"]),
-        int(row["restarts"]),
-        whole_record=whole,
-        why="fail open",
-    )
-
-
 def _stamped(
     waiting: NDArray[np.void],
     queue: Queue,
@@ -159,13 +144,3 @@ def _stamped(
                 action.key, action.record, which[1], action.submit, action.restarts, until, False, 0.0
             )
     return made_up
-
-
-def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
-    """Whether a stamped job waits for us, and not for its user or an admin."""
-    restarts, eligible, submit = int(row["restarts"]), float(row["eligible"]), float(row["submit"])
-    if row["priority"] == 0:
-        return is_as_submitted(stamp.gate, reason, restarts, eligible)
-    if lost and restarts > 0:
-        return True
-    return stamp.is_gate(eligible, submit)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.charging.charge import Charged
 from slurm_fair.ledger.charging.window import HOLDS, Window
-from slurm_fair.ledger.metrics import formulas
 from slurm_fair.model import Event, EventKind, JobState, JobTable, Ledger, Snapshot
 from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.model.once import once
