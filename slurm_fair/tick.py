@@ -7,7 +7,7 @@ a tick can be computed again from what the journal keeps.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -60,6 +60,12 @@ _WAS_DONE = Result.DONE
 
 # How a ledger takes in a look; events of jobs that the journal does not want may be left out.
 Advance = Callable[[Ledger, Snapshot, LedgerSettings], tuple[Ledger, tuple[Event, ...]]]
+# What a policy is shown of a look that a ledger took in: all events, whatever the journal wants.
+Show = Callable[[tuple[Event, ...]], Sequence[Event]]
+
+
+def _all_told(events: tuple[Event, ...]) -> Sequence[Event]:
+    return events
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,7 @@ class Rules:
     plan_limit_seconds: float = 30.0
     dry_run: bool = False
     advance: Advance = advance
+    show: Show = _all_told
 
 
 class Prepared(NamedTuple):
@@ -135,7 +142,7 @@ def tick(
         return TickDone(standing._replace(last_jobs=alive), blind=odd, odd=True)
     wants = journal.wants
     ready = prepare(standing, snapshot, rules, wants)
-    ready = ready._replace(events=missed + ready.events) if missed else ready
+    ready = _with_missed(ready, missed) if missed else ready
     watch.lap("advance")
     plan = decide(ready.view, rules, clock, in_full=Want.EXPLANATION in wants)
     watch.lap("plan")
@@ -196,13 +203,18 @@ def prepare(
         now + rules.plan_limit_seconds,
         standing.memory,
         job_of_lease,
-        happened,
+        rules.show(happened),
     )
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
     view = without_the_kept_out(view, rules.policy)
     return Prepared(standing, snapshot, view, happened + followed)
+
+
+def _with_missed(ready: Prepared, missed: tuple[Event, ...]) -> Prepared:
+    view = replace(ready.view, happened=(*missed, *ready.view.happened))
+    return ready._replace(view=view, events=missed + ready.events)
 
 
 def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, tuple[Event, ...]]:

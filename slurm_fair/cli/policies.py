@@ -1,4 +1,4 @@
-"""`slurm-fair policies`: which policies there are, what one of them is, and whether it keeps to the rules."""
+"""`slurm-fair policies`: the list of policies, one of them explained, and its check against the rules."""
 
 from __future__ import annotations
 

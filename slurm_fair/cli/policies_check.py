@@ -14,7 +14,7 @@ from slurm_fair.cli.table import clean
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model.counted import counted
 from slurm_fair.policy.registry import load
-from slurm_fair.policy.trial import RULES, Trial
+from slurm_fair.policy.trial import RULES, PolicyTrial
 
 _VIEWS = 24  # of each simulation
 _COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
@@ -50,12 +50,12 @@ def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
         )
 
 
-def _tried(name: str, settings: dict[str, object]) -> tuple[Trial, int]:
+def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
     """On every view of every stage."""
     from slurm_fair.sim.trial import shown, stages
 
     load(name, settings)  # refused in one line before anything is simulated
-    trial = Trial(lambda: load(name, settings), _kept)
+    trial = PolicyTrial(lambda: load(name, settings), _kept)
     seen = [shown(name, settings, stage, _VIEWS) for stage in stages()]
     for each in seen:
         if each.error is not None:
@@ -74,7 +74,7 @@ def _kept(memory: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     return text, decode(json.loads(text), encoder.blobs.__getitem__)
 
 
-def _rows(trial: Trial) -> list[dict[str, Any]]:
+def _rows(trial: PolicyTrial) -> list[dict[str, Any]]:
     rows = []
     for rule, about in RULES.items():
         fault = trial.found.get(rule)

@@ -1,4 +1,4 @@
-"""What a policy is, what it sees, how it is found, and the bricks that policies share.
+"""The interface of policies, their registry, and the bricks that policies share.
 
 What stands in `__all__` is what policies outside this package may use: docs/policy-guide.md.
 """
@@ -7,7 +7,7 @@ from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.draft import Draft, placed
-from slurm_fair.policy.history import Ended, History, Lately, ended_now
+from slurm_fair.policy.history import Ended, JobHistory, Lately, ended_now
 from slurm_fair.policy.memory import (
     job_columns,
     job_numbers,
@@ -41,8 +41,8 @@ __all__ = [
     "Ended",
     "Floats",
     "Gang",
-    "History",
     "Ints",
+    "JobHistory",
     "Lately",
     "LeaseEnds",
     "Loss",

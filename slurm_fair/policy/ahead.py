@@ -1,4 +1,4 @@
-"""When leases end, node by node: for a policy that keeps a place for a gang, or waits for one."""
+"""Ends of leases, node by node: for a policy that keeps a place for a gang, or waits for one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy remembers of jobs and tenants: who ended and how long it took, and who had what lately."""
+"""Memories of policies: jobs that ended and how long they took, and what tenants had lately."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from slurm_fair.model import Event
+from slurm_fair.model import Event, EventKind
 from slurm_fair.model.columns import Floats
 from slurm_fair.policy.view import View
 
@@ -44,14 +44,14 @@ class Ended(NamedTuple):
 
 def ended_now(view: View) -> tuple[Ended, ...]:
     """The jobs that ended since the last look."""
-    return tuple(Ended.of(event) for event in view.happened if event.kind == "finished")
+    return tuple(Ended.of(event) for event in view.happened if event.kind == EventKind.FINISHED)
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class JobHistory:
     """Counts since the policy began, and the jobs that ended last, the newest at the end.
 
-    `History.of(view)` reads it out of the view's memory and adds what happened since the last look; the policy
+    `JobHistory.of(view)` reads it out of the view's memory and adds what happened since the last look; the policy
     puts `kept()` into its plan's memory. A look whose plan was not the policy's own (it raised or was late) is
     missing.
     """
@@ -66,7 +66,7 @@ class History:
         now, before = ended_now(view), view.memory.get(name)
         if before is None:
             return cls(len(view.ledger.jobs) + len(now), len(now), now[-most:])
-        came = sum(event.kind == "submitted" for event in view.happened)
+        came = sum(event.kind == EventKind.SUBMITTED for event in view.happened)
         last = (*(Ended(*each) for each in before["last"]), *now)
         return cls(before["seen"] + came, before["ended"] + len(now), last[-most:])
 

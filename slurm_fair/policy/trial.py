@@ -1,4 +1,4 @@
-"""Whether somebody's policy keeps to what every policy must keep to: tried on views, each fault with its cure."""
+"""Trials of a policy on views: each rule that every policy must keep to, each fault with its cure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RULES: Mapping[str, str] = {
 Keep = Callable[[Mapping[str, Any]], tuple[str, Mapping[str, Any]]]
 
 
-class Fault(NamedTuple):
+class BrokenRule(NamedTuple):
     """A rule that a policy does not keep to."""
 
     rule: str
@@ -49,12 +49,12 @@ class _Broken(Exception):
 
 
 @dataclass(slots=True)
-class Trial:
+class PolicyTrial:
     """One policy and what was found; of each rule the first fault is enough."""
 
     make: Callable[[], Policy]
     keep: Keep
-    found: dict[str, Fault] = field(default_factory=dict)
+    found: dict[str, BrokenRule] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)  # rules that do not apply to it, and why
     plans: int = 0
 
@@ -75,10 +75,10 @@ class Trial:
         place = where(type(self.make()), error)
         same = (found.what == what and found.place == place for found in self.found.values())
         if not any(same):
-            self.found.setdefault(rule, Fault(rule, what, place))
+            self.found.setdefault(rule, BrokenRule(rule, what, place))
 
     @property
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[BrokenRule, ...]:
         """In the order of the rules."""
         return tuple(self.found[rule] for rule in RULES if rule in self.found)
 
@@ -87,11 +87,11 @@ class Trial:
         self.plans += 1
         return planned(policy or self.make(), view).explained()
 
-    def _try(self, rule: str, check: Callable[[Trial, Kept], None], kept: Kept) -> None:
+    def _try(self, rule: str, check: Callable[[PolicyTrial, Kept], None], kept: Kept) -> None:
         try:
             check(self, kept)
         except _Broken as broken:
-            self.found[rule] = Fault(rule, str(broken), beginning(type(self.make())))
+            self.found[rule] = BrokenRule(rule, str(broken), beginning(type(self.make())))
         except Exception as error:
             self.met(error, rule)
 
@@ -100,7 +100,7 @@ def _gist(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def _is_sound(trial: Trial, kept: Kept) -> None:
+def _is_sound(trial: PolicyTrial, kept: Kept) -> None:
     view = kept.view()
     plan = trial.plan(view)
     wrong = objections(plan, view)
@@ -116,7 +116,7 @@ def _say_something(plan: Plan) -> None:
             raise _Broken(f"row {row} has no reason: every job left out is told why")
 
 
-def _lists_once(trial: Trial, kept: Kept) -> None:
+def _lists_once(trial: PolicyTrial, kept: Kept) -> None:
     plan = trial.plan(kept.view())
     rank = plan.explanation.rank
     ranks = np.sort(rank[rank >= 0])
@@ -127,7 +127,7 @@ def _lists_once(trial: Trial, kept: Kept) -> None:
         raise _Broken("it gives GPUs of one node to a job twice")
 
 
-def _is_the_same(trial: Trial, kept: Kept) -> None:
+def _is_the_same(trial: PolicyTrial, kept: Kept) -> None:
     policy = trial.make()
     first = trial.plan(kept.view(), policy)
     for again in (policy, trial.make()):
@@ -136,7 +136,7 @@ def _is_the_same(trial: Trial, kept: Kept) -> None:
             raise _Broken(f"{other} when the same view is planned again: dice only from view.seed, no state")
 
 
-def _changes_nothing(trial: Trial, kept: Kept) -> None:
+def _changes_nothing(trial: PolicyTrial, kept: Kept) -> None:
     view = kept.view()
     before = parts_of(view)
     trial.plan(view)
@@ -146,7 +146,7 @@ def _changes_nothing(trial: Trial, kept: Kept) -> None:
         raise _Broken(f"it writes into view.{changed[0]}: take a copy first")
 
 
-def _goes_by_no_row(trial: Trial, kept: Kept) -> None:
+def _goes_by_no_row(trial: PolicyTrial, kept: Kept) -> None:
     if getattr(trial.make(), "by_solver", False):
         trial.left_out["rows"] = (
             "it says `by_solver`: a solver takes any of the answers that are equally good"
@@ -165,7 +165,7 @@ def _goes_by_no_row(trial: Trial, kept: Kept) -> None:
         raise _Broken(f"{different} when the rows are permuted: {cure}")
 
 
-def _takes_the_right_account(trial: Trial, kept: Kept) -> None:
+def _takes_the_right_account(trial: PolicyTrial, kept: Kept) -> None:
     view = replace(kept.view(), memory={})
     different = _differs(view, trial.plan(view), trial.plan(with_strangers(kept.view())))
     if different:
@@ -173,7 +173,7 @@ def _takes_the_right_account(trial: Trial, kept: Kept) -> None:
         raise _Broken(f"{different} when the ledger knows one job more: {cure}")
 
 
-def _can_be_kept(trial: Trial, kept: Kept) -> None:
+def _can_be_kept(trial: PolicyTrial, kept: Kept) -> None:
     view = kept.view()
     plan = trial.plan(view)
     trial.keep(plan.memory)
@@ -185,7 +185,7 @@ def _can_be_kept(trial: Trial, kept: Kept) -> None:
         raise _Broken(f"{different} when its memory comes back from the journal: keep plain data")
 
 
-def _rests(trial: Trial, kept: Kept) -> None:
+def _rests(trial: PolicyTrial, kept: Kept) -> None:
     view = kept.view()
     plan = trial.plan(view)
     if view.waits.size or not rests(trial.make(), view.snapshot, plan.memory):
@@ -195,10 +195,10 @@ def _rests(trial: Trial, kept: Kept) -> None:
         raise _Broken("it rests while nobody waits, and remembers something else then: leave `rests` out")
 
 
-def _plans(change: Callable[[View], View]) -> Callable[[Trial, Kept], None]:
+def _plans(change: Callable[[View], View]) -> Callable[[PolicyTrial, Kept], None]:
     """Whether it can plan some other view."""
 
-    def check(trial: Trial, kept: Kept) -> None:
+    def check(trial: PolicyTrial, kept: Kept) -> None:
         view = change(kept.view())
         wrong = objections(trial.plan(view), view)
         if wrong:
@@ -215,7 +215,7 @@ def _nobody(view: View) -> View:
     return only(view, view.waits[:0])
 
 
-_CHECKS: Mapping[str, Callable[[Trial, Kept], None]] = {
+_CHECKS: Mapping[str, Callable[[PolicyTrial, Kept], None]] = {
     "plan": _is_sound,
     "twice": _lists_once,
     "same": _is_the_same,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, view: View) -> Kept:
-        """All of it."""
         whole = {name: getattr(view, name) for name in _NAMES}
         whole["happened"] = tuple(view.happened)
         return cls(pickle.dumps(whole), _written(view.memory))
@@ -44,9 +43,17 @@ def _written(memory: Mapping[str, Any]) -> Any:
 
 def parts_of(view: View) -> dict[str, bytes]:
     """What a policy is given, part by part, to see whether it changed any."""
-    return {name: pickle.dumps(getattr(view, name)) for name in ("snapshot", "ledger", "leases")} | {
-        "memory": pickle.dumps(_written(view.memory))
-    }
+    parts = {name: pickle.dumps(_fields_of(getattr(view, name))) for name in ("snapshot", "ledger", "leases")}
+    return parts | {"memory": pickle.dumps(_written(_fields_of(view.memory)))}
+
+
+def _fields_of(value: Any) -> Any:
+    """A value's fields and theirs, without what is only kept with it for the next reader."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _fields_of(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _fields_of(part) for name, part in value.items()}
+    return [_fields_of(part) for part in value] if isinstance(value, tuple | list) else value
 
 
 def turned(view: View) -> tuple[View, Ints]:

@@ -21,7 +21,7 @@ _GANGS, _MODES = (1, 1, 2, 1, 4, 2, 8, 1, 3), ("static", "gns", "accordion")
 _LEASE = 300.0
 
 
-class Stage(NamedTuple):
+class TrialStage(NamedTuple):
     """A scenario, and whether its leases end together."""
 
     scenario: Scenario
@@ -57,17 +57,17 @@ class _Recorder:
             raise
 
 
-def stages() -> tuple[Stage, ...]:
+def stages() -> tuple[TrialStage, ...]:
     """One GPU type with honest declarations; and two types, a node that goes down, and nobody says anything."""
     plain = Scenario(_trace(), uniform(16, 4), Costs(10.0, 5.0, 0.0))
     odd = Scenario(
         _trace(declared=False), _two_types(), Costs(20.0, 10.0, 30.0), weights={"t1": 3.0},
         outages=(Outage(700.0, "n2", NodeEvent.DOWN), Outage(2500.0, "n2", NodeEvent.UP)), undeclared="unknown",
     )  # fmt: skip
-    return Stage(plain, True), Stage(odd, False)
+    return TrialStage(plain, True), TrialStage(odd, False)
 
 
-def shown(name: str, settings: dict[str, object], stage: Stage, most: int) -> Shown:
+def shown(name: str, settings: dict[str, object], stage: TrialStage, most: int) -> Shown:
     """Views of a simulation that this policy drives itself, spread over all of it; the last one is among them."""
     rules = rules_for(name, settings, lease=_LEASE, aligned=stage.aligned)
     recorder = _Recorder(rules.policy)

@@ -8,8 +8,8 @@ import pytest
 
 from slurm_fair.cli.policies_check import _kept
 from slurm_fair.policy import load, names
-from slurm_fair.policy.trial import Trial
-from slurm_fair.sim.trial import Stage, shown, stages
+from slurm_fair.policy.trial import PolicyTrial
+from slurm_fair.sim.trial import TrialStage, shown, stages
 
 VIEWS = 6
 BY_SOLVER = {"allox", "gavel", "gavel-ftf", "mst", "ossp"}
@@ -17,10 +17,10 @@ BY_SOLVER = {"allox", "gavel", "gavel-ftf", "mst", "ossp"}
 
 @pytest.mark.parametrize("stage", stages(), ids=["one type", "two types"])
 @pytest.mark.parametrize("policy", names())
-def test_every_policy_keeps_to_every_rule(policy: str, stage: Stage) -> None:
+def test_every_policy_keeps_to_every_rule(policy: str, stage: TrialStage) -> None:
     settings: dict[str, Any] = {}
     seen = shown(policy, settings, stage, VIEWS)
-    trial = Trial(lambda: load(policy, settings), _kept)
+    trial = PolicyTrial(lambda: load(policy, settings), _kept)
     trial.on(seen.views)
     assert (seen.error, trial.faults) == (None, ())
     assert set(trial.left_out) == ({"rows"} if policy in BY_SOLVER else set())

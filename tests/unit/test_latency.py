@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.ledger.metrics import latency
-from slurm_fair.ledger.outcomes import expected as estimates
+from slurm_fair.ledger.outcomes import expected as run_times
 from tests.outcome_rows import NAN, floats
 
 
@@ -40,7 +40,7 @@ ORDER = [
 
 @pytest.mark.parametrize(("estimates", "expected"), ORDER)
 def test_the_best_estimate_at_hand_is_taken(estimates: tuple[float, ...], expected: float) -> None:
-    found = estimates.expected_seconds(*(floats(estimate) for estimate in estimates))
+    found = run_times.expected_seconds(*(floats(estimate) for estimate in estimates))
     assert found.tolist() == pytest.approx([expected], nan_ok=True)
 
 
@@ -54,18 +54,18 @@ def test_the_usual_run_time_is_the_median_of_what_had_ended_before() -> None:
     submit = floats(0, 0, 20, 31, 40, 40, 40)
     end = floats(10, 30, 40, NAN, NAN, 50, NAN)
     ran = floats(10, 20, 5, 0, 0, 10, 0)
-    usual = estimates.usual_seconds(group, submit, end, ran)
+    usual = run_times.usual_seconds(group, submit, end, ran)
     # The third knows of one run of 10; the fourth of 10 and 20; the last, submitted as the third ends, of 5 too.
     assert usual.tolist() == pytest.approx([NAN, NAN, 10.0, 15.0, NAN, NAN, 10.0], nan_ok=True)
 
 
 def test_a_job_that_never_ran_is_no_example() -> None:
-    usual = estimates.usual_seconds(np.zeros(2, np.int64), floats(0, 9), floats(5, NAN), floats(0, 0))
+    usual = run_times.usual_seconds(np.zeros(2, np.int64), floats(0, 9), floats(5, NAN), floats(0, 0))
     assert np.isnan(usual).all()
 
 
 def test_a_group_is_one_user_and_one_name() -> None:
-    group = estimates.groups_of(np.array([0, 0, 1, 0, -1, 1]), np.array([7, 8, 7, 7, 7, -1]))
+    group = run_times.groups_of(np.array([0, 0, 1, 0, -1, 1]), np.array([7, 8, 7, 7, 7, -1]))
     assert group[0] == group[3]
     assert len({group[0], group[1], group[2]}) == 3
     assert (group[4], group[5]) == (-1, -1)
@@ -81,8 +81,8 @@ def test_the_recent_average_takes_jobs_that_ended_in_the_last_hours() -> None:
 
 def test_nobody_has_no_latency() -> None:
     nothing, ints = floats(), np.zeros(0, np.int64)
-    assert estimates.usual_seconds(ints, nothing, nothing, nothing).size == 0
-    assert estimates.groups_of(ints, ints).size == 0
+    assert run_times.usual_seconds(ints, nothing, nothing, nothing).size == 0
+    assert run_times.groups_of(ints, ints).size == 0
     assert latency.modelled_seconds(nothing, np.zeros((0, 2)), floats(0.5, 0.5), nothing).size == 0
 
 
@@ -101,4 +101,4 @@ def test_the_usual_run_time_equals_the_median_taken_one_by_one(jobs: list[tuple[
     for mine, now in zip(group, submit, strict=True):
         past = ran[(group == mine) & (mine >= 0) & (end <= now) & (ran > 0)]
         expected.append(float(np.median(past)) if past.size else NAN)
-    assert estimates.usual_seconds(group, submit, end, ran).tolist() == pytest.approx(expected, nan_ok=True)
+    assert run_times.usual_seconds(group, submit, end, ran).tolist() == pytest.approx(expected, nan_ok=True)

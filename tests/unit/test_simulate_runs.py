@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.cli.simulate import runs
+from slurm_fair.cli.simulate import one_run
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import simulate
 from tests.simulations import made, only
@@ -23,7 +23,7 @@ def test_cycles_are_looked_for_seldom_during_a_simulation_and_as_usual_after_it(
         during.append(gc.get_threshold())
         return simulate(*given, **options)
 
-    monkeypatch.setattr(runs, "simulate", watched)
+    monkeypatch.setattr(one_run, "simulate", watched)
     only(made(tmp_path), "--policy", "fifo")
     assert [young > usual[0] for young, *_ in during] == [True]
     assert gc.get_threshold() == usual

@@ -12,7 +12,7 @@ import pytest
 
 from slurm_fair.model import Event, JobState, LeasePhase, Mode, Plan, Told
 from slurm_fair.model.ids import label
-from slurm_fair.policy import History, Lately, View, contenders, ended_now, oldest_first, ordered
+from slurm_fair.policy import JobHistory, Lately, View, contenders, ended_now, oldest_first, ordered
 from slurm_fair.policy.history import MOST_KEPT
 from slurm_fair.sim import rules_for
 from slurm_fair.sim.run import simulate
@@ -90,9 +90,9 @@ def finished(key: int, ran: float, **more: Any) -> Event:
     return Event(NOW, "finished", key, "a", 1, detail)
 
 
-def looked(memory: Mapping[str, Any], *events: Event) -> History:
+def looked(memory: Mapping[str, Any], *events: Event) -> JobHistory:
     """The history at a look with these events."""
-    return History.of(replace(SIGHT, memory=memory, happened=events))
+    return JobHistory.of(replace(SIGHT, memory=memory, happened=events))
 
 
 def test_ended_jobs_are_told_at_the_look_that_shows_their_end() -> None:
@@ -149,12 +149,12 @@ def test_lately_is_the_difference_over_a_window() -> None:
 class Remembers:
     """The oldest first; keeps a history and notes the modes that it was told."""
 
-    past: list[History] = field(default_factory=list)
+    past: list[JobHistory] = field(default_factory=list)
     modes: set[int] = field(default_factory=set)
 
     def plan(self, view: View) -> Plan:
         """With its history in the memory."""
-        history = History.of(view)
+        history = JobHistory.of(view)
         self.past.append(history)
         self.modes.update(view.told.mode.tolist())
         return ordered(view, oldest_first(view, contenders(view)), memory={"history": history.kept()})

@@ -59,7 +59,7 @@ class Simulation:
         self.standing = Standing.new(self.epoch)
         self._settled = Settled(self.cluster.keep_books(), self.journal, self.batches)
         if self.batches is not None:
-            self.rules = replace(self.rules, advance=self.batches.advance)
+            self.rules = replace(self.rules, advance=self.batches.advance, show=self.batches.show)
 
     def run(self) -> None:
         """Until every job is over, or the time is up."""

@@ -7,6 +7,9 @@ most of its looks, and one pass over many of them costs little more than a pass 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any, overload
 
 from slurm_fair.ledger.charging.advance import folded, resized
 from slurm_fair.ledger.charging.window_events import Happened
@@ -41,6 +44,13 @@ class LedgerBatches:
         self._rows += len(snapshot.jobs)
         return Batched(ledger, snapshot, self._newest), resized(ledger, snapshot)
 
+    def show(self, events: tuple[Event, ...]) -> Sequence[Event]:
+        """Events of the last look for its policy; those of jobs are folded when the policy reads them."""
+        return LookEvents(events, partial(self._last_events, self._shown[-1])) if self._shown else events
+
+    def _last_events(self, look: Look) -> Sequence[Event]:
+        return self._happened(look).events[look.number]
+
     def tell_all(self) -> None:
         """Whoever hears is told of every look so far."""
         looks: dict[Happened, list[int]] = {}
@@ -60,6 +70,29 @@ class LedgerBatches:
             self._newest.folded()
         assert look.happened is not None, "a ledger was advanced that is not the newest"
         return look.happened
+
+
+class LookEvents(Sequence[Event]):
+    """Events of one look; those of jobs are worked out when somebody reads them."""
+
+    def __init__(self, at_hand: tuple[Event, ...], of_jobs: Callable[[], Sequence[Event]]) -> None:
+        self._at_hand, self._of_jobs = at_hand, of_jobs
+        self._all: tuple[Event, ...] | None = None
+
+    def _read(self) -> tuple[Event, ...]:
+        if self._all is None:
+            self._all = (*self._at_hand, *self._of_jobs())
+        return self._all
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    @overload
+    def __getitem__(self, at: int) -> Event: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Event]: ...
+    def __getitem__(self, at: int | slice) -> Event | Sequence[Event]:
+        return self._read()[at]
 
 
 class Pending:
@@ -130,6 +163,10 @@ class Batched(Ledger):
     def closed(self) -> ClosedRuns:
         """Runs that are over."""
         return self.pending.folded().closed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy is a plain ledger."""
+        return Ledger, tuple(getattr(self, field.name) for field in fields(Ledger))
 
 
 def plain(ledger: Ledger) -> Ledger:

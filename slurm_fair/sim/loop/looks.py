@@ -50,9 +50,6 @@ class Look:
         self.number = 0
 
 
-NO_LOOKS = Strip((), JobTable.empty())
-
-
 def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iterator[Strip]:
     """The looks, as many at a time as can be folded together into a ledger that was brought up to an instant."""
     if before is None or len(looks) <= 1:

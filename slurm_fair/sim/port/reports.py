@@ -31,16 +31,24 @@ class Reports(Told):
     ) -> None:
         self.__dict__.update(models=people.models, _source=_Source(people, rows, state, progress, now))
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in self._names:
-            raise AttributeError(f"{type(self).__name__} has no {name}")
-        column = self.__dict__[name] = self.__dict__["_source"].column(name)
-        return column
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy for elsewhere is a plain table."""
+        return Told, tuple(getattr(self, name) for name in self._names)
 
     def _copied(self) -> Self:
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         return copy
+
+
+def _worked_out(name: str) -> once[Reports, NDArray[Any]]:
+    column: once[Reports, NDArray[Any]] = once(lambda reports: reports.__dict__["_source"].column(name))
+    column.__set_name__(Reports, name)
+    return column
+
+
+for _name in Told._columns:
+    setattr(Reports, _name, _worked_out(_name))
 
 
 class _Source:
