@@ -16,7 +16,7 @@ from slurm_fair.trace import read_throughputs
 from slurm_fair.trace.convert import SOURCES, convert
 from slurm_fair.trace.write import columns_of
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
+DATA = Path(__file__).parents[2] / "data" / "traces"
 SAMPLES = {
     "philly": "philly.json",
     "helios": "helios.csv",

@@ -13,7 +13,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.trace import End, Mode, read_throughputs, read_trace
 from slurm_fair.trace.status import end_of
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
+DATA = Path(__file__).parents[2] / "data" / "traces"
 HEADER = "job_id,tenant,submit_s,gpus,duration_s"
 
 

@@ -18,7 +18,7 @@ from tests.command_line import call
 from tests.schemas import faults
 from tests.simulations import TIMINGS, document, jobs_of, made, only, results, simulated, written
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "simulate.json").read_text())
 GOLDEN = ROOT / "tests" / "golden" / "simulate"
 PROMISED = [

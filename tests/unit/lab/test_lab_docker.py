@@ -10,7 +10,7 @@ from slurm_fair.lab import packages
 from slurm_fair.lab.__main__ import _parser, _spec
 from slurm_fair.lab.spec import LabSpec
 
-DOCKER = Path(__file__).parents[2] / "docker"
+DOCKER = Path(__file__).parents[3] / "docker"
 
 
 def words(file: str, key: str) -> list[str]:

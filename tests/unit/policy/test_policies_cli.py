@@ -17,7 +17,7 @@ from tests import strange_policies as strange
 from tests.command_line import Said, call
 from tests.schemas import faults
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+SCHEMAS = Path(__file__).parents[3] / "docs" / "schema"
 # Of each policy the rule that it breaks, what is said of it, and the line that is named: one with these words.
 BREAKS: list[tuple[type, str, str, str]] = [
     (strange.Raises, "plan", "ZeroDivisionError", "return view.now / 0"),

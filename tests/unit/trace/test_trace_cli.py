@@ -11,7 +11,7 @@ from slurm_fair.trace.convert import SOURCES
 from tests.command_line import call
 from tests.schemas import faults
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "traces"
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "trace-describe.json").read_text())
 

@@ -24,7 +24,7 @@ from slurm_fair_templates.quoting import shell
 from slurm_fair_templates.rendering import interpreter
 from tests import recorded
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "sbatch"
+GOLDEN = Path(__file__).parents[2] / "golden" / "sbatch"
 NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))
 NOW = 1_700_000_000.0
 SCRIPT = """#!/bin/bash -l

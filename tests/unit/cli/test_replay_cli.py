@@ -20,7 +20,7 @@ from tests.schemas import faults
 from tests.slurm_samples import sample
 from tests.slurm_stub import Stub
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "replay.json").read_text())
 ROWS = [
     run("1", 0, 0, 4000, gpus=8, NodeList="n1"),

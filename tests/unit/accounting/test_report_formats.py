@@ -26,7 +26,7 @@ from tests.asked_reports import run
 from tests.months import DAY, FEB_1, NOW, T
 from tests.schemas import faults
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "reports"
 SCHEMAS = ROOT / "docs" / "schema"
 pytestmark = pytest.mark.usefixtures("utc")

@@ -20,7 +20,7 @@ from slurm_fair.trace import Trace, read_trace, write_trace
 from slurm_fair.trace.files import write_whole
 from slurm_fair.trace.table import OPTIONAL, REQUIRED
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
+DATA = Path(__file__).parents[2] / "data" / "traces"
 HEADER = "job_id,tenant,submit_s,gpus,duration_s"
 SAME_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -14,7 +14,7 @@ from tests.command_line import call
 from tests.pasts import run, saved
 from tests.schemas import faults
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())
 OF_TENANTS = ("ltgf_tenant_unfair_fraction", "jain_tenants", "largest_envy_gpu_seconds")
 

@@ -85,7 +85,7 @@ def test_the_keys_are_those_of_the_simulators_document() -> None:
 
 
 def test_the_page_on_metrics_names_every_key_and_functions_that_exist() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
     assert [key for key in KEYS if f"`{key}`" not in page] == []
     named = re.findall(r"`(\w+)\.(\w+)`", page)
     assert len(named) > 20

@@ -13,7 +13,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.trace import WORKLOADS, Reading, Trace, TraceWish, describe, generate, read_trace, write_trace
 from tests.schemas import faults
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "traces"
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "trace-describe.json").read_text())
 

@@ -13,7 +13,7 @@ from tests.command_line import call
 from tests.pasts import run, saved
 from tests.schemas import faults
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "tune-lease.json").read_text())
 
 

@@ -11,7 +11,7 @@ from slurm_fair.trace.convert import sacct
 from tests.command_line import call
 from tests.pasts import COLUMNS, run, saved
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REPLAY = ("replay", "--sacct", "{file}", "--gpus", "8", "--policy", "fifo")
 TUNE = ("tune-lease", "--sacct", "{file}", "--gpus", "8", "--terms", "900")
 CONVERT = ("trace", "convert", "sacct", "{file}", "-o", "{out}")

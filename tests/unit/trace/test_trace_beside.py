@@ -16,7 +16,7 @@ from slurm_fair.errors import ConfigError, InputError
 from slurm_fair.trace import Mode, read_machines, read_regimes, read_throughputs, read_weights, uniform
 from slurm_fair.trace.regimes import REGIMES
 
-DATA = Path(__file__).parents[1] / "data" / "traces"
+DATA = Path(__file__).parents[2] / "data" / "traces"
 SAME_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

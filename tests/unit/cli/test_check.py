@@ -112,7 +112,7 @@ def test_the_table_shows_level_area_finding_and_cure(site: Site) -> None:
 
 
 def test_the_document_keeps_to_its_schema(site: Site) -> None:
-    schema = json.loads((Path(__file__).parents[2] / "docs/schema/check.json").read_text())
+    schema = json.loads((Path(__file__).parents[3] / "docs/schema/check.json").read_text())
     document = json.loads(call("--config", str(site()), "check", "--json").out)
     assert faults(document, schema) == []
     assert len(document["findings"]) == sum(document["counts"].values()) > 20

@@ -18,7 +18,7 @@ from slurm_fair.trace import (
     write_trace,
 )
 
-SHARED = Path(os.environ.get("SLURM_FAIR_SHARED") or Path(__file__).parents[2].parent / "shared")
+SHARED = Path(os.environ.get("SLURM_FAIR_SHARED") or Path(__file__).parents[3].parent / "shared")
 TRACES = SHARED / "traces"
 
 pytestmark = pytest.mark.skipif(

@@ -17,7 +17,7 @@ from tests.command_line import call
 from tests.schemas import faults
 from tests.simulations import COSTS, HEADER, jobs_of, made, only, written
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())
 Told = tuple[dict[str, Any], Path, Path]
 

@@ -14,7 +14,7 @@ from slurm_fair.policy.registry import load
 from slurm_fair_plugins.astraea import Astraea, Deadlines
 from tests.accounts import Account, reasons, verdicts, view
 from tests.builders import job, lease, leases
-from tests.unit.test_astraea import GRANT, NOW, RENEW, REVOKE, WAIT, cluster, decided, granted, over, running
+from tests.unit.plugins.test_astraea import GRANT, NOW, RENEW, REVOKE, WAIT, cluster, decided, granted, over, running
 
 HOUR = 3600.0
 

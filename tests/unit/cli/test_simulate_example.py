@@ -11,7 +11,7 @@ import pytest
 from tests import recorded
 from tests.command_line import call
 
-PAGE = Path(__file__).parents[2] / "docs" / "simulate.md"
+PAGE = Path(__file__).parents[3] / "docs" / "simulate.md"
 _BLOCK = re.compile(r"(?s)(?<=```console\n).*?(?=```)")
 
 

@@ -17,7 +17,7 @@ from tests.actuator_bench import (
     sent,
 )
 from tests.slurm_stub import Stub, row
-from tests.unit.test_refusals import TEXTS
+from tests.unit.slurm.test_refusals import TEXTS
 
 
 def _expected(kind: Class) -> Result:
