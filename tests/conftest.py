@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests import recorded
 from tests.schedule import LongestFirst
-from tests.zones import local_time
+from tests.support import recorded
+from tests.support.zones import local_time
 
 # A shared machine makes single examples slow; the suite has its own time limit. `make test` draws the same
 # examples each time, so that it says something about the change at hand; `make prove` draws new ones everywhere.

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.proofs import joined
+from tests.support.proofs import joined
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -17,9 +17,9 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.ports import Cluster
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
-from tests.fake_cluster import FakeCluster, MemoryJournal
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import ADMIN, USER, PushedClock, Work, World
+from tests.support.fake_cluster import FakeCluster, MemoryJournal
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import ADMIN, USER, PushedClock, Work, World
 
 GATE_SECONDS = 600
 _FAR_SECONDS = (

@@ -30,7 +30,7 @@ from tests.contract.stages import (
     until,
     until_state,
 )
-from tests.fake_cluster import FakeCluster
+from tests.support.fake_cluster import FakeCluster
 
 SURROUNDINGS = Promises()
 promise, whatever_the_gate = SURROUNDINGS.promise, SURROUNDINGS.whatever_the_gate

@@ -12,11 +12,11 @@ import pytest
 
 from slurm_fair.model import LeasePhase, LeaseTerms, Verb, label
 from slurm_fair.slurm.fail_open import liberate
-from tests.crashes import POINTS, Crash, Failpoint, disarm
-from tests.fake_cluster import MemoryJournal, Site
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import COMPLETING, PENDING, RUNNING, Work, World
-from tests.proofs import proved
+from tests.support.crashes import POINTS, Crash, Failpoint, disarm
+from tests.support.fake_cluster import MemoryJournal, Site
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import COMPLETING, PENDING, RUNNING, Work, World
+from tests.support.proofs import proved
 
 TERMS = LeaseTerms(term=30.0, interval=10.0, grace=4.0, start_timeout=10.0)
 VERBS = (Verb.CLOSE, Verb.OPEN, Verb.ASK, Verb.REQUEUE)

@@ -18,7 +18,7 @@ import pytest
 from slurm_fair.errors import NotTheOwner, StoreError
 from slurm_fair.model import Result
 from slurm_fair.store import fence, open_journal, open_reader
-from tests import journals
+from tests.support import journals
 
 ROOT = Path(__file__).parents[2]
 KILLS = 30
@@ -28,7 +28,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from slurm_fair.store import open_journal
-from tests import journals
+from tests.support import journals
 with open_journal(Path(sys.argv[1])) as journal:
     newest = journal.latest()
     number = newest.tick if newest else 0
@@ -48,7 +48,7 @@ import sys
 from pathlib import Path
 from slurm_fair.errors import StoreError
 from slurm_fair.store import open_journal
-from tests import journals
+from tests.support import journals
 try:
     journal = open_journal(Path(sys.argv[1]))
 except StoreError as error:

@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.errors import NotTheOwner, StoreError
 from slurm_fair.store import Reader, SqliteJournal, epoch_of, open_journal, open_reader, set_aside
-from tests import journals
+from tests.support import journals
 
 FLIPS = 120
 

@@ -43,9 +43,9 @@ from slurm_fair_templates.options import parse_choices
 from tests.fuzz.asking import FOLDER, Parser, Saying, file_of
 from tests.fuzz.runtime_parsers import RUNTIMES
 from tests.fuzz.site_parsers import SITE
-from tests.hostile import HUGE, forged_comments, forged_lines, forged_rows
-from tests.slurm_samples import sample
-from tests.slurm_stub import row
+from tests.support.hostile import HUGE, forged_comments, forged_lines, forged_rows
+from tests.support.slurm_samples import sample
+from tests.support.slurm_stub import row
 
 TRACES = Path(__file__).parent.parent / "data" / "traces"
 

@@ -31,10 +31,10 @@ from slurm_fair_templates.demo_counter import is_whole
 from slurm_fair_templates.sbatch_options import split
 from slurm_fair_templates.stamp import StampWords, stamped
 from slurm_fair_templates.submission import notes, submit_argv
-from tests import months
 from tests.fuzz.asking import FOLDER, Parser, Saying, file_of
-from tests.hostile import HUGE, forged_lines
-from tests.site_facts import BASE, facts
+from tests.support import months
+from tests.support.hostile import HUGE, forged_lines
+from tests.support.site_facts import BASE, facts
 
 
 def _settings(text: str) -> None:

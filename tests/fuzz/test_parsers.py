@@ -19,7 +19,7 @@ import pytest
 from slurm_fair.errors import SlurmFairError
 from tests.fuzz.mutation import mutations, with_long_words
 from tests.fuzz.parsers import PARSERS
-from tests.proofs import proved_in_part
+from tests.support.proofs import proved_in_part
 
 SECONDS, LONG_SECONDS, HANG_SECONDS = 0.7, 60.0, 5.0
 LEAST = 10  # texts: a heartbeat that cannot be read is read again a little later

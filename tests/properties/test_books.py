@@ -13,7 +13,7 @@ from slurm_fair.model import Event, JobState, Standing, TickRecord
 from slurm_fair.sim import Costs, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.trace import uniform
-from tests.simulated import Arrival, arrival, arrivals, trace
+from tests.support.simulated import Arrival, arrival, arrivals, trace
 
 ARRIVALS = arrivals(600, seconds=(3, 900))
 OUTAGES = st.lists(

@@ -22,12 +22,12 @@ from slurm_fair.model import (
     Verdict,
     label,
 )
-from tests.builders import lying
-from tests.crashes import POINTS, Crash, Failpoint, disarm
-from tests.fake_cluster import Site
-from tests.fake_slurm import PENDING, RUNNING, Record, Work
-from tests.people import NODES, cancel, finish, hold, move_begin, name_nodes, release, requeue_by_hand
-from tests.proofs import proved
+from tests.support.builders import lying
+from tests.support.crashes import POINTS, Crash, Failpoint, disarm
+from tests.support.fake_cluster import Site
+from tests.support.fake_slurm import PENDING, RUNNING, Record, Work
+from tests.support.people import NODES, cancel, finish, hold, move_begin, name_nodes, release, requeue_by_hand
+from tests.support.proofs import proved
 
 TERMS = LeaseTerms(term=30.0, interval=10.0, grace=4.0, start_timeout=10.0)
 STEPS, MORE_STEPS = 8, 20

@@ -12,9 +12,9 @@ from slurm_fair.model import Ledger
 from slurm_fair.policy import View
 from slurm_fair.policy.orders.two_phase import decided_by
 from slurm_fair_plugins.astraea import Astraea
-from tests.accounts import Account, view
-from tests.any_view import views
-from tests.builders import job, snapshot
+from tests.support.accounts import Account, view
+from tests.support.any_view import views
+from tests.support.builders import job, snapshot
 
 
 @pytest.mark.parametrize("share", ["quota", "demand"])

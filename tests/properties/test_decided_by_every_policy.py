@@ -13,9 +13,9 @@ from slurm_fair.model.columns import Ints
 from slurm_fair.policy import View, load, names
 from slurm_fair.policy.decided import Decided, decided
 from slurm_fair_plugins.rounds import InRounds
-from tests.accounts import Account, view
-from tests.any_view import views
-from tests.builders import job, snapshot
+from tests.support.accounts import Account, view
+from tests.support.any_view import views
+from tests.support.builders import job, snapshot
 
 # A round takes in turn whose gang fits; a quota leaves out tasks over their array's limit.
 NOT_BY_NUMBER_ALONE = {"yarn-cs", *(name for name in names() if isinstance(load(name, {}), InRounds))}

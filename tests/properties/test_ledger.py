@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings, advance, fill_gap, settle
 from slurm_fair.model import Event, JobState, Ledger, RunTable, Snapshot, label
-from tests.builders import JobSpec, RunSpec, job, run, runs, snapshot
+from tests.support.builders import JobSpec, RunSpec, job, run, runs, snapshot
 
 BEGAN = 1000.0
 FINISH = 1060.0

@@ -17,9 +17,9 @@ from slurm_fair.model.ids import pack
 from slurm_fair.policy import View, load
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.sim import NodeEvent, Outage
-from tests.any_view import TENANTS, Draw, views
 from tests.properties.test_policies import EVERY
-from tests.simulated import Arrival, Rounds, arrival, arrivals, simulated
+from tests.support.any_view import TENANTS, Draw, views
+from tests.support.simulated import Arrival, Rounds, arrival, arrivals, simulated
 
 KEEPS_BACK = [
     code for code in Blocked if code not in (Blocked.NOT_BLOCKED, Blocked.UNSETTLED, Blocked.REQUEUED)

@@ -17,7 +17,7 @@ from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.ledger.outcomes.outcomes import told_by
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
-from tests.builders import HOLDING, JobSpec, job, run, runs, snapshot
+from tests.support.builders import HOLDING, JobSpec, job, run, runs, snapshot
 
 BEGAN = 1000.0
 GAPS = st.sampled_from((0.25, 1.0, 1.0, 10.0, 10.0, 10.0, 0.0, 40.0, 2000.0))

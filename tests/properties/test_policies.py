@@ -16,8 +16,8 @@ from slurm_fair.errors import PolicyError
 from slurm_fair.model import Blocked, JobState, LeasePhase, Plan, Snapshot, Verdict
 from slurm_fair.policy import View, load, names
 from slurm_fair.policy.check import objections
-from tests.any_view import NOW, views
-from tests.conservation import LESS, broken, left_waiting
+from tests.support.any_view import NOW, views
+from tests.support.conservation import LESS, broken, left_waiting
 
 
 def loadable() -> list[str]:

@@ -13,13 +13,13 @@ from slurm_fair.model import Plan, Standing, TickRecord, Verdict
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
 from slurm_fair.sim import Costs
-from tests.accounts import view
-from tests.any_view import NOW, Draw, views
-from tests.builders import job, leases, node, snapshot
-from tests.conservation import LESS
 from tests.properties.test_policies import EVERY, free_after, rows_of, runs_on, sites_of
-from tests.simulated import Rounds, arrival, simulated
-from tests.witness import gangs_are_whole, one_lease_each
+from tests.support.accounts import view
+from tests.support.any_view import NOW, Draw, views
+from tests.support.builders import job, leases, node, snapshot
+from tests.support.conservation import LESS
+from tests.support.simulated import Rounds, arrival, simulated
+from tests.support.witness import gangs_are_whole, one_lease_each
 
 RELAXED: dict[str, object] = {"placement": "relaxed"}
 

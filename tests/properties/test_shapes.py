@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Placement
 from slurm_fair.policy import Pools, Shapes, View
-from tests.any_view import views
+from tests.support.any_view import views
 
 
 @given(views(), st.booleans(), st.booleans())

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from slurm_fair.policy import registry
 from slurm_fair.sim import Costs, NodeEvent
 from slurm_fair.sim.world.books import Run
-from tests.any_scenario import Case, Hitches, Played, cases, play
-from tests.proofs import proved
-from tests.witness import Witness
+from tests.support.any_scenario import Case, Hitches, Played, cases, play
+from tests.support.proofs import proved
+from tests.support.witness import Witness
 
 POLICIES = registry.names()
 SHORT, LONG = 25, 400  # examples for each policy: in the suite, and under `make prove`

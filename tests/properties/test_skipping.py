@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from slurm_fair.model import Standing, TickRecord
 from slurm_fair.policy import registry
-from tests.any_scenario import Case, Peopled, cases, play
-from tests.simulated import Rounds, arrival, simulated
+from tests.support.any_scenario import Case, Peopled, cases, play
+from tests.support.simulated import Rounds, arrival, simulated
 
 
 class Looking(Peopled):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Verdict
 from slurm_fair_plugins.astraea import OWED_MOST, Astraea
-from tests.accounts import Account, reasons, verdicts, view
-from tests.builders import JobSpec, job, snapshot
+from tests.support.accounts import Account, reasons, verdicts, view
+from tests.support.builders import JobSpec, job, snapshot
 
 TENANTS = "abcd"
 LEASE_SECONDS = 900.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from slurm_fair.sim import SimulationResult
-from tests.simulated import Rounds, arrival, simulated
+from tests.support.simulated import Rounds, arrival, simulated
 
 MINUTE = 60.0
 LEASE = 10 * MINUTE

@@ -10,8 +10,8 @@ import pytest
 from slurm_fair.ledger import advance, rho_for_reports
 from slurm_fair.model import JobState, Leases, LeaseTerms, Ledger, Plan, Snapshot, Verdict
 from slurm_fair.policy import Policy, View, load
-from tests.accounts import verdicts
-from tests.builders import JobSpec, job, lease, leases, snapshot
+from tests.support.accounts import verdicts
+from tests.support.builders import JobSpec, job, lease, leases, snapshot
 
 TERM = 600.0
 BEGAN = 6_000.0

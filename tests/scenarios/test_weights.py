@@ -9,8 +9,8 @@ import pytest
 
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.ids import pack
-from tests.fake_cluster import Site
-from tests.fake_slurm import Work
+from tests.support.fake_cluster import Site
+from tests.support.fake_slurm import Work
 
 TERMS = LeaseTerms(term=60.0, interval=10.0, grace=10.0, start_timeout=20.0)
 QUICK = Work(answers_in=0.2, leaves_in=0.05)

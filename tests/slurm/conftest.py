@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
-from tests.adapter_on_slurm import Adapter
-from tests.on_slurm import Slurm
 from tests.slurm.harness import Site
+from tests.support.adapter_on_slurm import Adapter
+from tests.support.on_slurm import Slurm
 
 # n3 is shared with a partition that is not managed, n4 is only there.
 SCENARIO_SPEC = LabSpec(

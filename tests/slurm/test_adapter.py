@@ -12,8 +12,8 @@ import pytest
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Blind, Blocked, JobState, Result, Verb, parse_label
 from slurm_fair.slurm.fail_open import liberate
-from tests.adapter_on_slurm import Adapter
-from tests.on_slurm import Slurm
+from tests.support.adapter_on_slurm import Adapter
+from tests.support.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_fair.lab import Lab
-from tests.proofs import proved
 from tests.slurm.harness import Job, Site, stays, wait_until
+from tests.support.proofs import proved
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 6, "grace": 3}

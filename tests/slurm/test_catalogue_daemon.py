@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.proofs import proved
 from tests.slurm.harness import REPOSITORY, Job, Site, stays, wait_until
+from tests.support.proofs import proved
 
 pytestmark = pytest.mark.slurm
 BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
-from tests.on_slurm import Slurm
+from tests.support.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,

@@ -12,11 +12,11 @@ import pytest
 from slurm_fair.lab import Lab
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
 from slurm_fair.slurm.reading.user_text import ask_text
-from tests.adapter_on_slurm import Adapter
-from tests.hostile import forged_comments, forged_lines, forged_rows
-from tests.on_slurm import Slurm
 from tests.slurm.harness import wait_until
 from tests.slurm.test_hostile_rows import HONEST, HOSTILE, Seen, attack, of_user
+from tests.support.adapter_on_slurm import Adapter
+from tests.support.hostile import forged_comments, forged_lines, forged_rows
+from tests.support.on_slurm import Slurm
 
 pytestmark = pytest.mark.slurm
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from slurm_fair.lab import available
-from tests.hanging import hanging
 from tests.slurm.harness import Site, wait_until
+from tests.support.hanging import hanging
 
 pytestmark = [
     pytest.mark.slurm,

@@ -197,7 +197,7 @@ from slurm_fair.model import Blind, parse_label
 from slurm_fair.slurm import acks, readers
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
-from tests.fake_cluster import MemoryJournal
+from tests.support.fake_cluster import MemoryJournal
 conf, account, python, job, asked, seconds, user, work = sys.argv[1:]
 entry = pwd.getpwnam(account)
 os.setgroups([]); os.setgid(entry.pw_gid); os.setuid(entry.pw_uid)

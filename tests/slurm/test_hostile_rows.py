@@ -16,10 +16,10 @@ from slurm_fair.model import Blind, JobState, Snapshot, label, parse_label
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.user_text import ask_text
-from tests.adapter_on_slurm import Adapter
-from tests.hostile import forged_comments, forged_lines, forged_rows
-from tests.on_slurm import Slurm
 from tests.slurm.harness import Site, stays, wait_until
+from tests.support.adapter_on_slurm import Adapter
+from tests.support.hostile import forged_comments, forged_lines, forged_rows
+from tests.support.on_slurm import Slurm
 
 pytestmark = pytest.mark.slurm
 HONEST, HOSTILE = "games", "news"

@@ -13,7 +13,7 @@ import pytest
 from slurm_fair.health import ACTING, BLIND, PAUSED, STOPPED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
-from tests.on_slurm import Slurm
+from tests.support.on_slurm import Slurm
 
 pytestmark = [
     pytest.mark.slurm,

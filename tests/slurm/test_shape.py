@@ -13,8 +13,8 @@ import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Ledger
-from tests.proofs import proved
 from tests.slurm.harness import Job, Site, wait_until
+from tests.support.proofs import proved
 
 pytestmark = pytest.mark.slurm
 SWITCH_SECONDS = 2.0

@@ -9,8 +9,8 @@ import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.model import Result, Verb
-from tests.proofs import proved
 from tests.slurm.harness import Job, Site, expand, wait_until
+from tests.support.proofs import proved
 
 pytestmark = pytest.mark.slurm
 

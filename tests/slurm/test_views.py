@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.architecture.trees import ROOT
-from tests.schemas import faults
 from tests.slurm.harness import Site, wait_until
+from tests.support.schemas import faults
 
 pytestmark = pytest.mark.slurm
 ALL_GPUS = 24

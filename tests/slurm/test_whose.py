@@ -15,7 +15,7 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.lab import LabSpec, available
 from slurm_fair.model import Blocked, Result, Verb
 from slurm_fair.slurm.fail_open import liberate
-from tests.adapter_on_slurm import Adapter
+from tests.support.adapter_on_slurm import Adapter
 
 pytestmark = [
     pytest.mark.slurm,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm_stub import Stub
+from tests.support.slurm_stub import Stub
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.simulate import HEADS, main, medians, options_of, rows_of
 from slurm_fair.errors import InputError
-from tests.simulations import written
+from tests.support.simulations import written
 
 WRONG = {
     "a trace that is not there": (("--trace", "{tmp}/gone.csv"), "gone.csv: cannot be read"),

@@ -25,9 +25,9 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from tests.accounts import Account, ledger
-from tests.board_scene import plan, tick
-from tests.builders import job, lease, leases, node, snapshot
+from tests.support.accounts import Account, ledger
+from tests.support.board_scene import plan, tick
+from tests.support.builders import job, lease, leases, node, snapshot
 
 NOW = 5000.0
 RUNNING = JobState.RUNNING

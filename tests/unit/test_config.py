@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from slurm_fair.config import Config, as_tree, from_tree, load
 from slurm_fair.config_words import commented_file, keys
 from slurm_fair.errors import ConfigError
-from tests.command_line import call
+from tests.support.command_line import call
 
 KNOWN = [(section, key, default) for section, key, default in keys() if key != "settings"]
 WRONG = {

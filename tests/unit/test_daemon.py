@@ -26,7 +26,7 @@ from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.notice import AnotherDaemon, OurNotice
 from slurm_fair.state_folder import Pause, last_beat, leave_pause
 from slurm_fair.store import fence, open_journal, open_reader
-from tests.daemon_bench import Bench, bench_in, crowd, lines
+from tests.support.daemon_bench import Bench, bench_in, crowd, lines
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal
-from tests.fake_cluster import fake_config
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import RUNNING, PushedClock, Work, World
+from tests.support.fake_cluster import fake_config
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import RUNNING, PushedClock, Work, World
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.slurm.cluster import DryRun
 from slurm_fair.state_folder import Pause, leave_pause
 from slurm_fair.wall_clock import WallClock
-from tests.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
+from tests.support.daemon_bench import Bench, bench_in, changed, crowd, lines, run_table
 
 
 @pytest.fixture(params=["begin", "hold"])

@@ -15,8 +15,8 @@ from slurm_fair.errors import NotTheOwner
 from slurm_fair.model import Blind
 from slurm_fair.state_folder import Heartbeat, Pause, Places, beat, being_freed, last_beat, leave_pause
 from slurm_fair.store import epoch_of
-from tests.daemon_bench import Bench
-from tests.deadman_hours import BOTH_GATES, Hours, kept_back, sites
+from tests.support.daemon_bench import Bench
+from tests.support.deadman_hours import BOTH_GATES, Hours, kept_back, sites
 
 LIMIT = 45.0  # of a heartbeat, with leases of a minute
 site = pytest.fixture(sites)

@@ -9,7 +9,7 @@ import pytest
 from slurm_fair.deadman import take_over, watch
 from slurm_fair.state_folder import last_beat
 from slurm_fair.store import epoch_of
-from tests.deadman_hours import BOTH_GATES, Hours, sites
+from tests.support.deadman_hours import BOTH_GATES, Hours, sites
 
 site = pytest.fixture(sites)
 

@@ -16,10 +16,10 @@ from slurm_fair.model.ids import parse_label
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, decide, prepare, reconcile
 from slurm_fair.trace import uniform
-from tests.builders import JobSpec, job, snapshot
-from tests.fake_slurm import PushedClock
-from tests.outlook_play import RULES, TERMS, Play, busy, played, whole_turns
-from tests.virtual_scene import Scene
+from tests.support.builders import JobSpec, job, snapshot
+from tests.support.fake_slurm import PushedClock
+from tests.support.outlook_play import RULES, TERMS, Play, busy, played, whole_turns
+from tests.support.virtual_scene import Scene
 
 T0 = 600_000.0
 NODES = {f"n{number}": 8 for number in range(1, 5)}

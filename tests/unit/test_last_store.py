@@ -6,8 +6,8 @@ import pytest
 
 from slurm_fair.model import Answer
 from slurm_fair.model.ids import pack
-from tests.builders import JobSpec
-from tests.turns import BEGAN, Turn, gated, running
+from tests.support.builders import JobSpec
+from tests.support.turns import BEGAN, Turn, gated, running
 
 TERM, GRACE = 900.0, 60.0
 

@@ -13,8 +13,8 @@ from slurm_fair.model import Event
 from slurm_fair.model.ids import pack
 from slurm_fair.outlook import Outlook
 from slurm_fair.publish import Publisher
-from tests.board_scene import NOW, TERM, recorded
-from tests.outlook_play import RULES
+from tests.support.board_scene import NOW, TERM, recorded
+from tests.support.outlook_play import RULES
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from slurm_fair.model import JobState, LeasePhase, LeaseTerms, Result, Standing,
 from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.reconcile import Limits
 from slurm_fair.tick import TickDone
-from tests.daemon_bench import Bench, bench_in, crowd
+from tests.support.daemon_bench import Bench, bench_in, crowd
 
 JOBS = 5
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import prove
-from tests.proofs import joined, proved, proved_in_part
+from tests.support.proofs import joined, proved, proved_in_part
 
 A, B, C = ({"claim": claim, "goal": "0", "measured": "0"} for claim in "abc")
 

@@ -36,9 +36,9 @@ from slurm_fair.nameless import nameless
 from slurm_fair.output import Folder
 from slurm_fair.publish import Publisher, what_is_wrong
 from slurm_fair.slurm.privacy import hidden
-from tests import board_scene
-from tests.accounts import Account, ledger
-from tests.builders import LeaseSpec, job, lease, leases, node, snapshot
+from tests.support import board_scene
+from tests.support.accounts import Account, ledger
+from tests.support.builders import LeaseSpec, job, lease, leases, node, snapshot
 
 NOW = 5000.0
 RUNNING, GRANTED, REVOKING = LeasePhase.RUNNING, LeasePhase.GRANTED, LeasePhase.REVOKING

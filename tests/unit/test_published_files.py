@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.board import draw, read_board
 from slurm_fair.errors import StoreError
 from slurm_fair.health import read_health
-from tests.board_scene import recorded
+from tests.support.board_scene import recorded
 
 
 @pytest.mark.parametrize(

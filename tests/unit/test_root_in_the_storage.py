@@ -14,7 +14,7 @@ from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of
 from slurm_fair.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import fence
-from tests.command_line import Said, call
+from tests.support.command_line import Said, call
 
 DAEMON = 65534
 by_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts' folders open to it")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import recorded
+from tests.support import recorded
 
 ROOT = Path(__file__).parents[2]
 DRAWS = """

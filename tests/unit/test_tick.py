@@ -25,9 +25,9 @@ from slurm_fair.model.ids import pack
 from slurm_fair.policy import Draft, Policy, View
 from slurm_fair.reconcile import Limits
 from slurm_fair_plugins.astraea import Astraea
-from tests.builders import job
-from tests.fake_slurm import PushedClock
-from tests.turns import BEGAN, DONE, TERMS, Judge, Turn, gated, kinds, running
+from tests.support.builders import job
+from tests.support.fake_slurm import PushedClock
+from tests.support.turns import BEGAN, DONE, TERMS, Judge, Turn, gated, kinds, running
 
 # -- blind --------------------------------------------------------------------------------------------------------
 

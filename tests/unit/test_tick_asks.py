@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from slurm_fair.model import Action, LeasePhase, Outcome, Result, Standing, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.tick import owed_answers
-from tests.builders import lease, leases
-from tests.turns import BEGAN, StubCluster, Turn, gated, kinds, running
+from tests.support.builders import lease, leases
+from tests.support.turns import BEGAN, StubCluster, Turn, gated, kinds, running
 
 
 def test_the_cluster_is_told_whose_answers_are_owed_and_since_when() -> None:

@@ -18,11 +18,11 @@ from slurm_fair.store.blobs import expand, squeeze
 from slurm_fair.store.codec import Encoder, decode, read, write
 from slurm_fair.tick import Rules, Stopwatch, tick
 from slurm_fair_plugins.astraea import Astraea
-from tests import journals
-from tests.accounts import reasons
-from tests.builders import snapshot
-from tests.fake_slurm import PushedClock
-from tests.turns import BEGAN, TERMS, StubCluster, gated
+from tests.support import journals
+from tests.support.accounts import reasons
+from tests.support.builders import snapshot
+from tests.support.fake_slurm import PushedClock
+from tests.support.turns import BEGAN, TERMS, StubCluster, gated
 
 
 @pytest.fixture

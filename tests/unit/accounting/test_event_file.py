@@ -14,11 +14,11 @@ from slurm_fair.errors import InputError
 from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair_accounting import REPORTS, export_lines, read_events
 from slurm_fair_accounting.source.event_file import EventFile
-from tests import months
-from tests.asked_reports import run
-from tests.command_line import call
-from tests.months import FEB_1, NOW
-from tests.simulations import made, simulated
+from tests.support import months
+from tests.support.asked_reports import run
+from tests.support.command_line import call
+from tests.support.months import FEB_1, NOW
+from tests.support.simulations import made, simulated
 
 OUTAGES = "time_s,node,event\n1000,n2,down\n4000,n2,up\n6000,n1,drain\n9000,n1,up\n"
 CASES = {

@@ -10,7 +10,7 @@ import pytest
 
 from slurm_fair.model import Event
 from slurm_fair_accounting import REPORTS, read_events
-from tests.command_line import call
+from tests.support.command_line import call
 
 JOB = {"time": 900.0, "job": "7", "tenant": "a", "gpus": 2}
 STARTED = JOB | {"kind": "started", "nodes": ["n1"]}

@@ -14,10 +14,10 @@ from slurm_fair.store import open_journal, open_reader
 from slurm_fair_accounting import REPORTS, Choice, EventFile, JournalReader, Period, export_lines, read_events
 from slurm_fair_accounting.reports.fairness import ALL, COLUMNS
 from slurm_fair_accounting.reports.measured import NO_CAPACITY
-from tests import journals, months
-from tests.command_line import call
-from tests.months import FEB_1, MAR_1, NOW, T
-from tests.simulations import jobs_of, made, only, written
+from tests.support import journals, months
+from tests.support.command_line import call
+from tests.support.months import FEB_1, MAR_1, NOW, T
+from tests.support.simulations import jobs_of, made, only, written
 
 OF_ALL = [column.key for column in COLUMNS if column.key not in ("tenant", "jobs", "rho")]
 OUTAGES = "time_s,node,event\n1000,n2,down\n4000,n2,up\n6000,n1,drain\n9000,n1,up\n"

@@ -21,10 +21,10 @@ from slurm_fair_accounting import (
 from slurm_fair_accounting.render import cell, duration, safe
 from slurm_fair_accounting.source.period import days
 from slurm_fair_accounting.table import Kind
-from tests import months, recorded
-from tests.asked_reports import run
-from tests.months import DAY, FEB_1, NOW, T
-from tests.schemas import faults
+from tests.support import months, recorded
+from tests.support.asked_reports import run
+from tests.support.months import DAY, FEB_1, NOW, T
+from tests.support.schemas import faults
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "reports"

@@ -16,9 +16,9 @@ from slurm_fair_accounting import REPORTS, Choice, EventFile, Period
 from slurm_fair_accounting.drawing.lease_lanes import MOST_JOBS
 from slurm_fair_accounting.drawing.report_page import MOST_ROWS
 from slurm_fair_accounting.drawing.report_plots import MOST_BARS, MOST_COLUMNS, PLOTS
-from tests import months
-from tests.months import DAY, FEB_1, MAR_1, NOW, T
-from tests.report_pages import WHOLE, Element, bars, called, curves, ended, figures, page, rows, run
+from tests.support import months
+from tests.support.months import DAY, FEB_1, MAR_1, NOW, T
+from tests.support.report_pages import WHOLE, Element, bars, called, curves, ended, figures, page, rows, run
 
 HOSTILE = '<b>"x" & \x1b]0;</b>'
 SAFE = '<b>"x" & ?]0;</b>'

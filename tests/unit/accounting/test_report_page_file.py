@@ -11,11 +11,11 @@ from click.testing import CliRunner
 
 from slurm_fair.store import open_journal, open_reader
 from slurm_fair_accounting import REPORTS, JournalReader, build_report_group, export_lines
-from tests import journals, months
-from tests.command_line import call
-from tests.months import NOW
-from tests.report_pages import WHOLE, figures, page, run
-from tests.simulations import COSTS, made, simulated
+from tests.support import journals, months
+from tests.support.command_line import call
+from tests.support.months import NOW
+from tests.support.report_pages import WHOLE, figures, page, run
+from tests.support.simulations import COSTS, made, simulated
 
 
 @pytest.mark.parametrize("form", [[], ["-n"], ["-P"], ["--csv"], ["--json"]])

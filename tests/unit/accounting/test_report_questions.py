@@ -19,9 +19,9 @@ from slurm_fair_accounting import (
     parse_when,
 )
 from slurm_fair_accounting.source.period import span_of
-from tests import months
-from tests.asked_reports import run
-from tests.months import DAY, FEB_1, MAR_1, NOW, T
+from tests.support import months
+from tests.support.asked_reports import run
+from tests.support.months import DAY, FEB_1, MAR_1, NOW, T
 
 pytestmark = pytest.mark.usefixtures("utc")
 

@@ -22,9 +22,9 @@ from slurm_fair_accounting import (
     read_events,
 )
 from slurm_fair_accounting.reports.tenants import FROM_JOBS
-from tests import journals, months
-from tests.asked_reports import FEBRUARY, WHOLE, rows, run
-from tests.months import DAY, FEB_1, MAR_1, NOW, T
+from tests.support import journals, months
+from tests.support.asked_reports import FEBRUARY, WHOLE, rows, run
+from tests.support.months import DAY, FEB_1, MAR_1, NOW, T
 
 pytestmark = pytest.mark.usefixtures("utc")
 

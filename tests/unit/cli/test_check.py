@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
-from tests.command_line import Said, call
-from tests.schemas import faults
+from tests.support.command_line import Said, call
+from tests.support.schemas import faults
 
 CONFIG = """\
 Configuration data as of {now}

@@ -9,7 +9,7 @@ import pytest
 
 from slurm_fair.state_folder import Heartbeat, Places, beat, pause_of, paused_since
 from slurm_fair.store import is_owned, open_journal
-from tests.command_line import call
+from tests.support.command_line import call
 
 
 @pytest.fixture

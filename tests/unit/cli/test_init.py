@@ -25,7 +25,7 @@ from slurm_fair.config import (
 from slurm_fair.config_words import KEYS, POLICIES, POLICY_KEYS, SECTIONS, commented_file, keys, policy_keys
 from slurm_fair.errors import InputError
 from slurm_fair.site_files import InitChoices, files, folders, hook, look_seconds, unit
-from tests.command_line import Said, call
+from tests.support.command_line import Said, call
 
 ALL = (
     "etc/slurm/slurm-fair.toml",

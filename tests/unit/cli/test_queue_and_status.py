@@ -19,7 +19,7 @@ from slurm_fair.model.snapshot import LeftAlone
 from slurm_fair.nameless import nameless
 from slurm_fair.slurm import notice
 from slurm_fair.store import open_journal
-from tests.board_scene import NOW, recorded
+from tests.support.board_scene import NOW, recorded
 
 
 @pytest.fixture

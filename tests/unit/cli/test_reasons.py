@@ -18,7 +18,7 @@ from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 from slurm_fair_plugins.astraea import Astraea
 from slurm_fair_plugins.fifo import Fifo
 from slurm_fair_plugins.tiresias import Las
-from tests.board_scene import ENDS, NOW, recorded
+from tests.support.board_scene import ENDS, NOW, recorded
 
 END = instant(ENDS)[11:]
 

@@ -14,11 +14,11 @@ from slurm_fair.cli.replay.site import machines_of_site
 from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
-from tests.command_line import call
-from tests.pasts import BEGAN, COLUMNS, past, run, saved
-from tests.schemas import faults
-from tests.slurm_samples import sample
-from tests.slurm_stub import Stub
+from tests.support.command_line import call
+from tests.support.pasts import BEGAN, COLUMNS, past, run, saved
+from tests.support.schemas import faults
+from tests.support.slurm_samples import sample
+from tests.support.slurm_stub import Stub
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "replay.json").read_text())

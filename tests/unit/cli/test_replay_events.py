@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from slurm_fair_accounting import REPORTS
-from tests.command_line import call
-from tests.pasts import run, saved
-from tests.schemas import faults
+from tests.support.command_line import call
+from tests.support.pasts import run, saved
+from tests.support.schemas import faults
 
 ROOT = Path(__file__).parents[3]
 EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())

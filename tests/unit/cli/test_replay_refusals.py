@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import call
-from tests.pasts import run, saved
+from tests.support.command_line import call
+from tests.support.pasts import run, saved
 
 
 def test_a_run_that_ends_before_it_starts_is_a_bad_row(tmp_path: Path) -> None:

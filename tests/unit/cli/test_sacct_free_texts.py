@@ -8,8 +8,8 @@ import pytest
 
 from slurm_fair.cli.replay import saved_file
 from slurm_fair.trace.convert import sacct
-from tests.command_line import call
-from tests.pasts import COLUMNS, run, saved
+from tests.support.command_line import call
+from tests.support.pasts import COLUMNS, run, saved
 
 ROOT = Path(__file__).parents[3]
 REPLAY = ("replay", "--sacct", "{file}", "--gpus", "8", "--policy", "fifo")

@@ -13,10 +13,10 @@ from slurm_fair.cli.simulate.case import makeshift_of
 from slurm_fair.cli.simulate.command import simulate
 from slurm_fair.cli.simulate.table import BEST, GROUPS, lines_of, metrics
 from slurm_fair.policy.registry import names
-from tests import recorded
-from tests.command_line import call
-from tests.schemas import faults
-from tests.simulations import TIMINGS, document, jobs_of, made, only, results, simulated, written
+from tests.support import recorded
+from tests.support.command_line import call
+from tests.support.schemas import faults
+from tests.support.simulations import TIMINGS, document, jobs_of, made, only, results, simulated, written
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "simulate.json").read_text())

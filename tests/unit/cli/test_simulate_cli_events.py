@@ -13,9 +13,9 @@ from slurm_fair.ledger.metrics.evenness import jain
 from slurm_fair.ledger.metrics.windows import edges_of, windows_of_moments
 from slurm_fair.ledger.outcomes.outcomes import told
 from slurm_fair_accounting import read_events
-from tests.command_line import call
-from tests.schemas import faults
-from tests.simulations import COSTS, HEADER, jobs_of, made, only, written
+from tests.support.command_line import call
+from tests.support.schemas import faults
+from tests.support.simulations import COSTS, HEADER, jobs_of, made, only, written
 
 ROOT = Path(__file__).parents[3]
 EVENTS = json.loads((ROOT / "docs" / "schema" / "events.json").read_text())

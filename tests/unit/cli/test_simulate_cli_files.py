@@ -23,8 +23,8 @@ from slurm_fair.cli.simulate.case import PolicyTurn
 from slurm_fair.cli.simulate.events import EventsOut
 from slurm_fair.cli.simulate.files import JOB_COLUMNS, of_policy
 from slurm_fair.errors import SlurmFairError
-from tests.command_line import call
-from tests.simulations import COSTS, HEADER, TIMINGS, jobs_of, made, only, simulated, written
+from tests.support.command_line import call
+from tests.support.simulations import COSTS, HEADER, TIMINGS, jobs_of, made, only, simulated, written
 
 # -- jobs -----------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ import pytest
 from slurm_fair.cli.simulate import one_run
 from slurm_fair.cli.simulate.case import PolicyTurn, read_case
 from slurm_fair.sim.scenario import Costs
-from tests.command_line import call
-from tests.simulations import made, simulated
+from tests.support.command_line import call
+from tests.support.simulations import made, simulated
 
 
 @pytest.mark.parametrize(

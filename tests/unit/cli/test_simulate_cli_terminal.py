@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.simulations import made
+from tests.support.simulations import made
 
 
 def _on_terminals(trace: Path, *arguments: str, environment: dict[str, str]) -> tuple[str, str]:

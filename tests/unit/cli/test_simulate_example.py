@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import recorded
-from tests.command_line import call
+from tests.support import recorded
+from tests.support.command_line import call
 
 PAGE = Path(__file__).parents[3] / "docs" / "simulate.md"
 _BLOCK = re.compile(r"(?s)(?<=```console\n).*?(?=```)")

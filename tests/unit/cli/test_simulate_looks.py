@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulations import jobs_of, only, written
+from tests.support.simulations import jobs_of, only, written
 
 
 @pytest.mark.parametrize(("align", "intervals"), [("rolling", 1), ("aligned", 2)])

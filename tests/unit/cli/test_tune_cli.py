@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.command_line import call
-from tests.pasts import run, saved
-from tests.schemas import faults
+from tests.support.command_line import call
+from tests.support.pasts import run, saved
+from tests.support.schemas import faults
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "tune-lease.json").read_text())

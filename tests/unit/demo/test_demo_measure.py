@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.demo.measure import Measures, TenantMeasures, measure
-from tests.builders import RunSpec, runs
+from tests.support.builders import RunSpec, runs
 
 EQUAL = {"a": 1.0, "b": 1.0}
 

@@ -14,7 +14,7 @@ from slurm_fair.demo.scenario import DemoJob, DemoScenario
 from slurm_fair.demo.stage import ActFacts
 from slurm_fair.demo.verdict import Check, compare, most_astray, prove, prove_fifo, ticks
 from slurm_fair_templates.demo_counter import chain
-from tests.builders import runs
+from tests.support.builders import runs
 
 JOBS = (DemoJob("a-01", "a", 1, 2, 0.0, 4), DemoJob("b-01", "b", 1, 2, 0.0, 3))
 SCENARIO = DemoScenario(1, 4, 5.0, 2.0, JOBS, {"a": 1, "b": 1}, least_rho=0.6)

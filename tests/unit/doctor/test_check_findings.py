@@ -17,8 +17,8 @@ from slurm_fair.doctor.rights import sight, verbs
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from slurm_fair.state_folder import Heartbeat, Places, beat
 from slurm_fair.store import open_journal
-from tests.builders import snapshot
-from tests.site_facts import ERROR, FACTS, OK, WARNING, facts, worst
+from tests.support.builders import snapshot
+from tests.support.site_facts import ERROR, FACTS, OK, WARNING, facts, worst
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from slurm_fair.doctor import node_lists
 from slurm_fair.model.snapshot import ListInDoubt
 from slurm_fair.state_folder import Places
-from tests.builders import snapshot
-from tests.site_facts import FACTS, OK, WARNING
+from tests.support.builders import snapshot
+from tests.support.site_facts import FACTS, OK, WARNING
 
 DOUBT = ListInDoubt("17", "n4", "games")
 

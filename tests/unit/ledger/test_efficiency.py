@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.ledger import Outcomes, Spread, Steps
 from slurm_fair.ledger.metrics import efficiency
-from tests.outcome_rows import NAN, floats, row, table
+from tests.support.outcome_rows import NAN, floats, row, table
 
 
 def four() -> Outcomes:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.ledger.metrics import latency
 from slurm_fair.ledger.outcomes import expected as run_times
-from tests.outcome_rows import NAN, floats
+from tests.support.outcome_rows import NAN, floats
 
 
 def test_the_age_is_the_mean_over_types_of_the_time_on_the_mean_requirement() -> None:

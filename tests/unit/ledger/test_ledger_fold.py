@@ -8,8 +8,8 @@ import pytest
 from slurm_fair.ledger import LedgerSettings, advance, fill_gap, rho_for_reports, settle
 from slurm_fair.model import Blocked, EventKind, JobState
 from slurm_fair.model.ids import pack
-from tests.builders import NodeSpec, job, node, run, runs, snapshot
-from tests.ledger_watch import BEGAN, Watch
+from tests.support.builders import NodeSpec, job, node, run, runs, snapshot
+from tests.support.ledger_watch import BEGAN, Watch
 
 RUNNING, WAITING, DONE = JobState.RUNNING, JobState.WAITING, JobState.DONE
 

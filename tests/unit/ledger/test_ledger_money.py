@@ -8,8 +8,8 @@ from slurm_fair.ledger import ActiveSpans, ClusterInWindow, LedgerSettings, adva
 from slurm_fair.ledger.charging.shares import integrate_over_changes
 from slurm_fair.model import JobState, Ledger
 from slurm_fair.model.ids import pack
-from tests.builders import JobSpec, RunSpec, job, run, runs, snapshot
-from tests.outcome_rows import floats
+from tests.support.builders import JobSpec, RunSpec, job, run, runs, snapshot
+from tests.support.outcome_rows import floats
 
 RUNNING, DONE = JobState.RUNNING, JobState.DONE
 BEGAN = 1000.0

@@ -16,9 +16,9 @@ from slurm_fair.model import Event, JobState, Ledger
 from slurm_fair.model.ids import parse_label
 from slurm_fair_accounting import EventFile, export_lines, read_events
 from slurm_fair_accounting.timelines import tell
-from tests import months
-from tests.builders import job, run, runs, snapshot
-from tests.outcome_rows import NAN, row, table
+from tests.support import months
+from tests.support.builders import job, run, runs, snapshot
+from tests.support.outcome_rows import NAN, row, table
 
 
 def of(outcomes: Outcomes, label: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from slurm_fair.ledger.charging.window_events import Happened, Strip
 from slurm_fair.model import Event, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop import ledger_batches
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
-from tests.builders import JobSpec, job, snapshot
+from tests.support.builders import JobSpec, job, snapshot
 
 BEGAN = 1000.0
 WAITS, RUNS = job(1, tenant="a", gpus=2, submit=BEGAN), job(2, tenant="b", gpus=4, submit=BEGAN)

@@ -14,7 +14,7 @@ import pytest
 
 from slurm_fair.ledger import Outcomes, RunFacts, Runs, Steps, Summary, exact_windows, finish_rho, summarise
 from slurm_fair.ledger.metrics.summary import Fates, job_finish_rho, job_latency_ratio
-from tests.outcome_rows import NAN, floats, row, table
+from tests.support.outcome_rows import NAN, floats, row, table
 
 
 def two() -> Outcomes:

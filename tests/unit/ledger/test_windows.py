@@ -24,7 +24,7 @@ from slurm_fair.ledger import (
 )
 from slurm_fair.ledger.metrics.windows import windows_of_moments
 from slurm_fair.model.tenant_sample import TenantMoment
-from tests.outcome_rows import NAN, floats, row, table
+from tests.support.outcome_rows import NAN, floats, row, table
 
 
 def test_steps_add_up_what_is_there_and_forget_what_has_no_length() -> None:

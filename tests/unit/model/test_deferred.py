@@ -14,8 +14,8 @@ from slurm_fair.policy import Draft, View
 from slurm_fair.sim import Scenario, Simulation, rules_for
 from slurm_fair.sim.loop.log import Log
 from slurm_fair.trace import uniform
-from tests import journals
-from tests.simulated import arrival, trace
+from tests.support import journals
+from tests.support.simulated import arrival, trace
 
 COPIES: dict[str, Callable[[object], object]] = {
     "pickled": lambda value: pickle.loads(pickle.dumps(value)),

@@ -7,7 +7,7 @@ from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import Scenario, rules_for, simulate
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace import uniform
-from tests.simulated import arrival, trace
+from tests.support.simulated import arrival, trace
 
 OF_JOBS = {EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.FINISHED}
 OF_LEASES = {

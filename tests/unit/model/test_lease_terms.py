@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.model import LeaseTerms
-from tests.fake_cluster import Site
-from tests.fake_jobs import Work
+from tests.support.fake_cluster import Site
+from tests.support.fake_jobs import Work
 
 
 @pytest.mark.parametrize(

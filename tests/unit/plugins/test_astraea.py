@@ -11,8 +11,8 @@ import pytest
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Snapshot, Verdict
 from slurm_fair.policy import View
 from slurm_fair_plugins.astraea import Astraea
-from tests.accounts import Account, places, reasons, verdicts, view
-from tests.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
+from tests.support.accounts import Account, places, reasons, verdicts, view
+from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
 
 NOW = 10_000.0
 GRANT, WAIT, RENEW, REVOKE, KEEP, LEAVE = (

@@ -12,9 +12,20 @@ from slurm_fair.model import Snapshot, Told
 from slurm_fair.model.ids import labels
 from slurm_fair.policy.registry import load
 from slurm_fair_plugins.astraea import Astraea, Deadlines
-from tests.accounts import Account, reasons, verdicts, view
-from tests.builders import job, lease, leases
-from tests.unit.plugins.test_astraea import GRANT, NOW, RENEW, REVOKE, WAIT, cluster, decided, granted, over, running
+from tests.support.accounts import Account, reasons, verdicts, view
+from tests.support.builders import job, lease, leases
+from tests.unit.plugins.test_astraea import (
+    GRANT,
+    NOW,
+    RENEW,
+    REVOKE,
+    WAIT,
+    cluster,
+    decided,
+    granted,
+    over,
+    running,
+)
 
 HOUR = 3600.0
 

@@ -6,8 +6,8 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair_plugins.allox import Allox
-from tests.builders import job, node
-from tests.told_play import ToldPlay
+from tests.support.builders import job, node
+from tests.support.told_play import ToldPlay
 
 FAST_AND_SLOW = {"f": node(1, gpu_type="fast"), "s": node(1, gpu_type="slow")}
 

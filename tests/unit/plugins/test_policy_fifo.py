@@ -6,8 +6,8 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair_plugins.fifo import Fifo
-from tests.builders import job
-from tests.rounds import Play
+from tests.support.builders import job
+from tests.support.rounds import Play
 
 
 def test_the_head_of_the_line_blocks_those_who_would_fit() -> None:

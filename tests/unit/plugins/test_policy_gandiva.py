@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from slurm_fair_plugins.gandiva import Gandiva
-from tests.builders import job
-from tests.rounds import Play
+from tests.support.builders import job
+from tests.support.rounds import Play
 
 
 def test_jobs_take_turns_when_more_is_asked_for_than_there_is() -> None:

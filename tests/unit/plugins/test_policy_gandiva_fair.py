@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair_plugins.gandiva_fair import GandivaFair
-from tests.builders import JobSpec, job
-from tests.rounds import Play
+from tests.support.builders import JobSpec, job
+from tests.support.rounds import Play
 
 
 def shares(play: Play) -> dict[str, float]:

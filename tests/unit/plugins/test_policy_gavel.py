@@ -13,11 +13,11 @@ from slurm_fair.solve import equal_rate, max_min
 from slurm_fair.trace import Throughputs
 from slurm_fair_plugins.gavel import Gavel, GavelFtf, MaxSumThroughput
 from slurm_fair_plugins.rounds import InRounds
-from tests.any_scenario import FAST, SLOW, machines
-from tests.builders import job, node
-from tests.simulated import arrival, simulated
-from tests.told_play import ToldPlay
-from tests.witness import Witness
+from tests.support.any_scenario import FAST, SLOW, machines
+from tests.support.builders import job, node
+from tests.support.simulated import arrival, simulated
+from tests.support.told_play import ToldPlay
+from tests.support.witness import Witness
 
 TWO_TYPES = {"v": node(1, gpu_type="a100"), "k": node(1, gpu_type="k80")}
 PAPER_RATES = {"1": (40.0, 10.0), "2": (12.0, 4.0), "3": (100.0, 50.0)}

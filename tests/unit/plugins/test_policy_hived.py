@@ -7,8 +7,8 @@ import pytest
 
 from slurm_fair_plugins.hived import Hived, cells
 from slurm_fair_plugins.yarn_cs import YarnCs
-from tests.builders import JobSpec, job
-from tests.rounds import Play
+from tests.support.builders import JobSpec, job
+from tests.support.rounds import Play
 
 TWO_NODES = {"n1": 8, "n2": 8}
 

@@ -7,9 +7,9 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair_plugins.multifactor import Multifactor, fair_tree, level_fs
-from tests.accounts import reasons
-from tests.builders import JobSpec, job
-from tests.rounds import Play
+from tests.support.accounts import reasons
+from tests.support.builders import JobSpec, job
+from tests.support.rounds import Play
 
 ARRIVAL = Multifactor(priority_weight_fairshare=0.0, priority_weight_job_size=0.0)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from slurm_fair_plugins.optimus import Optimus, last_gpu_ratio
-from tests.builders import job
-from tests.outcome_rows import NAN, floats
-from tests.told_play import ToldPlay
+from tests.support.builders import job
+from tests.support.outcome_rows import NAN, floats
+from tests.support.told_play import ToldPlay
 
 # Speed of the gang against one GPU, and by hand speed(g) / speed(g - 1) with a step of a / k + b.
 CURVES = [

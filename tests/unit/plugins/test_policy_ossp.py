@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from slurm_fair_plugins.ossp import Ossp
-from tests.builders import job, node
-from tests.told_play import ToldPlay
+from tests.support.builders import job, node
+from tests.support.told_play import ToldPlay
 
 
 def ends(play: ToldPlay, policy: Ossp, rounds: int = 400) -> dict[str, float]:

@@ -6,8 +6,8 @@ import pytest
 
 from slurm_fair.policy import Policy
 from slurm_fair_plugins.shortest import ShortestJob, ShortestRemaining, ShortestRemainingService
-from tests.builders import job
-from tests.rounds import Play
+from tests.support.builders import job
+from tests.support.rounds import Play
 
 # Three jobs for one node: 1 is short but wide, 2 is long and narrow, 3 lies between.
 JOBS = [job(1, gpus=8), job(2, gpus=1), job(3, gpus=4)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from slurm_fair_plugins.slaq import Slaq, decrease_per_gpu
-from tests.builders import job
-from tests.told_play import ToldPlay
+from tests.support.builders import job
+from tests.support.told_play import ToldPlay
 
 
 def test_the_decrease_is_that_of_one_over_the_epoch() -> None:

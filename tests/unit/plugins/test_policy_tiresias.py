@@ -8,9 +8,9 @@ import pytest
 
 from slurm_fair.errors import ConfigError
 from slurm_fair_plugins.tiresias import Las, Tiresias
-from tests.accounts import Account, places, view
-from tests.builders import job, snapshot
-from tests.rounds import Play
+from tests.support.accounts import Account, places, view
+from tests.support.builders import job, snapshot
+from tests.support.rounds import Play
 
 
 def changes(rounds: list[set[str]]) -> int:

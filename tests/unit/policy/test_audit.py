@@ -13,8 +13,8 @@ from slurm_fair.policy import View
 from slurm_fair.policy.check import standstill
 from slurm_fair.policy.packing.audit import left_out
 from slurm_fair_plugins.fifo import Fifo
-from tests.accounts import view
-from tests.builders import job, leases, node, snapshot
+from tests.support.accounts import view
+from tests.support.builders import job, leases, node, snapshot
 
 RUNS = {"state": JobState.RUNNING, "start": 1.0}
 TYPES = {"f": node(4, gpu_type="fast"), "s": node(4, gpu_type="slow")}

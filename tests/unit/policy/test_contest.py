@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import JobState
 from slurm_fair.policy import Contest, Gang, Pools, consolidated
-from tests.accounts import view
-from tests.builders import job, lease, leases, snapshot
+from tests.support.accounts import view
+from tests.support.builders import job, lease, leases, snapshot
 
 # What runs under a lease that is over, in the order of deservingness: node -> GPUs.
 Holdings = list[dict[str, int]]

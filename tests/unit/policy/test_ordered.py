@@ -9,8 +9,8 @@ import numpy as np
 from slurm_fair.model import JobState, LeasePhase, Leases, Snapshot, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.orders.ordered import ordered
-from tests.accounts import places, reasons, verdicts, view
-from tests.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
+from tests.support.accounts import places, reasons, verdicts, view
+from tests.support.builders import JobSpec, NodeSpec, job, lease, leases, node, snapshot
 
 NOW = 10_000.0
 GRANT, WAIT, RENEW, REVOKE, LEAVE = (

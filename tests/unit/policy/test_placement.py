@@ -12,7 +12,7 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import Snapshot
 from slurm_fair.policy import Loss, Pools, Room, Shapes, Sites, consolidated, placer
 from slurm_fair.policy.packing import placement
-from tests.builders import JobSpec, NodeSpec, job, node, snapshot
+from tests.support.builders import JobSpec, NodeSpec, job, node, snapshot
 
 
 def lie(

@@ -13,9 +13,9 @@ import pytest
 from slurm_fair.cli import policies_check
 from slurm_fair.policy import names
 from slurm_fair.policy.trial import RULES
-from tests import strange_policies as strange
-from tests.command_line import Said, call
-from tests.schemas import faults
+from tests.support import strange_policies as strange
+from tests.support.command_line import Said, call
+from tests.support.schemas import faults
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schema"
 # Of each policy the rule that it breaks, what is said of it, and the line that is named: one with these words.

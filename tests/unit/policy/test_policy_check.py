@@ -11,8 +11,8 @@ import pytest
 from slurm_fair.model import Explanation, JobState, LeasePhase, Placement, Plan, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections, standstill
-from tests.accounts import reasons, verdicts, view
-from tests.builders import job, lease, leases, node, snapshot
+from tests.support.accounts import reasons, verdicts, view
+from tests.support.builders import job, lease, leases, node, snapshot
 
 NOW = 5000.0
 RUNNING = JobState.RUNNING

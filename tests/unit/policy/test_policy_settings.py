@@ -11,10 +11,10 @@ import pytest
 from slurm_fair.errors import ConfigError
 from slurm_fair.policy import load, names, registry
 from slurm_fair.policy.settings import Within, allowed, check_settings
-from tests.command_line import call
-from tests.simulated import arrival, simulated
-from tests.simulations import simulated as simulated_here
-from tests.simulations import written
+from tests.support.command_line import call
+from tests.support.simulated import arrival, simulated
+from tests.support.simulations import simulated as simulated_here
+from tests.support.simulations import written
 
 NAN, INF = math.nan, math.inf
 

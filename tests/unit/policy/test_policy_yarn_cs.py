@@ -7,8 +7,8 @@ import pytest
 
 from slurm_fair.policy.orders.apportion import whole_parts
 from slurm_fair_plugins.yarn_cs import YarnCs
-from tests.builders import job
-from tests.rounds import Play
+from tests.support.builders import job
+from tests.support.rounds import Play
 
 
 def test_a_quota_is_not_lent_though_it_lies_idle() -> None:

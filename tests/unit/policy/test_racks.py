@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Snapshot
 from slurm_fair.policy import Gang, Loss, Pools, Room, Shapes, Sites, consolidated
-from tests.builders import JobSpec, NodeSpec, job, node, snapshot
+from tests.support.builders import JobSpec, NodeSpec, job, node, snapshot
 
 
 def seen(asked: JobSpec, nodes: Mapping[str, int | NodeSpec], racks: str | None) -> Snapshot:

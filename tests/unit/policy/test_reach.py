@@ -13,8 +13,8 @@ from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.reconcile.for_whom import Spare, withdrawn
 from slurm_fair_plugins.astraea import Astraea
-from tests.accounts import view
-from tests.builders import JobSpec, job, lease, leases, node, snapshot
+from tests.support.accounts import view
+from tests.support.builders import JobSpec, job, lease, leases, node, snapshot
 
 RUNS: dict[str, Any] = {"state": JobState.RUNNING, "submit": 100.0}
 TERMS = LeaseTerms(term=900.0)

@@ -16,10 +16,10 @@ from slurm_fair.sim.world.speed import notes_on_speeds
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.reading.node_limits import SpanBook, most_nodes
 from slurm_fair.trace import Machines, Throughputs, uniform
-from tests.accounts import view
-from tests.builders import JobSpec, NodeSpec, job, leases, node, snapshot
-from tests.simulated import Arrival, Rounds, arrival, simulated
-from tests.witness import Witness
+from tests.support.accounts import view
+from tests.support.builders import JobSpec, NodeSpec, job, leases, node, snapshot
+from tests.support.simulated import Arrival, Rounds, arrival, simulated
+from tests.support.witness import Witness
 
 RELAXED: dict[str, object] = {"placement": "relaxed"}
 

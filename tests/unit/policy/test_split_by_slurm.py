@@ -6,8 +6,8 @@ import pytest
 
 from slurm_fair.model import JobState, Verdict
 from slurm_fair.policy import load
-from tests.accounts import view
-from tests.builders import job, lease, leases, snapshot
+from tests.support.accounts import view
+from tests.support.builders import job, lease, leases, snapshot
 
 
 @pytest.mark.parametrize("name", ["astraea", "las", "gandiva-fair", "fifo", "slurm"])

@@ -18,9 +18,9 @@ from slurm_fair.sim import rules_for
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.trial import JOBS, stages
 from slurm_fair.store.codec import Encoder, decode
-from tests import strange_policies as strange
-from tests.accounts import Account, view
-from tests.builders import job, lease, leases, snapshot
+from tests.support import strange_policies as strange
+from tests.support.accounts import Account, view
+from tests.support.builders import job, lease, leases, snapshot
 
 NOW = 5000.0
 RUNNING = JobState.RUNNING

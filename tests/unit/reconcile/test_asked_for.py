@@ -13,8 +13,8 @@ from slurm_fair.reconcile import actions_for
 from slurm_fair.reconcile.for_whom import requests
 from slurm_fair.store.codec import Encoder, decode
 from slurm_fair.tick import TickDone
-from tests.builders import JobSpec, lease, leases, snapshot
-from tests.turns import BEGAN, Turn, gated, running
+from tests.support.builders import JobSpec, lease, leases, snapshot
+from tests.support.turns import BEGAN, Turn, gated, running
 
 RUNNING = JobState.RUNNING
 SHORT = LeaseTerms(term=20.0, interval=2.0, grace=8.0, start_timeout=10.0)

@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.model import Action, Blocked, JobState, LeasePhase, LeaseTerms, Snapshot, Verb, label
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import actions_for
-from tests.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
+from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
 NOW = 5000.0

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, LeaseTerms, Snapshot
 from slurm_fair.reconcile import follow
-from tests.builders import JobSpec, LeaseSpec, job, lease, leases, lying, node, snapshot
+from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, lying, node, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)
 NOW = 5000.0

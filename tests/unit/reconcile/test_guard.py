@@ -11,7 +11,7 @@ from slurm_fair.model import Action, JobState, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import Limits, hold_back
 from slurm_fair.reconcile.guard import living, oddity
-from tests.builders import job, snapshot
+from tests.support.builders import job, snapshot
 
 
 def acts(verb: Verb, count: int, first: int = 1) -> list[Action]:

@@ -13,8 +13,8 @@ from slurm_fair.reconcile import follow
 from slurm_fair.reconcile.free import awaited
 from slurm_fair.tick import TickDone
 from slurm_fair_plugins.astraea import Astraea
-from tests.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
-from tests.turns import BEGAN, RUNNING, Turn, gated, running
+from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, node, snapshot
+from tests.support.turns import BEGAN, RUNNING, Turn, gated, running
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=120.0, start_timeout=60.0)
 NOW = 5000.0

@@ -9,7 +9,7 @@ from slurm_fair.model import Action, Blocked, Event, LeasePhase, LeaseTerms, Out
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import actions_for
 from slurm_fair.reconcile.retries import backoff_after, resting_after, still_resting, without_refused
-from tests.builders import JobSpec, job, lease, leases, snapshot
+from tests.support.builders import JobSpec, job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0)
 CLOSE = Action(Verb.CLOSE, pack(1), 1, 0.0, 0)

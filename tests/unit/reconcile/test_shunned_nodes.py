@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.model import Standing
 from slurm_fair.reconcile.retries import overlaid
-from tests.builders import job, node, snapshot
+from tests.support.builders import job, node, snapshot
 
 NODES = {"n1": node(4), "n2": node(4), "n3": node(4, gpu_type="v100")}
 

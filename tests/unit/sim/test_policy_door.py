@@ -15,10 +15,10 @@ from slurm_fair.sim import rules_for
 from slurm_fair.sim.run import simulate
 from slurm_fair.sim.trial import stages
 from slurm_fair.tick import decide
-from tests import strange_policies as strange
-from tests.accounts import view
-from tests.builders import job, snapshot
-from tests.fake_jobs import PushedClock
+from tests.support import strange_policies as strange
+from tests.support.accounts import view
+from tests.support.builders import job, snapshot
+from tests.support.fake_jobs import PushedClock
 
 
 def line_of(place: str) -> str:

@@ -11,7 +11,7 @@ from slurm_fair.sim.run import rules_for, simulate
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.slurm.past import HET, NO_GPUS, STEPS
 from slurm_fair.trace import uniform
-from tests.pasts import BEGAN, past, run
+from tests.support.pasts import BEGAN, past, run
 
 NOW = 10_000
 

@@ -13,8 +13,8 @@ from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.ledger.metrics.windows import exact_windows
 from slurm_fair.model import Ledger, Standing, TickRecord
 from slurm_fair.sim import NodeEvent, Outage, SimulationResult
-from tests.builders import job, snapshot
-from tests.simulated import Arrival, arrival, arrivals, simulated
+from tests.support.builders import job, snapshot
+from tests.support.simulated import Arrival, arrival, arrivals, simulated
 
 WEIGHTS = {"a": 1.0, "b": 2.0, "c": 5.0}
 DOWN, UP, DRAIN = NodeEvent.DOWN, NodeEvent.UP, NodeEvent.DRAIN

@@ -7,9 +7,9 @@ import pytest
 from slurm_fair.model import Verb
 from slurm_fair.sim import Hitch, Scenario
 from slurm_fair.trace import uniform
-from tests.any_scenario import Case, Hitches, play
-from tests.simulated import Arrival, Rounds, arrival, trace
-from tests.witness import Witness
+from tests.support.any_scenario import Case, Hitches, play
+from tests.support.simulated import Arrival, Rounds, arrival, trace
+from tests.support.witness import Witness
 
 LONG = Rounds(lease=600.0, aligned=False)
 

@@ -11,8 +11,8 @@ from slurm_fair.reconcile.for_whom import NEEDED_NO_MORE
 from slurm_fair.sim import Costs, Log, Scenario, Simulation, rules_for
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import result_of
-from tests.any_scenario import machines
-from tests.simulated import Arrival, trace
+from tests.support.any_scenario import machines
+from tests.support.simulated import Arrival, trace
 
 # At 1200 s the second job is asked to save; by then what was promised finds room without it.
 JOBS = (

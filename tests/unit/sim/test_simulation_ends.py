@@ -10,7 +10,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.sim import NodeEvent, Outage
 from slurm_fair.sim.tune import Tolerances
 from slurm_fair.trace import Machines, uniform
-from tests.simulated import Arrival, Rounds, arrival, simulated
+from tests.support.simulated import Arrival, Rounds, arrival, simulated
 
 THREE = [arrival(0, seconds=100), arrival(10, gpus=2, seconds=50), arrival(20, seconds=30)]
 

@@ -12,7 +12,7 @@ from slurm_fair.model import Action, Blind, Blocked, JobState, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs, Hitch, Manners, Submission, Veil
 from slurm_fair.trace import uniform
-from tests.virtual_scene import T0, Scene
+from tests.support.virtual_scene import T0, Scene
 
 # -- what changing hands costs ----------------------------------------------------------------------------------
 

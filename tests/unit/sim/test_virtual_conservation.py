@@ -15,9 +15,9 @@ from slurm_fair.model.ids import label
 from slurm_fair.sim import Books, Costs, Manners, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
 from slurm_fair.sim.world.life import Tally
 from slurm_fair.trace import uniform
-from tests.any_scenario import machines
-from tests.simulated import Arrival, arrivals, trace
-from tests.virtual_scene import Scene
+from tests.support.any_scenario import machines
+from tests.support.simulated import Arrival, arrivals, trace
+from tests.support.virtual_scene import Scene
 
 STORIES = st.lists(
     st.tuples(

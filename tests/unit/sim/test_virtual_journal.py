@@ -11,8 +11,8 @@ from slurm_fair.model import Snapshot, Standing, TickRecord, Told
 from slurm_fair.sim import Scenario, Simulation, rules_for
 from slurm_fair.store import SqliteJournal, open_journal, open_reader
 from slurm_fair.trace import uniform
-from tests import journals
-from tests.simulated import arrival, trace
+from tests.support import journals
+from tests.support.simulated import arrival, trace
 
 
 class Both:

@@ -8,7 +8,7 @@ import numpy as np
 
 from slurm_fair.model import Placement, Snapshot, Verb
 from slurm_fair.sim import Costs
-from tests.virtual_scene import Scene
+from tests.support.virtual_scene import Scene
 
 
 def test_what_was_seen_stays_as_it_was_whatever_happens_later() -> None:

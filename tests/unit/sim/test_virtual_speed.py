@@ -11,8 +11,8 @@ from slurm_fair.errors import InputError
 from slurm_fair.model import Result, Verb
 from slurm_fair.sim import Costs
 from slurm_fair.trace import Machines, Throughputs, uniform
-from tests.simulated import Rounds, arrival, simulated
-from tests.virtual_scene import Scene
+from tests.support.simulated import Rounds, arrival, simulated
+from tests.support.virtual_scene import Scene
 
 
 def two_kinds() -> Machines:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.slurm.reading.accounts import WeightBook, read_weights, weights_from
-from tests.slurm_samples import sample
-from tests.slurm_stub import Stub
+from tests.support.slurm_samples import sample
+from tests.support.slurm_stub import Stub
 
 
 def test_a_capture_of_22_05_gives_each_account_its_part() -> None:

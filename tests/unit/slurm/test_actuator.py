@@ -15,7 +15,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.reading.details import Details
 from slurm_fair.slurm.reading.stamp import Stamp
-from tests.actuator_bench import (
+from tests.support.actuator_bench import (
     CLOSED,
     GATE,
     NOW,
@@ -29,7 +29,7 @@ from tests.actuator_bench import (
     mark,
     sent,
 )
-from tests.slurm_stub import Stub, row
+from tests.support.slurm_stub import Stub, row
 
 # -- what is sent, when it works --------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pytest
 
 from slurm_fair.model import Result, Verb
 from slurm_fair.slurm.acting.refusals import Class
-from tests.actuator_bench import (
+from tests.support.actuator_bench import (
     CLOSED,
     OPENED,
     RUNNING,
@@ -16,7 +16,7 @@ from tests.actuator_bench import (
     mark,
     sent,
 )
-from tests.slurm_stub import Stub, row
+from tests.support.slurm_stub import Stub, row
 from tests.unit.slurm.test_refusals import TEXTS
 
 

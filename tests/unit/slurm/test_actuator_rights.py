@@ -15,8 +15,8 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import Details, DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.stamp import Stamp
-from tests.actuator_bench import EVERYTHING, GATE, OPENED, RUNNING, WAITING, Bench, action, mark, sent
-from tests.slurm_stub import QUIET, Stub, row
+from tests.support.actuator_bench import EVERYTHING, GATE, OPENED, RUNNING, WAITING, Bench, action, mark, sent
+from tests.support.slurm_stub import QUIET, Stub, row
 
 STAMPED = Details(Stamp(1, gate="hold"), "/home/alice", ())
 HELD = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A"}

@@ -8,8 +8,8 @@ import pytest
 
 from slurm_fair.model import Result, Verb
 from slurm_fair.model.ids import pack
-from tests.actuator_bench import GATE, NOW, WAITING, Bench, action, mark, sent
-from tests.slurm_stub import Stub, row
+from tests.support.actuator_bench import GATE, NOW, WAITING, Bench, action, mark, sent
+from tests.support.slurm_stub import Stub, row
 
 JOBS = (7, 8, 9, 10, 11)
 ALL = "".join(row(JobID=job) for job in JOBS)

@@ -24,10 +24,10 @@ from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal, open_reader
-from tests.builders import job, snapshot
-from tests.fake_commands import FakeCommands
-from tests.fake_jobs import START, USER, Record
-from tests.fake_slurm import PushedClock, World
+from tests.support.builders import job, snapshot
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_jobs import START, USER, Record
+from tests.support.fake_slurm import PushedClock, World
 
 GATE, BOOT = START + 600, int(START + 100)
 

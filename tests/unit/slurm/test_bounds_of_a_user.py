@@ -33,12 +33,12 @@ from slurm_fair.slurm.reading import task_lists
 from slurm_fair.slurm.reading.made_up import OF_A_USER
 from slurm_fair.slurm.reading.queue import BETWEEN
 from slurm_fair.state_folder import Places
-from tests.board_scene import recorded
-from tests.builders import snapshot
-from tests.daemon_bench import Bench, bench_in, crowd
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import PushedClock, World
-from tests.site_facts import FACTS
+from tests.support.board_scene import recorded
+from tests.support.builders import snapshot
+from tests.support.daemon_bench import Bench, bench_in, crowd
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import PushedClock, World
+from tests.support.site_facts import FACTS
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 30))

@@ -16,9 +16,9 @@ from slurm_fair.slurm.ownership.doubt import in_doubt, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import lifted
 from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
 from slurm_fair.slurm.reading.queue import Queue
-from tests.fake_commands import FakeCommands
-from tests.fake_jobs import START
-from tests.fake_slurm import PushedClock, World
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_jobs import START
+from tests.support.fake_slurm import PushedClock, World
 
 OURS: Mapping[str, Any] = {"pinned": True, "pin": "n1"}
 

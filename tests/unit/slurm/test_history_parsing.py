@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Blind, JobState, labels
 from slurm_fair.slurm.history import FIELDS, SlurmHistory, runs_from
-from tests.slurm_samples import VERSIONS, in_epoch_seconds, sample, whole
-from tests.slurm_stub import Stub
+from tests.support.slurm_samples import VERSIONS, in_epoch_seconds, sample, whole
+from tests.support.slurm_stub import Stub
 
 TRES = "billing=1,cpu=1,gres/gpu=2,mem=8000M,node=1"
 WORDS = st.text(alphabet="0123456789_[]+%abcPENDIG |=,/", max_size=20)

@@ -17,8 +17,8 @@ from slurm_fair.slurm.reading.nodes import (
     read_machines,
     read_reservations,
 )
-from tests.slurm_samples import VERSIONS, sample, whole
-from tests.slurm_stub import Stub
+from tests.support.slurm_samples import VERSIONS, sample, whole
+from tests.support.slurm_stub import Stub
 
 ROW = ("n1", "gpu", "up", "gpu:a100:8", "gpu:a100:2(IDX:0-1)", "mixed", "4/60/0/64", "512000", "32000")
 RESERVATION = (

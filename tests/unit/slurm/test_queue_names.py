@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.reading.queue import BETWEEN, Queue
-from tests.slurm_stub import Stub, row
+from tests.support.slurm_stub import Stub, row
 
 _COLUMN = {
     "accounts": "account", "users": "user", "partitions": "partition", "reasons": "reason", "qos": "qos",

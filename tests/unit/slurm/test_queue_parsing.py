@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from slurm_fair.model import JobState
 from slurm_fair.slurm.command import BY_RECORD, BY_TASK, CommandResult, Commands
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
-from tests.slurm_samples import in_epoch_seconds, sample, whole
-from tests.slurm_stub import QUIET, Stub, row
+from tests.support.slurm_samples import in_epoch_seconds, sample, whole
+from tests.support.slurm_stub import QUIET, Stub, row
 
 # The columns of the captures of the newer versions; `N/A` is what ours had there.
 COLUMNS = (

@@ -16,7 +16,7 @@ import pytest
 
 from slurm_fair.slurm.reading.acks import SAVED, Asked, job_directory
 from slurm_fair.slurm.reading.readers import Readers
-from tests.hanging import hanging
+from tests.support.hanging import hanging
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 # Never answers in a folder that hangs; ends in one that kills it.

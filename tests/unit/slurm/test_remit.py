@@ -15,9 +15,9 @@ from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.scope import Territory
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import PushedClock, World
-from tests.slurm_stub import Stub, row
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import PushedClock, World
+from tests.support.slurm_stub import Stub, row
 
 TERRITORY = Territory(frozenset({"gpu"}), ("n1", "n2"))
 

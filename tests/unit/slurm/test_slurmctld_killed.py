@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.model import JobState
-from tests.builders import JobSpec, job
-from tests.ledger_watch import Watch
+from tests.support.builders import JobSpec, job
+from tests.support.ledger_watch import Watch
 
 RUNNING, DONE = JobState.RUNNING, JobState.DONE
 

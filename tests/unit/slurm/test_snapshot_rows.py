@@ -17,9 +17,9 @@ from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import look
-from tests.fake_commands import FakeCommands
-from tests.fake_jobs import START, Machine
-from tests.fake_slurm import PushedClock, World
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_jobs import START, Machine
+from tests.support.fake_slurm import PushedClock, World
 
 TERM = 300.0
 

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.model import JobState
 from slurm_fair.slurm.reading.queue import Queue
-from tests.slurm_stub import Stub, row
+from tests.support.slurm_stub import Stub, row
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slurm_fair.model import Snapshot
-from tests.fake_cluster import Site
+from tests.support.fake_cluster import Site
 
 
 def test_a_tenant_without_shares_weighs_as_the_others_do_on_average() -> None:

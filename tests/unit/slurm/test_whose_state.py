@@ -20,9 +20,9 @@ from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
 from slurm_fair.slurm.ownership.out_of_scope import strays
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
-from tests.fake_commands import FakeCommands
-from tests.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, RUNNING, START, USER
-from tests.fake_slurm import PushedClock, World
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, RUNNING, START, USER
+from tests.support.fake_slurm import PushedClock, World
 
 GATE = START + 600
 

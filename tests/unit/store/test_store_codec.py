@@ -16,7 +16,7 @@ from slurm_fair.model import LeaseTerms, RunTable, Verb, Verdict
 from slurm_fair.store.blobs import expand, name_of, squeeze
 from slurm_fair.store.codec import Encoder, decode, decode_as, read, write
 from slurm_fair.store.parcel import Packer, unpack
-from tests import journals
+from tests.support import journals
 
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.sampled_from([*Verb, *Verdict])

@@ -18,7 +18,7 @@ from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair.ports import IntentLog, Journal
 from slurm_fair.store import SqliteJournal, open_journal, open_reader
 from slurm_fair.store.rows import seal
-from tests import journals
+from tests.support import journals
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from slurm_fair.model import Event
 from slurm_fair.store import SqliteJournal, open_journal
-from tests import journals
+from tests.support import journals
 
 MOST = 1 << 20
 DAY = 86_400.0

@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair_templates import Options, split, submit_argv
 from slurm_fair_templates.deadline import limit_seconds, seconds_ahead
-from tests.zones import local_time
+from tests.support.zones import local_time
 
 NOW = 1_700_000_000.0
 GPU = "--gres=gpu:2"

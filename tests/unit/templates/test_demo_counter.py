@@ -14,7 +14,7 @@ import pytest
 from slurm_fair import lease
 from slurm_fair_templates import Options
 from slurm_fair_templates.demo_counter import FENCED_EXIT, chain, verify
-from tests.job_runs import Run, starting
+from tests.support.job_runs import Run, starting
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair_templates import Options, wrap
-from tests.job_runs import BASH, NOWHERE, Run, starting
+from tests.support.job_runs import BASH, NOWHERE, Run, starting
 
 PYTHON_CATCHER = f"""#!{sys.executable}
 import signal, sys, time

@@ -14,7 +14,7 @@ import pytest
 
 from slurm_fair.slurm.reading.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, why_unreadable
 from slurm_fair_templates import Options
-from tests.job_runs import Run, starting
+from tests.support.job_runs import Run, starting
 
 SAVES = Options(checkpoint_command="true")
 SLEEPER = "#!/bin/sh\necho ready; sleep 60\n"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from slurm_fair_templates import Options
-from tests.job_runs import Run, starting
+from tests.support.job_runs import Run, starting
 
 SLEEPER = "#!/bin/sh\necho ready; sleep 60\n"
 

@@ -22,7 +22,7 @@ from slurm_fair_templates import (
 )
 from slurm_fair_templates.quoting import shell
 from slurm_fair_templates.rendering import interpreter
-from tests import recorded
+from tests.support import recorded
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sbatch"
 NOWHERE = (Path("/nonexistent/user"), Path("/nonexistent/site"))

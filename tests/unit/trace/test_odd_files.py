@@ -13,8 +13,8 @@ import pytest
 from slurm_fair.errors import ConfigError, InputError
 from slurm_fair.trace import files, read_machines, read_trace
 from slurm_fair.trace.convert import convert
-from tests.command_line import call
-from tests.simulations import HEADER, written
+from tests.support.command_line import call
+from tests.support.simulations import HEADER, written
 
 COMMANDS = {
     "simulate": ("simulate", "{odd}", "--gpus", "8"),

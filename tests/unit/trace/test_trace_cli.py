@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.trace.convert import SOURCES
-from tests.command_line import call
-from tests.schemas import faults
+from tests.support.command_line import call
+from tests.support.schemas import faults
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "traces"

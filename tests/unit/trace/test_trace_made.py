@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.errors import InputError
 from slurm_fair.trace import WORKLOADS, Reading, Trace, TraceWish, describe, generate, read_trace, write_trace
-from tests.schemas import faults
+from tests.support.schemas import faults
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "traces"

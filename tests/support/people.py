@@ -8,7 +8,7 @@ import numpy as np
 
 from slurm_fair.model import unpack_keys
 from slurm_fair.model.ids import pack
-from tests.fake_slurm import ADMIN, PENDING, RUNNING, USER
+from tests.support.fake_slurm import ADMIN, PENDING, RUNNING, USER
 
 if TYPE_CHECKING:
     from tests.properties.test_controller import History

@@ -21,9 +21,9 @@ from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.state_folder import Places
 from slurm_fair.store import SqliteJournal, open_journal
-from tests.command_line import heard
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import PushedClock, World
+from tests.support.command_line import heard
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import PushedClock, World
 
 LEASE = {"term": 60.0, "interval": 10.0, "grace": 10.0, "start_timeout": 20.0}
 

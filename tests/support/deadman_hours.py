@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.deadman import watch
-from tests.daemon_bench import Bench, bench_in
+from tests.support.daemon_bench import Bench, bench_in
 
 BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from slurm_fair.model import Event
 from slurm_fair.model.ids import parse_label
 from slurm_fair_accounting import EventFile, JournalReader, build_report_group
-from tests import months
-from tests.months import NOW, T
+from tests.support import months
+from tests.support.months import NOW, T
 
 WHOLE = ("--start", "2026-02-01", "--end", "now")
 Element = ElementTree.Element

@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.cli.simulate import one_run
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import simulate
-from tests.simulations import made, only
+from tests.support.simulations import made, only
 
 
 def test_cycles_are_looked_for_seldom_during_a_simulation_and_as_usual_after_it(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.ledger import Outcomes
 from slurm_fair.ledger.metrics import finish_time
-from tests.outcome_rows import NAN, floats, row, table
+from tests.support.outcome_rows import NAN, floats, row, table
 
 
 def three() -> Outcomes:

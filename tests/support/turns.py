@@ -22,9 +22,9 @@ from slurm_fair.policy import Policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
-from tests.builders import JobSpec, job, snapshot
-from tests.fake_cluster import MemoryJournal
-from tests.fake_slurm import PushedClock
+from tests.support.builders import JobSpec, job, snapshot
+from tests.support.fake_cluster import MemoryJournal
+from tests.support.fake_slurm import PushedClock
 
 BEGAN = 9000.0
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0, start_timeout=60.0)

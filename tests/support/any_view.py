@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Told
 from slurm_fair.policy import View
-from tests.accounts import Account, view
-from tests.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
+from tests.support.accounts import Account, view
+from tests.support.builders import HOLDING, JobSpec, LeaseSpec, NodeSpec, job, lease, leases, snapshot
 
 NOW = 10_000.0
 PARTITIONS, TYPES, TENANTS = ("p", "q"), ("x", "y"), ("a", "b", "c")

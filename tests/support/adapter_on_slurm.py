@@ -16,7 +16,7 @@ from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
-from tests.on_slurm import Slurm
+from tests.support.on_slurm import Slurm
 
 
 @dataclass

@@ -22,8 +22,8 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Floats, find
 from slurm_fair.ports import Want
-from tests.builders import lying
-from tests.conservation import broken, left_waiting
+from tests.support.builders import lying
+from tests.support.conservation import broken, left_waiting
 
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 

@@ -27,7 +27,7 @@ from slurm_fair.model import (
 from slurm_fair.model.ids import pack
 from slurm_fair.reconcile import follow, promise, settle
 from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
-from tests.builders import job, lease, leases, lying, snapshot
+from tests.support.builders import job, lease, leases, lying, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, grace=60.0)
 NOW = 4500.0

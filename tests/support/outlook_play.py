@@ -14,7 +14,7 @@ from slurm_fair.reconcile import Limits
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, Stopwatch, tick
 from slurm_fair_plugins.astraea import Astraea
-from tests.virtual_scene import T0, Scene
+from tests.support.virtual_scene import T0, Scene
 
 TERMS = LeaseTerms(term=600.0, interval=10.0, grace=60.0)
 NO_LIMITS = Limits(revokes=10**9, opens=10**9, closes=10**9, shrink_alarm=2.0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from slurm_fair.model import Action, Verb
-from tests.fake_cluster import Site
+from tests.support.fake_cluster import Site
 
 POINTS = (
     "before_intent", "after_intent", "before_exec", "after_exec", "before_outcome", "after_outcome",

@@ -26,8 +26,8 @@ from slurm_fair.slurm.reading.acks import job_directory
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
-from tests.fake_commands import FakeCommands
-from tests.fake_slurm import PushedClock, World
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_slurm import PushedClock, World
 
 TERMS = LeaseTerms(term=60.0, interval=10.0, grace=10.0, start_timeout=20.0)
 _WORK = tempfile.mkdtemp(prefix="fake_jobs_")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from slurm_fair.model.ids import NO_TASK
 from slurm_fair.slurm.command import CommandResult, Commands
-from tests.fake_slurm import ADMIN, COMPLETING, PENDING, RUNNING, Machine, Record, World
+from tests.support.fake_slurm import ADMIN, COMPLETING, PENDING, RUNNING, Machine, Record, World
 
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
 LOST = "Unexpected message received"

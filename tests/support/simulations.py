@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.trace import WORKLOADS, TraceWish, generate, write_trace
-from tests.command_line import Said, call
+from tests.support.command_line import Said, call
 
 HEADER = "job_id,tenant,submit_s,gpus,duration_s"
 COSTS = ("--restart-cost", "20", "--checkpoint-cost", "5", "--requeue-delay", "30")

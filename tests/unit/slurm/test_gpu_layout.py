@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.slurm.reading.gpu_layout import LayoutBook, read_layout, spread
-from tests.slurm_samples import sample
-from tests.slurm_stub import Stub
+from tests.support.slurm_samples import sample
+from tests.support.slurm_stub import Stub
 
 UNEVEN = {(43, 0): (("n2", "n3"), 5)}
 ROOM = {f"n{number}": 8 for number in range(10)}

@@ -19,7 +19,7 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import RAW, Queue
 from slurm_fair.slurm.scope import Territory
-from tests.slurm_stub import QUIET, Stub, row
+from tests.support.slurm_stub import QUIET, Stub, row
 
 NOW = 1795001000.0
 SUBMIT, GATE = float(QUIET["SubmitTime"]), float(QUIET["EligibleTime"])

@@ -10,8 +10,8 @@ import numpy as np
 from slurm_fair.model import Told, Verdict
 from slurm_fair.model.ids import labels
 from slurm_fair.policy import Policy, View
-from tests.accounts import places, verdicts
-from tests.rounds import Play
+from tests.support.accounts import places, verdicts
+from tests.support.rounds import Play
 
 
 @dataclass

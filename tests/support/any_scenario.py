@@ -39,7 +39,7 @@ from slurm_fair.sim.result import result_of
 from slurm_fair.trace import JobRegimes, Machines, Throughputs
 from slurm_fair.trace.regimes import Regime
 from slurm_fair.trace.table import Mode
-from tests.simulated import Arrival, Rounds, trace
+from tests.support.simulated import Arrival, Rounds, trace
 
 MINUTE = 60.0
 NEVER_SECONDS = 360_000.0  # whoever is not done by then will never be

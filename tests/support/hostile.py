@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
-from tests.slurm_stub import QUIET
+from tests.support.slurm_stub import QUIET
 
 # The columns as they stood when users' words stood among them.
 _BEFORE = (

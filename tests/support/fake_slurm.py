@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from slurm_fair.model.ids import NO_TASK, label, pack
-from tests.fake_jobs import (
+from tests.support.fake_jobs import (
     ADMIN,
     COMPLETING,
     ENDLESS,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.ledger.metrics import evenness
-from tests.outcome_rows import floats
+from tests.support.outcome_rows import floats
 
 JAIN = [((1, 1, 1, 1), 1.0), ((1, 0, 0, 0), 0.25), ((), 1.0), ((0, 0), 1.0), ((1, 3), 0.8)]
 JAIN_FAR_OUT = [((1e300, 3e300), 0.8), ((1e-300, 3e-300), 0.8), ((1e300, 0.0), 0.5)]

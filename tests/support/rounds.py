@@ -11,8 +11,8 @@ import numpy as np
 from slurm_fair.model import JobState, Told, Verdict
 from slurm_fair.model.ids import labels
 from slurm_fair.policy import Policy, View
-from tests.accounts import Account, places, verdicts, view
-from tests.builders import JobSpec, NodeSpec, lease, leases, snapshot
+from tests.support.accounts import Account, places, verdicts, view
+from tests.support.builders import JobSpec, NodeSpec, lease, leases, snapshot
 
 
 @dataclass

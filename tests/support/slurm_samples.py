@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).parent / "data" / "slurm"
+DATA = Path(__file__).parents[1] / "data" / "slurm"
 VERSIONS = ("22.05", "24.11", "26.05")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
@@ -21,7 +21,7 @@ def sample(version: str, name: str) -> str:
 
 def whole(version: str, name: str) -> str:
     """A whole capture; the test is skipped where there is none."""
-    root = Path(os.environ.get("SLURM_FAIR_SHARED", Path(__file__).parents[2] / "shared"))
+    root = Path(os.environ.get("SLURM_FAIR_SHARED", Path(__file__).parents[3] / "shared"))
     found = sorted(root.glob(f"slurm-samples/{version}.*/{name}"))
     if not found:
         pytest.skip(f"no captures of Slurm {version} below {root}: set SLURM_FAIR_SHARED")

@@ -22,8 +22,8 @@ from slurm_fair.model import (
     TickRecord,
     Verdict,
 )
-from tests.accounts import Account, ledger
-from tests.builders import job, lease, leases, snapshot
+from tests.support.accounts import Account, ledger
+from tests.support.builders import job, lease, leases, snapshot
 
 NOW = 1_700_000_000.0
 TERM = 900.0

@@ -13,8 +13,8 @@ from slurm_fair_accounting import (
     Period,
     build_report_group,
 )
-from tests import months
-from tests.months import FEB_1, MAR_1, NOW
+from tests.support import months
+from tests.support.months import FEB_1, MAR_1, NOW
 
 FEBRUARY = Period(FEB_1, MAR_1)
 WHOLE = Period(FEB_1, NOW)

@@ -13,7 +13,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
 from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand, is_of
 from slurm_fair.slurm.reading.queue import Queue
-from tests.slurm_stub import QUIET, Stub, row
+from tests.support.slurm_stub import QUIET, Stub, row
 
 SUBMIT = float(QUIET["SubmitTime"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.model import Event, EventKind, Ledger
 from slurm_fair.model.ids import pack
-from tests.builders import JobSpec, snapshot
+from tests.support.builders import JobSpec, snapshot
 
 BEGAN = 1000.0
 

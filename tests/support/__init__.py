@@ -1,0 +1,1 @@
+"""Helpers of several suites: builders with quiet defaults, fakes, scenes, drawn cases and watchers."""
