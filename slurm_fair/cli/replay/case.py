@@ -16,7 +16,8 @@ from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.cli.replay.site import LiveSite
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, machines_of, weights_of, without_failed, without_too_large
-from slurm_fair.cli.simulate.costs import CostOptions, KnownCosts, known_costs, measured_at
+from slurm_fair.cli.simulate.costs import KnownCosts, known_costs, measured_at
+from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.errors import InputError
