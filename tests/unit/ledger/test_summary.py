@@ -89,7 +89,11 @@ def test_the_page_on_metrics_names_every_key_and_functions_that_exist() -> None:
     assert [key for key in KEYS if f"`{key}`" not in page] == []
     named = re.findall(r"`(\w+)\.(\w+)`", page)
     assert len(named) > 20
-    homes = {"outcomes": "slurm_fair.ledger.outcomes"}
+    homes = {
+        "outcomes": "slurm_fair.ledger.outcomes",
+        "expected": "slurm_fair.ledger.outcomes",
+        "formulas": "slurm_fair.ledger",
+    }
     where = {module: f"{homes.get(module, 'slurm_fair.ledger.metrics')}.{module}" for module, _ in named}
     missing = [pair for pair in named if not hasattr(import_module(where[pair[0]]), pair[1])]
     assert missing == []
