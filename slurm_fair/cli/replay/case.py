@@ -114,7 +114,7 @@ class KnownPast:
         return self.live.job_share if self.live else "proportional"
 
 
-def read_past(context: click.Context, origin: Origin, given: CostOptions, now: float) -> KnownPast:
+def read_known_past(context: click.Context, origin: Origin, given: CostOptions, now: float) -> KnownPast:
     """Out of slurmdbd and the site's own journal, or out of a file; bad rows that were skipped are listed."""
     if origin.saved is not None:
         source = _of_file(origin.saved, origin.skip_bad)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_past
+from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_known_past
 from slurm_fair.cli.simulate.bar import progress
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
@@ -45,7 +45,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 
 # What accounting cannot know of the past, or makes no sense for it.
 _NOT_RECORDED = (
@@ -82,7 +82,7 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
     _check(names, origin, run)
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, part(FileOptions, options), run.html)
-        past = read_past(context, origin, part(CostOptions, options), time.time())
+        past = read_known_past(context, origin, part(CostOptions, options), time.time())
         share = leases.job_share or past.job_share
         turns = turns_of(names, leases, run, past.known.costs.checkpoint, share)
         case, about_nodes = case_of(past, wish)
@@ -192,4 +192,4 @@ def _write(
         from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
         whole = page_of(case, dones, rows, words)
-        write_whole(files.html, lambda text: text.writelines([whole]))
+        write_with(files.html, lambda text: text.writelines([whole]))

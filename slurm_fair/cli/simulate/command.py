@@ -39,7 +39,7 @@ from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 
 
 @click.command()
@@ -155,4 +155,4 @@ def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, An
         from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
         whole = page_of(case, dones, rows, [*lead_of(case), *notes_of(case, dones)])
-        write_whole(page, lambda text: text.writelines([whole]))
+        write_with(page, lambda text: text.writelines([whole]))

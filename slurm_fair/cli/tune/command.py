@@ -46,7 +46,7 @@ from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
 from slurm_fair.trace.cells import CENTURY
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 
 
 class Terms(click.ParamType[tuple[float, ...]]):
@@ -193,4 +193,4 @@ def _write_page(path: Path, told: TuneTold) -> None:
     from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
     whole = page_of(told)
-    write_whole(path, lambda text: text.writelines([whole]))
+    write_with(path, lambda text: text.writelines([whole]))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.replay.case import Origin, ReplayOptions, case_of, case_of_reading, read_past
+from slurm_fair.cli.replay.case import Origin, ReplayOptions, case_of, case_of_reading, read_known_past
 from slurm_fair.cli.replay.saved_file import has_times
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
@@ -77,7 +77,7 @@ def ground_of(
         return _of_trace(subject, subject.trace, origin.skip_bad, wish, given)
     if subject.saved is not None and not has_times(subject.saved):
         return _of_listing(subject.saved, origin.skip_bad, wish, given)
-    past = read_past(context, origin, given, now)
+    past = read_known_past(context, origin, given, now)
     case, notes = case_of(past, wish)
     ground = _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
     return replace(ground, job_share=past.job_share)

@@ -12,8 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.ledger import Outcomes, RunFacts, Runs, Steps, Summary, exact_windows, finish_rho, summarise
-from slurm_fair.ledger.metrics.summary import Fates, job_finish_rho, job_latency_ratio
+from slurm_fair.ledger import (
+    Outcomes,
+    RunFacts,
+    Runs,
+    Steps,
+    Summary,
+    exact_windows,
+    ratio_of,
+    summarise,
+)
+from slurm_fair.ledger.metrics.summary import Fates, job_finish_time_ratios, job_latency_ratio
 from tests.support.outcome_rows import NAN, floats, row, table
 
 
@@ -155,9 +164,9 @@ def test_losing_jobs_are_counted_among_those_that_have_ended() -> None:
 def test_each_jobs_own_figures() -> None:
     jobs = two()
     assert job_latency_ratio(jobs).tolist() == [0.0, 0.5]
-    rho = job_finish_rho(jobs, 2.0)
+    rho = job_finish_time_ratios(jobs, 2.0)
     assert set(rho) == {"themis", "shockwave", "static", "sia"}
-    assert all(finish_rho(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
+    assert all(ratio_of(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
     assert math.isnan(job_latency_ratio(table(row(0), until=9))[0])
     lives = table(row(0, ran=5.0, expected_seconds=5.0), until=9)
     assert math.isnan(job_latency_ratio(lives)[0]), "it may wait longer yet"
