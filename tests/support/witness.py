@@ -146,15 +146,15 @@ def leases_end_in_time(tick: TickRecord, leases: Leases) -> None:
     assert (end == _end_of(terms, since)).all(), "a lease ends sooner or later than it should"
 
 
-def _others_may_save(tick: TickRecord, leases: Leases) -> np.ndarray[Any, Any]:
+def _others_may_save(tick: TickRecord, leases: Leases) -> Bools:
     """Leases on a node of a job that was asked to save and still has the time that it was given."""
-    places, graces = leases.places, tick.snapshot.graces
+    places, graces = lying(leases, tick.snapshot), tick.snapshot.graces
     busy: set[int] = set()
     for row in ((leases.phase == LeasePhase.REVOKING) & (leases.asked > 0)).nonzero()[0].tolist():
         until = leases.asked[row] + tick.terms.grace_of(graces.get(int(leases.key[row]), 0.0))
         if tick.time <= until + tick.terms.start_timeout:
             busy |= set(places.node[places.row == row].tolist())
-    waits = np.zeros(len(leases), dtype=bool)
+    waits: Bools = np.zeros(len(leases), dtype=bool)
     waits[places.row[np.isin(places.node, list(busy))]] = True
     return waits
 
