@@ -238,18 +238,23 @@ def test_an_owner_whose_epoch_file_is_gone_stops(path: Path) -> None:
 
 def test_a_forked_child_may_not_write_and_does_not_keep_the_lock(path: Path) -> None:
     journal = open_journal(path)
+    heard, tells = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             journal.set_marks([journals.mark()])
         except NotTheOwner:
+            os.write(tells, b"refused")
             signal.pause()
         finally:
             os._exit(1)
     try:
+        os.close(tells)
+        assert os.read(heard, 7) == b"refused"
         journal.close()
         open_journal(path).close()
     finally:
+        os.close(heard)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL

@@ -144,8 +144,10 @@ def runs_in_accounting(site: Site, job: Job) -> list[str]:
 def test_jobs_that_end_at_the_moment_of_their_revocation_never_run_again(
     new_site: Callable[..., Site], gate: str
 ) -> None:
-    met = leavers(new_site(gate, LEASE).start(), 0, 12)
-    assert met >= 4, f"{met} of 12 jobs ended in their revocation: nothing was tried"
+    site, met, batches = new_site(gate, LEASE).start(), 0, 0
+    while met < 4 and batches < 3:  # how many are met depends on who is faster
+        met, batches = met + leavers(site, batches, 12), batches + 1
+    assert met >= 4, f"{met} of {12 * batches} jobs ended in their revocation: nothing was tried"
 
 
 @pytest.mark.prove
