@@ -312,15 +312,14 @@ class _Round(Walk):
         sheet.explain(lambda: self._why(granted))
         return placed(granted, list(self.granted.values()))
 
-    def go_on(self, job: int, ways: Sequence[Gang]) -> None:
+    def go_on(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         """Renew it, or move it; for one that is on its way back, room is kept."""
-        contested = self.candidates.contested.item(job)
-        if self._queue.movers.item(self.candidates.rows.item(job)):
+        if self._queue.moves and self._queue.movers.item(self.candidates.rows.item(job)):
             self._move(job, contested, ways)
         elif contested < 0:
             self.place(job, ways, evict=False)
         else:
-            super().go_on(job, ways)
+            super().go_on(job, contested, ways)
 
     def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
         """The placer may want to know whose gang it is."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from slurm_fair.model import JobTable
-from slurm_fair.model.columns import Bools, Ints, absent
+from slurm_fair.model.columns import Bools, Ints, absent, among
 from slurm_fair.model.ids import label
 from slurm_fair.model.once import once
 from slurm_fair.policy.packing.contest import AnyContest, Contest, UncontestedRoom
@@ -167,13 +167,13 @@ class Walk:
     def _turns(self, jobs: Ints) -> None:
         """Give each of these its turn."""
         shut, lane = self._shut, jobs if self._lane is None else self._lane[jobs]
-        columns = (jobs, self.waits[jobs], lane)
+        columns = (jobs, self.waits[jobs], lane, self.candidates.contested[jobs])
         ways_of_each = self.candidates.ways(jobs)
-        for job, waits, mine, ways in zip(
+        for job, waits, mine, contested, ways in zip(
             *(column.tolist() for column in columns), ways_of_each, strict=True
         ):
             if not waits:
-                self.go_on(job, ways)
+                self.go_on(job, contested, ways)
             elif mine not in shut:
                 sites = self.place(job, ways)
                 if sites is None:
@@ -182,9 +182,8 @@ class Walk:
                 else:
                     self.granted[job] = sites
 
-    def go_on(self, job: int, ways: Sequence[Gang]) -> None:
+    def go_on(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         """The turn of a job that does not wait: nobody may take its GPUs from now on."""
-        contested = self.candidates.contested.item(job)
         if self.contest.is_open(contested):
             self.contest.renew(contested)
 
@@ -196,8 +195,7 @@ class Walk:
         """Which of these jobs are in a lane that is shut."""
         if self._lane is None:
             return np.zeros(len(jobs), dtype=bool)
-        shut: Bools = np.isin(self._lane[jobs], np.fromiter(self._shut, dtype=np.int64))
-        return shut
+        return among(self._lane[jobs], np.array(list(self._shut), dtype=np.int64))
 
     def fill(self, order: Ints) -> list[int]:
         """Work conservation: whoever fits what nobody has, in order; returns the jobs granted."""
