@@ -28,7 +28,7 @@ from slurm_fair.model import (
     Verdict,
     labels,
 )
-from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.model.columns import Floats, Ints, find, take_or
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.decided import Decided, decided
 from slurm_fair.reconcile.for_whom import requests
@@ -202,8 +202,8 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     snapshot, plan, jobs = record.snapshot, record.plan, record.snapshot.jobs
     account = find(standing.ledger.jobs.key, jobs.key)
     ledger = standing.ledger.jobs
-    had, owed = _taken(ledger.had, account), _taken(ledger.owed, account)
-    waited, ran = _taken(ledger.waited, account), _taken(ledger.ran, account)
+    had, owed = take_or(ledger.had, account, 0.0), take_or(ledger.owed, account, 0.0)
+    waited, ran = take_or(ledger.waited, account, 0.0), take_or(ledger.ran, account, 0.0)
     return {
         "job": labels(jobs.key),
         "tenant": [snapshot.tenants.names[row] for row in jobs.tenant.tolist()],
@@ -222,7 +222,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "owed_gpu_seconds": owed.tolist(),
         "waited_seconds": waited.tolist(),
         "ran_seconds": ran.tolist(),
-        "submit": _taken(ledger.submit, account).tolist(),
+        "submit": take_or(ledger.submit, account, 0.0).tolist(),
         "restarts": jobs.restarts.tolist(),
         "checkpoints": jobs.checkpoints.tolist(),
         "can_be_asked": (jobs.checkpoints & jobs.requeueable).tolist(),
@@ -240,7 +240,7 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     not free there yet."""
     jobs, leases, names = record.snapshot.jobs, standing.leases, standing.leases.node_names
     lease = find(leases.key, jobs.key)
-    phases = np.where(lease >= 0, _taken(leases.phase.astype(np.int64), lease), -1).astype(np.int64)
+    phases = take_or(leases.phase, lease, -1)
     promised, lacks = phases == LeasePhase.GRANTED, awaited(leases, record.snapshot)
     sites = leases.promises_by(jobs.key, names).sites if promised.any() else {}
     where = [
@@ -248,11 +248,11 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
     ]
     return {
         "lease": [_PHASES.get(phase, "") for phase in phases.tolist()],
-        "lease_end": _instants(np.where((lease >= 0) & ~promised, _taken(leases.end, lease), 0.0)),
-        "leases": (np.where(lease >= 0, _taken(leases.renewals, lease) + 1, 0)).tolist(),
+        "lease_end": _instants(np.where((lease >= 0) & ~promised, take_or(leases.end, lease, 0.0), 0.0)),
+        "leases": (take_or(leases.renewals, lease, -1) + 1).tolist(),
         "promised_nodes": [",".join(nodes) for nodes in where],
         "awaits": [list(lacks.get(row, ())) for row in range(len(jobs))],
-        "asked": _instants(_taken(leases.asked, lease)),
+        "asked": _instants(take_or(leases.asked, lease, 0.0)),
         "asked_for": _for_whom(record, standing),
     }
 
@@ -278,13 +278,6 @@ _PHASES = {
 def _instants(values: Floats) -> list[float | None]:
     """None where there is none: 0, or never."""
     return [value if 0 < value < math.inf else None for value in values.tolist()]
-
-
-def _taken(column: Floats | Ints, rows: Ints) -> Floats:
-    """Values by row, 0 where there is none."""
-    if not len(column):
-        return np.zeros(len(rows))
-    return np.where(rows >= 0, column[rows], 0)
 
 
 def _known(values: Floats) -> list[float | None]:

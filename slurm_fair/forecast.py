@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Placement, Snapshot, Standing, TickRecord
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 from slurm_fair.reconcile import promise
 from slurm_fair.tick import Rules, decide, prepare
 
@@ -133,7 +133,7 @@ class _World:
         self.left[runs] -= passed
         over = runs & (self.left <= _MOMENT)
         lease = find(leases.key, jobs.key)
-        phase = np.where(lease >= 0, leases.phase[lease] if len(leases.key) else -1, -1)
+        phase = take_or(leases.phase, lease, -1)
         leaves = runs & ~over & (phase == LeasePhase.REVOKING)
         begins = jobs.waiting & (phase == LeasePhase.GRANTED)
         for row in (begins & self.hopes).nonzero()[0].tolist():

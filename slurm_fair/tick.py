@@ -40,6 +40,7 @@ from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
 from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
 from slurm_fair.reconcile.clock import without_the_future
+from slurm_fair.reconcile.events import job_event, lease_event
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
 from slurm_fair.reconcile.guard import living, oddity
 from slurm_fair.reconcile.retries import (
@@ -329,8 +330,8 @@ def _asked(
     done = [o.action for o in outcomes if o.result is _WAS_DONE and o.action.verb in _TOLD]
     if not done:
         return []
-    snapshot, jobs, events = ready.snapshot, ready.snapshot.jobs, []
-    rows = find(jobs.key, np.array([action.key for action in done], dtype=np.int64))
+    snapshot, events = ready.snapshot, []
+    rows = find(snapshot.jobs.key, np.array([action.key for action in done], dtype=np.int64))
     for action, row in zip(done, rows.tolist(), strict=True):
         kind = (
             EventKind.OPENED
@@ -339,11 +340,10 @@ def _asked(
             if action.verb is _ASK
             else EventKind.REQUEUED
         )
-        tenant = snapshot.tenants.names[jobs.tenant[row]]
-        detail = {"why": action.why, "nodes": list(action.nodes)}
+        detail: dict[str, object] = {"why": action.why, "nodes": list(action.nodes)}
         if kind == EventKind.ASKED:
             detail["for"] = [label(key) for key in asked_for.get(action.key, ())]
-        events.append(Event(snapshot.time, kind, action.key, tenant, int(jobs.gpus[row]), detail))
+        events.append(job_event(snapshot.time, kind, snapshot, row, **detail))
     return events
 
 
@@ -358,10 +358,7 @@ def _stays(outcomes: Iterable[Outcome], ready: Prepared, leases: Leases) -> list
     for key, row, lease in zip(kept, rows, at, strict=True):
         if row < 0 or lease < 0:
             continue
-        tenant, until = (
-            snapshot.tenants.names[snapshot.jobs.tenant[row]],
-            ready.view.terms.said_end(float(leases.end[lease])),
-        )
+        until = ready.view.terms.said_end(float(leases.end[lease]))
         detail = {"why": kept[key], "until": until, "number": int(leases.renewals[lease]) + 1}
-        events.append(Event(snapshot.time, EventKind.STAYS, key, tenant, int(leases.gpus[lease]), detail))
+        events.append(lease_event(EventKind.STAYS, leases, lease, snapshot, row, **detail))
     return events

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Ints
+from slurm_fair.model.columns import Bools, Ints, take_or
 from slurm_fair.policy.settings import Within
 from slurm_fair.solve import Table, first_in_line
 from slurm_fair_plugins.received import UNKNOWN, Crowd
@@ -46,7 +46,7 @@ class Allox(InRounds):
         share = np.zeros((len(crowd.rows), len(crowd.kinds)))
         runs = np.flatnonzero(on >= 0)
         share[runs, on[runs]] = 1.0 / crowd.gang[runs]
-        kept = np.where(on >= 0, np.append(crowd.kinds, -1)[on], -1).astype(np.float64)
+        kept = take_or(crowd.kinds, on, -1).astype(np.float64)
         return share, crowd.to_remember(type=kept)
 
     def _oldest(self, crowd: Crowd, rows: Ints, machines: int) -> Ints:

@@ -31,11 +31,9 @@ from slurm_fair.policy.orders.two_phase import (
     expected_winners,
     merged,
 )
-from slurm_fair.policy.orders.walk import Candidates, Walk
-from slurm_fair.policy.packing.contest import Contest
+from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of
 from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.packing.placement import placer, spreads
-from slurm_fair.policy.packing.rivals import NoRivals
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.quiet import only_renews
 from slurm_fair.policy.settings import PlacerName, Within, check_settings
@@ -204,22 +202,14 @@ class Round:
             return np.zeros(len(self.candidates.rows), dtype=bool)
         return expected_winners(self.view, self.pools, self.candidates, self.order)
 
-    def _contest(self) -> Contest | NoRivals:
-        view, candidates, place = self.view, self.candidates, placer(self.settings.placement)
-        if not candidates.runs:
-            return NoRivals(view, self.pools, place)
-        contested = candidates.contested >= 0
-        rank = np.zeros(len(candidates.rows), dtype=np.int64)
-        rank[self.order] = np.arange(len(self.order))
-        rows, loser = candidates.rows[contested], ~self.expected[contested]
-        return Contest(view, self.pools, place, rows, rank[contested], loser)
-
     @once
     def walked(self) -> Walked | None:
         """Phase 2: down the order, and once more for what is left over; None where it could change nothing."""
         if not self.view.waits.size and not self.view.owes:
             return None
-        walk = Walk(self.candidates, self.pools, self._contest())
+        place = placer(self.settings.placement)
+        contest = contest_of(self.view, self.pools, place, self.candidates, self.order, self.expected)
+        walk = Walk(self.candidates, self.pools, contest)
         promised = walk.contest.clear_debts()
         walk.strict(self.order)
         filled = walk.fill(self._left_over(walk))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
-from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.model.columns import Floats, Ints, take_or
 from slurm_fair.policy import alike
 from slurm_fair.policy.decided import Order
 from slurm_fair.policy.memory import keep_tenant_numbers, tenant_numbers
@@ -102,7 +102,7 @@ class Usage:
         elapsed = view.now - kept["at"] if kept else 0.0
         decay, charge = _decay(elapsed, half_life_seconds)
         had, row = view.ledger.tenants.had, view.tenant_account
-        self.had: Floats = np.where(row >= 0, np.append(had, 0.0)[row], 0.0)
+        self.had: Floats = take_or(had, row, 0.0)
         before = tenant_numbers(view, "tenant_had")
         self.of_tenant = tenant_numbers(view, "tenant_usage") * decay + (self.had - before) * charge
         self._decay = decay

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 from slurm_fair.model.once import once
 from slurm_fair.policy import Pools, Shapes, View
 from slurm_fair.solve import Table
@@ -95,7 +95,7 @@ class Crowd:
         if not self.kept:
             return np.full(len(self.rows), default)
         at = find(np.array(self.kept["key"], dtype=np.int64), self.key)
-        return _taken(np.array(self.kept[name], dtype=np.float64), at, default)
+        return take_or(np.array(self.kept[name], dtype=np.float64), at, default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +188,11 @@ class Received:
     def _with_last_run(self, kept: Mapping[str, Any], shape: tuple[int, int]) -> Table:
         """What was noted, and since then all on the type where the job lies or lay."""
         at = find(np.array(kept["noted"], dtype=np.int64), self._crowd.key)
-        time = _taken(np.array(kept["time"], dtype=np.float64).reshape(-1, shape[1]), at, 0.0)
-        last_on = _taken(np.array(kept["on"], dtype=np.float64), at, -1.0).astype(np.int64)
+        time = take_or(np.array(kept["time"], dtype=np.float64).reshape(-1, shape[1]), at, 0.0)
+        last_on = take_or(np.array(kept["on"], dtype=np.float64), at, -1.0).astype(np.int64)
         now_on = self._lies_on()
         on = np.where(now_on >= 0, now_on, last_on)
-        before = _taken(np.array(kept["seconds"], dtype=np.float64), at, np.nan)
+        before = take_or(np.array(kept["seconds"], dtype=np.float64), at, np.nan)
         since = self._clock.since(before, lambda: self._crowd.rate[np.arange(len(on)), np.maximum(on, 0)])
         runs = np.flatnonzero(on >= 0)
         time[runs, on[runs]] += since[runs]
@@ -231,12 +231,3 @@ class Received:
 def _or_nothing(numbers: Table) -> Table:
     """Numbers, and 0 where there is none."""
     return np.where(np.isnan(numbers), 0.0, numbers)
-
-
-def _taken(column: Table, at: Ints, default: float) -> Table:
-    """The entries (or rows) of some places, with a number for place -1."""
-    if not len(column):
-        return np.full((len(at), *column.shape[1:]), default)
-    values: Table = column.take(at, axis=0, mode="wrap")
-    values[at < 0] = default
-    return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from inspect import get_annotations
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.int8]
 Texts: TypeAlias = NDArray[np.object_]
+Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
 
 # How a field is annotated that is a column; every other field is one value for the whole table.
 _KINDS = frozenset({"Ints", "Floats", "Bools", "Codes", "Texts"})
@@ -125,6 +126,17 @@ def find(sorted_keys: Ints, wanted: Ints) -> Ints:
     at = sorted_keys.searchsorted(wanted)
     at[sorted_keys.take(at, mode="clip") != wanted] = -1
     return at
+
+
+def take_or(column: Column, rows: Ints, default: Any) -> Column:
+    """The entries of some rows (of a table: its rows), and `default` for each row -1."""
+    if not len(column):
+        return np.full((len(rows), *column.shape[1:]), default, dtype=column.dtype)
+    there = rows >= 0
+    values = column.take(rows, axis=0)
+    if not all_of(there):
+        values[~there] = default
+    return values
 
 
 def absent(count: int) -> Ints:

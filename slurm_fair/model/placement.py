@@ -103,8 +103,12 @@ class Placement(Columns):
         return type(self)(row[order], node, gpus)
 
 
-def poured(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:
-    """As Slurm fills nodes: in their order, each with all that it has, but for one GPU on each that follows."""
+def slurm_fill(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:
+    """How Slurm fills nodes with a gang whose user fixed no split: (node, GPUs there).
+
+    In their order, each gives all that it has free, but for one GPU that is kept for each node that follows.
+    `free` is of each node. Together they give fewer than `gpus` where they have fewer.
+    """
     sites, left = [], gpus
     for after, node, here in zip(range(len(nodes) - 1, -1, -1), nodes, free, strict=True):
         here = min(here, left - after)

@@ -17,7 +17,7 @@ from slurm_fair.policy.memory import (
 )
 from slurm_fair.policy.orders.alike import alike
 from slurm_fair.policy.orders.array_limits import over_array_limit
-from slurm_fair.policy.orders.ordered import Words, contenders, oldest_first, ordered
+from slurm_fair.policy.orders.ordered import OrderOptions, Words, contenders, oldest_first, ordered
 from slurm_fair.policy.orders.two_phase import Balances, by_tenant, expected_winners, merged
 from slurm_fair.policy.orders.walk import Candidates, Walk
 from slurm_fair.policy.packing.contest import Contest
@@ -48,6 +48,7 @@ __all__ = [
     "Loss",
     "OneOf",
     "Order",
+    "OrderOptions",
     "Placer",
     "PlacerName",
     "Policy",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.model.columns import Floats, Ints, find, take_or
 from slurm_fair.policy.view import View
 
 
@@ -39,8 +39,7 @@ def job_columns(
     if not kept or not kept["key"]:
         return [np.full(len(rows), default) for _ in columns]
     at = find(np.array(kept["key"], dtype=np.int64), view.snapshot.jobs.key[rows])
-    known = at >= 0
-    return [np.where(known, np.array(kept[column], dtype=np.float64)[at], default) for column in columns]
+    return [take_or(np.array(kept[column], dtype=np.float64), at, default) for column in columns]
 
 
 def keep_job_numbers(

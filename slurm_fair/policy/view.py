@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from slurm_fair.ledger.charging.window import at
 from slurm_fair.ledger.formulas import quota
 from slurm_fair.model import (
     Blocked,
@@ -22,7 +21,7 @@ from slurm_fair.model import (
     Snapshot,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, take_or
 from slurm_fair.model.once import once
 from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
@@ -109,7 +108,7 @@ class View:
         """GPUs that each of the snapshot's tenants is owed now: its weight's part of the cluster (eq. 6)."""
         weight = self.ledger.tenants.weight
         quotas = quota(float(self.snapshot.total_gpus), weight, np.full(len(weight), weight.sum()))
-        return at(quotas, self.tenant_account, 0.0)
+        return take_or(quotas, self.tenant_account, 0.0)
 
     @once
     def tenant_gpus(self) -> Ints:
@@ -123,7 +122,7 @@ class View:
     def lease_end(self) -> Floats:
         """When each job's lease ends; inf for a job without one."""
         row = self.lease_row
-        ends: Floats = np.where(row >= 0, at(self.leases.end, row, np.inf), np.inf)
+        ends: Floats = np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
         return ends
 
     @once
@@ -308,7 +307,7 @@ class View:
         return values[:-1]
 
     def _of_account(self, column: Floats) -> Floats:
-        return at(column, self.account_row, 0.0)
+        return take_or(column, self.account_row, 0.0)
 
     def _spare(self, total: Ints, of_job: Ints) -> Ints:
         """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
@@ -330,7 +329,7 @@ class View:
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
     """When jobs were first submitted: a requeue does not move it. Row -1 of the accounts = as `seen`."""
-    submit: Floats = np.where(row >= 0, at(accounts.submit, row, 0.0), seen)
+    submit: Floats = np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
     return submit
 
 

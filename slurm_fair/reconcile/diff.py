@@ -22,7 +22,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Ints, among, any_of, find
 from slurm_fair.model.ids import TASK_BITS, pack
-from slurm_fair.model.placement import poured
+from slurm_fair.model.placement import slurm_fill
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
 
@@ -179,7 +179,7 @@ def _leaves_them_theirs(promised: Placement, snapshot: Snapshot, row: int) -> bo
     count, nodes = len(snapshot.nodes.names), promised.nodes_of(row).tolist()
     free = snapshot.nodes.capacity - snapshot.held.per_node(count)
     left = free - promised.take(promised.row != row).per_node(count)
-    sites = poured(nodes, map(free.item, nodes), snapshot.jobs.gpus.item(row))
+    sites = slurm_fill(nodes, map(free.item, nodes), snapshot.jobs.gpus.item(row))
     return all(here <= left.item(node) for node, here in sites)
 
 

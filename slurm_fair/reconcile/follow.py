@@ -20,6 +20,7 @@ from slurm_fair.model import (
     Snapshot,
 )
 from slurm_fair.model.columns import Ints, all_of, any_of, find
+from slurm_fair.reconcile.events import job_event, lease_event
 from slurm_fair.reconcile.vain import in_vain
 
 _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
@@ -191,28 +192,15 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
 # -- events ---------------------------------------------------------------------------------------------------
 
 
-def _tenant(row: int, snapshot: Snapshot) -> str:
-    return snapshot.tenants.names[snapshot.jobs.tenant[row]] if row >= 0 else ""
-
-
 def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
     phase, why = leases.phase[at], "its job ended"
     if row >= 0 and snapshot.jobs.waiting[row]:
         why = "revoked" if phase == LeasePhase.REVOKING else "requeued by somebody else, or its node failed"
         if phase == LeasePhase.GRANTED:
             why = "held, or blocked otherwise, before it started"
-    detail = {
-        "why": why,
-        "number": int(leases.renewals[at]) + 1,
-        "held_seconds": _held_seconds(leases, at, row, snapshot),
-    }
-    return Event(
-        snapshot.time,
-        EventKind.RETURNED,
-        int(leases.key[at]),
-        _tenant(row, snapshot),
-        int(leases.gpus[at]),
-        detail,
+    number, held = int(leases.renewals[at]) + 1, _held_seconds(leases, at, row, snapshot)
+    return lease_event(
+        EventKind.RETURNED, leases, at, snapshot, row, why=why, number=number, held_seconds=held
     )
 
 
@@ -227,25 +215,10 @@ def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> floa
 
 def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot) -> Event:
     nodes = [leases.node_names[node] for node in leases.promises.nodes_of(leases.key.item(at)).tolist()]
-    detail = {"why": why, EventKind.OPENED: bool(leases.opened[at]), "nodes": nodes}
-    return Event(
-        snapshot.time,
-        EventKind.TAKEN_BACK,
-        int(leases.key[at]),
-        _tenant(row, snapshot),
-        int(leases.gpus[at]),
-        detail,
-    )
+    opened = bool(leases.opened[at])
+    return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, opened=opened, nodes=nodes)
 
 
 def _adoption(row: int, until: float | None, snapshot: Snapshot) -> Event:
-    jobs = snapshot.jobs
-    detail = {"until": until, "start": float(jobs.start[row])}
-    return Event(
-        snapshot.time,
-        EventKind.ADOPTED,
-        int(jobs.key[row]),
-        _tenant(row, snapshot),
-        int(jobs.gpus[row]),
-        detail,
-    )
+    start = snapshot.jobs.start.item(row)
+    return job_event(snapshot.time, EventKind.ADOPTED, snapshot, row, until=until, start=start)

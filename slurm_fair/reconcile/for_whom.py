@@ -10,6 +10,7 @@ import numpy as np
 from slurm_fair.model import Event, EventKind, LeasePhase, Leases, LeaseTerms, Placement, Snapshot, Standing
 from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
+from slurm_fair.reconcile.events import lease_event
 from slurm_fair.reconcile.free import shares, summed
 
 LEASE_OVER = "its lease is over"
@@ -116,10 +117,7 @@ def withdrawn(
             "until": terms.said_end(until),
             "number": after.renewals.item(lease) + 1,
         }
-        tenant = snapshot.tenants.names[jobs.tenant.item(row)]
-        events.append(
-            Event(now, EventKind.STAYS, leases.key.item(lease), tenant, leases.gpus.item(lease), detail)
-        )
+        events.append(lease_event(EventKind.STAYS, leases, lease, snapshot, row, **detail))
     return after, events
 
 

@@ -21,6 +21,7 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import Ints, find
+from slurm_fair.reconcile.events import job_event
 
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
 _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
@@ -79,7 +80,7 @@ def renewals(
     """An event for each of these rows of renewed leases; `job` = the row of its job."""
     until, numbers = leases.end[rows].tolist(), (leases.renewals[rows] + 1).tolist()
     return [
-        _event(now, EventKind.RENEWED, row, snapshot, until=terms.said_end(end), number=number)
+        job_event(now, EventKind.RENEWED, snapshot, row, until=terms.said_end(end), number=number)
         for row, end, number in zip(job.tolist(), until, numbers, strict=True)
     ]
 
@@ -95,11 +96,11 @@ def _revocations(
 ) -> list[Event]:
     numbers = (leases.renewals[rows] + 1).tolist()
     return [
-        _event(
+        job_event(
             now,
             EventKind.REVOKED,
-            row,
             snapshot,
+            row,
             why=plan.explanation.reasons[plan.explanation.reason[row]],
             number=number,
         )
@@ -135,8 +136,8 @@ def _granted(
 def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Event]:
     until, names = terms.said_end(terms.end_for(now)), snapshot.nodes.names
     return [
-        _event(
-            now, EventKind.GRANTED, row, snapshot,
+        job_event(
+            now, EventKind.GRANTED, snapshot, row,
             nodes=[names[node] for node in plan.places.nodes_of(row).tolist()], until=until, number=1,
         )
         for row in rows.tolist()
@@ -196,9 +197,3 @@ def _changed(
         changed["end"][stays] = terms.end_for(now)
         changed["renewals"][stays] += 1
     return leases.with_columns(**changed) if changed else leases
-
-
-def _event(now: float, kind: str, row: int, snapshot: Snapshot, **detail: object) -> Event:
-    jobs = snapshot.jobs
-    tenant = snapshot.tenants.names[jobs.tenant[row]]
-    return Event(now, kind, int(jobs.key[row]), tenant, int(jobs.gpus[row]), detail)

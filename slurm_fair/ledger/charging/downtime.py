@@ -14,7 +14,6 @@ from slurm_fair.ledger.charging.window import (
     JobLives,
     JobRuns,
     Window,
-    at,
     join,
     known_ends,
     rows_of,
@@ -23,7 +22,7 @@ from slurm_fair.ledger.charging.window import (
 from slurm_fair.ledger.charging.window_events import NO_LOOKS, Happened, written
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import Event, EventKind, Ledger, RunTable
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +107,14 @@ def _chains(ledger: Ledger, runs: RunTable) -> _Chains:
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(runs))[: len(first)] - 1
     row = find(ledger.jobs.key, runs.key)
-    same = (row >= 0) & (at(ledger.jobs.incarnation, row, -1.0) == runs.submit)
+    same = (row >= 0) & (take_or(ledger.jobs.incarnation, row, -1.0) == runs.submit)
     account = np.full(len(first), -1, dtype=np.int64)
     account[life[same]] = row[same]
     owner = np.full(
         len(ledger.jobs), -1, dtype=np.int64
     )  # of two lives that could be one account's, the later
     owner[account[account >= 0]] = np.flatnonzero(account >= 0)
-    account[(account >= 0) & (at(owner, account, -1) != np.arange(len(first)))] = -1
+    account[(account >= 0) & (take_or(owner, account, -1) != np.arange(len(first)))] = -1
     return _Chains(runs, life, first, last, account)
 
 
@@ -125,16 +124,18 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
     # A requeued run without a successor in the table: its job waits.
     ended = (last.end > 0) & (last.end <= until) & (last.requeued == 0)
     active_to = np.where(ended, last.end, until)
-    submit = np.where(account >= 0, at(jobs.submit, account, 0.0), first.submit)
-    later = chains.runs.submit > at(jobs.incarnation, account, np.inf)[chains.life]
-    known_restarts = at(jobs.restarts, account, 0) + np.bincount(chains.life[later], minlength=len(first))
-    active, waits = at(jobs.active, account, False), at(jobs.waits, account, False)
+    submit = np.where(account >= 0, take_or(jobs.submit, account, 0.0), first.submit)
+    later = chains.runs.submit > take_or(jobs.incarnation, account, np.inf)[chains.life]
+    known_restarts = take_or(jobs.restarts, account, 0) + np.bincount(
+        chains.life[later], minlength=len(first)
+    )
+    active, waits = take_or(jobs.active, account, False), take_or(jobs.waits, account, False)
     woke = np.where(last.start > 0, np.clip(last.start, ledger.time, active_to), active_to)
     submitted = np.minimum(submit, active_to)
     active_from = np.where(account >= 0, np.where(active, ledger.time, woke), submitted)
     waits_from = np.where(account >= 0, np.where(waits, ledger.time, woke), submitted)
     tenant = tenant_row[last.tenant] if len(last) else last.tenant
-    weight = at(jobs.weight, account, 1.0)
+    weight = take_or(jobs.weight, account, 1.0)
     return JobLives(
         key=last.key,
         submit=submit,
@@ -159,9 +160,9 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
 def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns:
     runs, jobs = chains.runs, ledger.jobs
     account = chains.account[chains.life]
-    open_before = (at(jobs.run_start, account, 0.0) > 0) & (
-        (at(jobs.run_start, account, 0.0) == runs.start)
-        | ((at(jobs.incarnation, account, -1.0) == runs.submit) & (runs.start <= ledger.time))
+    open_before = (take_or(jobs.run_start, account, 0.0) > 0) & (
+        (take_or(jobs.run_start, account, 0.0) == runs.start)
+        | ((take_or(jobs.incarnation, account, -1.0) == runs.submit) & (runs.start <= ledger.time))
     )
     is_open = (runs.end == 0) | (runs.end > until)
     touches = (runs.start > 0) & (runs.start <= until) & (is_open | (runs.end > ledger.time) | open_before)
@@ -175,7 +176,7 @@ def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns
         start=some.start,
         end=np.where(is_open[rows], until, some.end),
         open=is_open[rows],
-        charged=np.where(before, at(jobs.run_had, account, 0.0), 0.0),
+        charged=np.where(before, take_or(jobs.run_had, account, 0.0), 0.0),
         charged_seconds=np.where(before, seconds_charged(jobs, account, ledger.time), 0.0),
         news=~before,
     )
@@ -215,7 +216,7 @@ def _first_submit(chains: _Chains, keys: Ints) -> Floats:
     first = chains.runs.take(chains.first)
     earliest = np.searchsorted(first.key, keys)
     there = find(first.key, keys) >= 0
-    return np.where(there, at(first.submit, np.where(there, earliest, -1), np.inf), np.inf)
+    return np.where(there, take_or(first.submit, np.where(there, earliest, -1), np.inf), np.inf)
 
 
 def _silent_runs(ledger: Ledger, accounts: Ints, lives: JobLives) -> JobRuns:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.ledger.charging.timeline import constant
-from slurm_fair.ledger.charging.window import HOLDS, Column, JobLives, JobRuns, Window, at, join, known_ends
+from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import JobState, JobTable, Ledger
-from slurm_fair.model.columns import ZERO, Bools, Codes, Floats, Ints, all_of, any_of, find
+from slurm_fair.model.columns import ZERO, Bools, Codes, Column, Floats, Ints, all_of, any_of, find, take_or
 from slurm_fair.model.ids import is_same_job
 
 _NOBODY = np.zeros(0, dtype=np.int64)
@@ -35,7 +35,7 @@ class _Match(NamedTuple):
 
     def shown(self, column: Column, absent: Any) -> Column:
         """What the snapshot says of each life."""
-        return column if self.row is None else at(column, self.row, absent)
+        return column if self.row is None else take_or(column, self.row, absent)
 
     def grown(self, accounts: Column, shown: Column) -> Column:
         """A column of the accounts and then, for new ones, what the snapshot says."""
@@ -110,7 +110,7 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row:
             nobody = np.zeros(rows, dtype=bool)
             return _Match(met, None, jobs.key, jobs.submit, jobs.restarts, nobody, nobody, jobs.submit)
     row = find(jobs.key, accounts.key)
-    submit, restarts = at(jobs.submit, row, 0.0), at(jobs.restarts, row, 0)
+    submit, restarts = take_or(jobs.submit, row, 0.0), take_or(jobs.restarts, row, 0)
     same = (restarts == accounts.restarts) & (submit == accounts.incarnation)
     requeued = (row >= 0) & (restarts > accounts.restarts) & (submit >= accounts.incarnation)
     other = ((row >= 0) & ~same & ~requeued).nonzero()[0]

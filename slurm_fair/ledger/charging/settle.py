@@ -9,9 +9,8 @@ import numpy as np
 
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.timeline import totals
-from slurm_fair.ledger.charging.window import at
 from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, RunTable
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 
 
 def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]:
@@ -26,9 +25,9 @@ def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]
     said = _as_closed(ledger, runs.take(over), tenant_row)
     polled = ledger.closed
     match = _matches(polled, said)
-    said = said.with_columns(tenant=np.where(match >= 0, at(polled.tenant, match, 0), said.tenant))
-    gpu_seconds = said.charged - at(polled.charged, match, 0.0)
-    seconds = said.end - said.start - (at(polled.end, match, 0.0) - at(polled.start, match, 0.0))
+    said = said.with_columns(tenant=np.where(match >= 0, take_or(polled.tenant, match, 0), said.tenant))
+    gpu_seconds = said.charged - take_or(polled.charged, match, 0.0)
+    seconds = said.end - said.start - (take_or(polled.end, match, 0.0) - take_or(polled.start, match, 0.0))
     left = np.delete(np.arange(len(polled)), match[match >= 0])
     tenants = ledger.tenants
     settled = replace(
@@ -42,8 +41,8 @@ def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]
 
 def _open_in_ledger(jobs: JobAccounts, runs: RunTable) -> Bools:
     row = find(jobs.key, runs.key)
-    run_start = at(jobs.run_start, row, 0.0)
-    same_run = (run_start == runs.start) | (at(jobs.incarnation, row, -1.0) == runs.submit)
+    run_start = take_or(jobs.run_start, row, 0.0)
+    same_run = (run_start == runs.start) | (take_or(jobs.incarnation, row, -1.0) == runs.submit)
     result: Bools = (run_start > 0) & same_run
     return result
 
@@ -86,7 +85,7 @@ def _matches(polled: ClosedRuns, said: ClosedRuns) -> Ints:
 def _jobs_settled(jobs: JobAccounts, said: ClosedRuns, gpu_seconds: Floats, seconds: Floats) -> JobAccounts:
     """Runs of jobs that live on (a requeue ended them) are theirs too."""
     row = find(jobs.key, said.key)
-    theirs = np.flatnonzero((row >= 0) & (at(jobs.submit, row, np.inf) <= said.start))
+    theirs = np.flatnonzero((row >= 0) & (take_or(jobs.submit, row, np.inf) <= said.start))
     had = totals(row[theirs], gpu_seconds[theirs], len(jobs))
     ran = totals(row[theirs], seconds[theirs], len(jobs))
     return jobs.with_columns(

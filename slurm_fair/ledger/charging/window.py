@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slurm_fair.model import ClosedRuns, JobAccounts, JobState
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, among
+from slurm_fair.model.columns import Bools, Floats, Ints, among, take_or
 
 # By state: whether a job in it holds GPUs.
 HOLDS = np.isin(np.arange(len(JobState)), (JobState.RUNNING, JobState.ENDING, JobState.SUSPENDED))
 HOLDS.setflags(write=False)
 _FIRST_INSTANT = np.nextafter(0.0, 1.0)  # an end without a run is closed with a start of 0
-Column = TypeVar("Column", NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_], NDArray[np.int8])
 
 
 class JobLives(NamedTuple):
@@ -100,16 +98,6 @@ class Window(NamedTuple):
         return cls(lives, runs, ended, over, fresh, in_order)
 
 
-def at(column: Column, rows: Ints, absent: Any) -> Column:
-    """The entries of some rows, with a value for row -1."""
-    if not len(column):
-        return np.full(len(rows), absent, dtype=column.dtype)
-    there = rows >= 0
-    if all_of(there):
-        return column.take(rows)
-    return np.where(there, column[rows], column.dtype.type(absent))
-
-
 def join(first: Rows, second: Rows) -> Rows:
     """Both tables' rows, one after the other."""
     return type(first)._make(np.concatenate(both) for both in zip(first, second, strict=True))
@@ -129,7 +117,7 @@ def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:
 
 def seconds_charged(jobs: JobAccounts, rows: Ints, time: float) -> Floats:
     """Seconds of the open runs that were charged up to `time`; 0 for accounts without one."""
-    start = at(jobs.run_start, rows, 0.0)
+    start = take_or(jobs.run_start, rows, 0.0)
     return np.where(start > 0, np.maximum(time - start, 0.0), 0.0)
 
 

@@ -75,7 +75,6 @@ class Outcomes(Columns):
         submit: Floats,
         end: Floats,
         until: float,
-        users: tuple[str, ...] = (),
         **known: Any,
     ) -> Self:
         """A table of the columns at hand, sorted; what is left out is unknown, or follows from the others.
@@ -91,6 +90,7 @@ class Outcomes(Columns):
         owed = known.setdefault("owed", unknown)
         known.setdefault("rho_ltgf", _rho(had, owed))
         known.setdefault("completed", ~np.isnan(end))
+        known.setdefault("users", ())
         known.setdefault("runs", (ran > 0).astype(np.int64))
         for name in ("user", "app"):
             known.setdefault(name, nothing - 1)
@@ -99,9 +99,8 @@ class Outcomes(Columns):
         for name in ("start", "exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds"):
             known.setdefault(name, unknown)
         table = cls(
-            key=key, tenant=tenant, gpus=gpus, submit=submit, end=end, tenants=tenants, users=users,
-            until=until, **known,
-        )  # fmt: skip
+            key=key, tenant=tenant, gpus=gpus, submit=submit, end=end, tenants=tenants, until=until, **known
+        )
         order = np.lexsort((submit, key))
         return table if (np.diff(order) == 1).all() else table.take(order)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from slurm_fair.model import Blocked, Plan, Verdict
 from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.model.placement import poured
+from slurm_fair.model.placement import slurm_fill
 from slurm_fair.policy.draft import BLOCKED_REASONS, Draft, placed, ranks
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.orders.ordered import Words
@@ -242,7 +242,7 @@ class FreeGpus:
         if gang.spread:
             count = int(np.searchsorted(np.cumsum(free[nodes]), gang.gpus)) + 1
             nodes = np.sort(nodes[: max(count, gang.nodes, len(gang.wanted))])
-            return poured(nodes.tolist(), free[nodes].tolist(), gang.gpus)
+            return slurm_fill(nodes.tolist(), free[nodes].tolist(), gang.gpus)
         if gang.whole:
             nodes = nodes[: int(np.searchsorted(np.cumsum(size[nodes]), gang.gpus)) + 1]
         return gang.over(nodes[: len(nodes) if gang.whole else gang.nodes].tolist(), size)

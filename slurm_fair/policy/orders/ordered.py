@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -13,15 +13,22 @@ from slurm_fair.model.columns import Bools, Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.draft import BLOCKED_REASONS, LOSES_WORK, UNUSABLE_NODES, Draft, Saying, placed, ranks
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.orders.two_phase import expected_winners
-from slurm_fair.policy.orders.walk import Candidates, refuse_twice, stretches, with_unlisted
+from slurm_fair.policy.orders.walk import (
+    FEW,
+    SHORT,
+    Candidates,
+    Walk,
+    contest_of,
+    refuse_twice,
+    with_unlisted,
+)
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
-from slurm_fair.policy.packing.placement import Placer, placer, spreads
-from slurm_fair.policy.packing.rivals import NoRivals, Rivals
+from slurm_fair.policy.packing.placement import CONSOLIDATED, Placer, placer, spreads
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
+from slurm_fair.suggest import known_names
 
 ANY_TYPE = -1
-_FEW = 8  # jobs that are sooner looked at than sorted out
 _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk
 
 
@@ -43,51 +50,66 @@ class Words:
 WORDS = Words()
 
 
-def ordered(
-    view: View,
-    order: Ints | Callable[[], Ints],
-    *,
-    preempt: bool = True,
-    blocking: bool = False,
-    lanes: Ints | None = None,
-    on_type: Ints | None = None,
-    keep: Bools | None = None,
-    place: str | Placer = "consolidated",
-    turn: Callable[[int], None] | None = None,
-    move: Bools | None = None,
-    score: Floats | Callable[[], Floats] | None = None,
-    memory: Mapping[str, Any] | None = None,
-    words: Words = WORDS,
-) -> Plan:
+class OrderOptions(TypedDict, total=False):
+    """What `ordered` may be told beside the order. Columns have one entry per row of the snapshot's jobs."""
+
+    preempt: bool  # False: a running job whose lease is over is always renewed
+    keep: Bools | None  # jobs that are always renewed
+    blocking: bool  # the first waiting job that does not fit ends all grants
+    lanes: Ints | None  # it ends those of its own lane: the number of each job's
+    on_type: Ints | None  # the GPU type that each job must have, -1 = any
+    move: Bools | None  # jobs that run and are to lie elsewhere
+    place: str | Placer  # how a gang is laid over nodes
+    turn: Callable[[int], None] | None  # is told the row whose gang `place` is asked to lay next
+    score: Floats | Callable[[], Floats] | None  # the numbers that decided, or what works them out
+    memory: Mapping[str, Any] | None  # for the next plan
+    words: Words  # what is said of each decision
+
+
+USUAL: OrderOptions = {
+    "preempt": True,
+    "keep": None,
+    "blocking": False,
+    "lanes": None,
+    "on_type": None,
+    "move": None,
+    "place": CONSOLIDATED,
+    "turn": None,
+    "score": None,
+    "memory": None,
+    "words": WORDS,
+}
+
+
+def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[OrderOptions]) -> Plan:
     """The plan that walks down `order`: rows of the snapshot's jobs, most deserving first, each at most once.
 
     Waiting rows that are not listed wait. A running job whose lease is over is renewed when its turn comes, and
-    evicted only when a job ahead of it takes its GPUs (those not listed come last); without `preempt`, and where
-    `keep` says so, it is always renewed. For a listed job that is giving its GPUs back, room is kept.
-    With `blocking` the first waiting job that does not fit ends all grants; with `lanes`, one number per row of
-    the snapshot's jobs, it ends those of its own lane. `on_type` names per row the GPU type it must have (-1 =
-    any): a running job on another one is revoked if there is room for it, and that room is kept. `move` names
-    jobs that run and are to lie elsewhere: they are revoked if free GPUs of other nodes take them. `turn` is told
-    the row whose gang `place` is asked to lay next. An order that costs something may be left to be asked: where
-    nothing can change hands it is wanted only by who asks for the plan's ranks.
+    evicted only when a job ahead of it takes its GPUs (those not listed come last). For a listed job that is
+    giving its GPUs back, room is kept. A running job that is on another type than `on_type` says is revoked if
+    there is room for it, and that room is kept; one of `move` if free GPUs of other nodes take it. An order that
+    costs something may be left to be asked: where nothing can change hands it is wanted only by who asks for the
+    plan's ranks.
     """
+    _refuse_unknown(options)
+    how: OrderOptions = {**USUAL, **options}
     sheet = Draft(view)
-    sheet.explain(lambda: _whatever_the_order(view, preempt, words))
+    sheet.explain(lambda: _whatever_the_order(view, how))
     if callable(order) and not view.anything_to_have:
+        places = Placement.none()
         return sheet.finish(
-            Placement.none(),
-            lambda: ranks(len(view.waiting), _listed(view, order)[0]),
-            score,
-            memory,
+            places, lambda: ranks(len(view.waiting), _listed(view, order)[0]), how["score"], how["memory"]
         )
     listed, waits = _listed(view, order)
-    lay = placer(place) if isinstance(place, str) else place
-    queue = _Queue(view, listed, waits, preempt, blocking, lanes, on_type, keep, move, spreads(lay))
-    round_ = queue.round(lay, sheet, words)
-    if round_ is not None:
-        round_.walk(turn)
-    places = Placement.none() if round_ is None else round_.say(sheet, words)
-    return sheet.finish(places, lambda: ranks(len(view.waiting), listed), score, memory)
+    round_ = _Queue(view, listed, waits, how).round(sheet)
+    places = Placement.none() if round_ is None else round_.walked(sheet)
+    return sheet.finish(places, lambda: ranks(len(view.waiting), listed), how["score"], how["memory"])
+
+
+def _refuse_unknown(options: OrderOptions) -> None:
+    for name in options:
+        if name not in USUAL:
+            raise TypeError(f"ordered() has no option '{name}': {known_names(name, [*USUAL])}")
 
 
 def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
@@ -99,11 +121,11 @@ def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
     return rows[waits | (view.expired | view.revoking)[rows]], rows[waits]
 
 
-def _whatever_the_order(view: View, preempt: bool, words: Words) -> Iterator[Saying]:
+def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
     """Who waits, and expired leases that are renewed in any case."""
-    if words.waits:
-        yield view.waits, words.waits
-    if preempt:
+    if how["words"].waits:
+        yield view.waits, how["words"].waits
+    if how["preempt"]:
         yield view.stranded, UNUSABLE_NODES
     yield view.pinned_down, LOSES_WORK
 
@@ -124,43 +146,31 @@ def oldest_first(view: View, rows: Ints) -> Ints:
 class _Queue:
     """The order, and who of those that run may have to give way."""
 
-    def __init__(
-        self,
-        view: View,
-        order: Ints,
-        waits: Ints,
-        preempt: bool,
-        blocking: bool,
-        lanes: Ints | None,
-        on_type: Ints | None,
-        keep: Bools | None,
-        move: Bools | None,
-        spread: bool,
-    ) -> None:
+    def __init__(self, view: View, order: Ints, waits: Ints, how: OrderOptions) -> None:
         """`waits` are those of the order that wait."""
-        self.view, self.order, self.on_type = view, order, on_type
-        self.blocking, self._spread, self._waits = blocking, spread, waits
-        self._lanes = lanes
+        self.view, self.order, self._waits, self.how = view, order, waits, how
+        self.place = placer(how["place"]) if isinstance(how["place"], str) else how["place"]
         self.contested = waits[:0]  # rows, ascending
         self.retyped = self.movers = np.zeros(len(view.waiting), dtype=bool)
-        self.moves, elsewhere = False, on_type is not None or move is not None
-        if preempt and view.over.size and (len(waits) or elsewhere or view.owes):
-            self._contend(keep, move)
+        self.moves, elsewhere = False, how["on_type"] is not None or how["move"] is not None
+        if how["preempt"] and view.over.size and (len(waits) or elsewhere or view.owes):
+            self._contend(how["keep"], how["on_type"], how["move"])
 
     def lane_of(self, rows: Ints) -> Ints | None:
         """In which a job that does not fit is in the way of those behind it."""
-        if self.blocking:
+        if self.how["blocking"]:
             return np.zeros(len(rows), dtype=np.int64)
-        return None if self._lanes is None else self._lanes[rows]
+        lanes = self.how["lanes"]
+        return None if lanes is None else lanes[rows]
 
-    def _contend(self, keep: Bools | None, move: Bools | None) -> None:
+    def _contend(self, keep: Bools | None, on_type: Ints | None, move: Bools | None) -> None:
         """Who runs and may be evicted, or is to go elsewhere."""
         view = self.view
         contested = view.expired & ~view.pinned_down & ~view.stranded
         if keep is not None:
             contested &= ~keep
-        if self.on_type is not None:
-            self.retyped = self.movers = contested & self._misplaced(self.on_type)
+        if on_type is not None:
+            self.retyped = self.movers = contested & self._misplaced(on_type)
         if move is not None:
             self.movers = self.retyped | (contested & move)
         self.moves = any_of(self.movers)
@@ -183,15 +193,15 @@ class _Queue:
         wrong: Bools = (has >= 0) & allowed & (on_type >= 0) & (has != on_type)
         return wrong
 
-    def round(self, place: Placer, sheet: Draft, words: Words) -> _Round | None:
+    def round(self, sheet: Draft) -> _Round | None:
         """The walk that is to be made; None when it could change nothing."""
         if not self._could_change():
             return None
         pools = Pools.of(self.view.snapshot)
-        head, shapes, asking = self._waiters(pools, sheet, words)
+        head, shapes, asking = self._waiters(pools, sheet)
         order = head[asking]
         if not self.contested.size and not self._fitting(pools, shapes, asking):
-            self._say_misfits(sheet, order, words)
+            self._say_misfits(sheet, order)
             return None
         others = self._others()
         if others.size:
@@ -204,7 +214,7 @@ class _Queue:
             place_of = absent(len(listed))
             place_of[head] = np.arange(len(head))
             asking = place_of[order]
-        return _Round(self, pools, place, order, asking, shapes)
+        return _Round(self, pools, order, asking, shapes)
 
     def _others(self) -> Ints:
         """Those of the order with a lease that the round is about."""
@@ -219,9 +229,9 @@ class _Queue:
         gpus = self.view.snapshot.jobs.gpus[self._waits]
         return gpus.size > 0 and gpus.item(gpus.argmin()) <= self._offered()
 
-    def _say_misfits(self, sheet: Draft, waits: Ints, words: Words) -> None:
+    def _say_misfits(self, sheet: Draft, waits: Ints) -> None:
         """None of these fits; in a lane, the first one is in the way of the others."""
-        lane = self.lane_of(waits)
+        lane, words = self.lane_of(waits), self.how["words"]
         if lane is not None:
             sheet.because(waits, words.behind)
             waits = waits[np.unique(lane, return_index=True)[1]]
@@ -229,7 +239,7 @@ class _Queue:
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
         """Whether any of these may fit what is free: where the walk stops early, it finds out sooner."""
-        if self.blocking or len(waits) <= _FEW:
+        if self.how["blocking"] or len(waits) <= FEW:
             return True
         return any_of(shapes.fitting(pools, self.view.spare_gpus)[waits])
 
@@ -238,13 +248,13 @@ class _Queue:
         free = self.view.free_in_all
         return free + int(self.view.snapshot.jobs.gpus[self.contested].sum()) if self.contested.size else free
 
-    def _waiters(self, pools: Pools, sheet: Draft, words: Words) -> tuple[Ints, Shapes, Ints]:
+    def _waiters(self, pools: Pools, sheet: Draft) -> tuple[Ints, Shapes, Ints]:
         """The head of the waiting rows, how each may lie, and the places in it of those that can run.
 
         Of the others it is said why they cannot.
         """
         rows, jobs = self._waits, self.view.snapshot.jobs
-        count = _HEAD if self.blocking else len(rows)
+        count = _HEAD if self.how["blocking"] else len(rows)
         while True:
             head = rows[:count]
             shapes = self._shapes(pools, head)
@@ -256,104 +266,72 @@ class _Queue:
                 break
             count *= 4
         if len(able) < len(head):
-            sheet.because(head[~possible], words.nowhere)
+            sheet.because(head[~possible], self.how["words"].nowhere)
         if len(listed) < len(able):
             sheet.because(head[able[over]], BLOCKED_REASONS[Blocked.ARRAY_LIMIT])
         return head, shapes, listed
 
     def _shapes(self, pools: Pools, rows: Ints) -> Shapes:
-        chosen = None if self.on_type is None else self.on_type[rows]
-        return Shapes.of(pools, self.view.snapshot, rows, chosen, spread=self._spread)
+        on_type = self.how["on_type"]
+        chosen = None if on_type is None else on_type[rows]
+        return Shapes.of(pools, self.view.snapshot, rows, chosen, spread=spreads(self.place))
 
 
-class _Round:
-    """One walk down the order and what came of it."""
+class _Round(Walk):
+    """The walk down the listed ones, in which some may be moved, and some are on their way back."""
 
-    def __init__(
-        self, queue: _Queue, pools: Pools, place: Placer, order: Ints, asking: Ints, shapes: Shapes
-    ) -> None:
+    def __init__(self, queue: _Queue, pools: Pools, order: Ints, asking: Ints, shapes: Shapes) -> None:
         """`order` has the waiting rows that can run and those with a lease, `asking` their places in `shapes`."""
         view = queue.view
-        self._queue, self._pools, self._listed = queue, pools, len(order)
         rows, numbers = order, absent(len(order))
         if queue.contested.size:
             rows, numbers, asking = with_unlisted(view, queue.contested, order, asking)
-        jobs, runs = view.snapshot.jobs, len(queue.contested)
-        self.candidates = Candidates(jobs, rows, numbers, asking, shapes, runs)
-        self._granting = view.waiting[rows]
-        self._lane = queue.lane_of(rows)
-        self.granted: dict[int, Sites] = {}
-        self.misfits: list[int] = []
+        runs = len(queue.contested)
+        candidates = Candidates(view.snapshot.jobs, rows, numbers, asking, shapes, runs)
+        self._queue, self._turn, self._words = queue, queue.how["turn"], queue.how["words"]
+        self._listed = np.arange(len(order))
+        self.expected = np.zeros(len(rows), dtype=bool)  # whose lease is likely to be renewed
+        if runs:
+            self.expected = expected_winners(view, pools, candidates, self._listed)
+        contest = contest_of(view, pools, queue.place, candidates, self._listed, self.expected)
+        super().__init__(candidates, pools, contest)
+        self.waits = view.waiting[rows]
+        self.changes = self.waits | queue.movers[rows] if queue.moves else self.waits
         self.moved: list[int] = []
-        self._shut: set[int] = set()
-        self.expected: Bools | None = None  # whose lease is likely to be renewed, where some may not be
-        self.contest = self._contest(view, place)
         self.promised = self.contest.clear_debts()
 
-    def _contest(self, view: View, place: Placer) -> Rivals | NoRivals:
-        if not self.candidates.runs:
-            return NoRivals(view, self._pools, place)
-        rows, contested = self.candidates.rows, self.candidates.contested >= 0
-        rank = np.arange(len(rows))
-        self.expected = expected = expected_winners(view, self._pools, self.candidates, rank[: self._listed])
-        rank[self._listed :] = len(rows)
-        return Rivals(view, self._pools, place, rows[contested], rank[contested], ~expected[contested])
+    def walked(self, sheet: Draft) -> Placement:
+        """Renew, place or move each in its turn; where the granted gangs lie then, and why is told to who asks."""
+        self.down(self._listed, self._queue.lane_of(self.candidates.rows), SHORT)
+        rows = self.candidates.rows
+        granted = rows[list(self.granted)] if self.granted else rows[:0]
+        sheet.decide(granted, Verdict.GRANT)
+        if self.candidates.runs:
+            for stopped, _ in self._stopped():
+                sheet.decide(stopped, Verdict.REVOKE)
+        sheet.explain(lambda: self._why(granted))
+        return placed(granted, list(self.granted.values()))
 
-    def walk(self, turn: Callable[[int], None] | None = None) -> None:
-        """Renew, place or move each in its turn; behind the last who waits or moves, nothing changes any more."""
-        change = self._granting
-        if self._queue.moves:
-            change = change | self._queue.movers[self.candidates.rows]
-        last = change[: self._listed].nonzero()[0][-1:]
-        for jobs in stretches(last.item() + 1 if last.size else 0):
-            if self.contest.left <= 0:
-                return
-            self._stretch(self._worth_a_look(jobs), turn)
+    def go_on(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
+        """Renew it, or move it; for one that is on its way back, room is kept."""
+        if self._queue.moves and self._queue.movers.item(self.candidates.rows.item(job)):
+            self._move(job, contested, ways)
+        elif contested < 0:
+            self.place(job, ways, evict=False)
+        else:
+            super().go_on(job, contested, ways)
 
-    def _worth_a_look(self, jobs: Ints) -> Ints:
-        """Without those that will not fit: a look at one costs far more than this does for all."""
-        if self._lane is not None:  # a job that does not fit has to be met: it shuts its lane
-            if not self._shut:
-                return jobs
-            return jobs[~self._granting[jobs] | ~np.isin(self._lane[jobs], list(self._shut))]
-        if len(jobs) <= _FEW:
-            return jobs
-        fits = self.candidates.fitting(self._pools, self.contest.all.gpus)
-        misfit = self._granting[jobs] & ~fits[jobs]
-        self.misfits += jobs[misfit].tolist()
-        return jobs[~misfit]
-
-    def _stretch(self, jobs: Ints, turn: Callable[[int], None] | None) -> None:
-        rows, grants, movers = self.candidates.rows, self._granting.data, self._queue.movers
-        for job, ways in zip(jobs.tolist(), self.candidates.ways(jobs), strict=True):
-            if turn is not None:
-                turn(rows.item(job))
-            if grants[job]:
-                self._place(job, ways)
-            elif movers.item(rows.item(job)):
-                self._move(job, self.candidates.contested.item(job), ways)
-            elif (contested := self.candidates.contested.item(job)) < 0:
-                self.contest.place(ways, evict=False)  # it is on its way back: this room is kept for it
-            elif self.contest.is_open(contested):
-                self.contest.renew(contested)
-
-    def _place(self, job: int, ways: Sequence[Gang]) -> None:
-        lane = None if self._lane is None else self._lane.item(job)
-        if lane in self._shut:
-            return
-        sites = self.contest.place(ways)
-        if sites is not None:
-            self.granted[job] = sites
-            return
-        self.misfits.append(job)
-        if lane is not None:
-            self._shut.add(lane)
+    def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
+        """The placer may want to know whose gang it is."""
+        if self._turn is not None:
+            self._turn(self.candidates.rows.item(job))
+        return super().place(job, ways, evict)
 
     def _move(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
         evict = bool(self._queue.retyped[self.candidates.rows[job]])
         if not evict:  # a better place among the free ones is worth the way, nobody else's stop is
             ways = self._elsewhere(job, ways)
-        if self.contest.place(ways, evict) is not None:
+        if self.place(job, ways, evict) is not None:
             self.moved.append(contested)
             self.contest.leave(contested)
         elif self.contest.is_open(contested):
@@ -363,29 +341,18 @@ class _Round:
         here = tuple(self._queue.view.lease_places.nodes_of(int(self.candidates.rows[job])).tolist())
         return [gang._replace(barred=(*gang.barred, *here)) for gang in ways]
 
-    def say(self, sheet: Draft, words: Words) -> Placement:
-        """What came of it: where the granted gangs lie; why is told to who asks."""
-        rows = self.candidates.rows
-        granted = rows[list(self.granted)] if self.granted else rows[:0]
-        sheet.decide(granted, Verdict.GRANT)
-        if self.candidates.runs:
-            for stopped, _ in self._stopped(words):
-                sheet.decide(stopped, Verdict.REVOKE)
-        sheet.explain(lambda: self._why(granted, words))
-        return placed(granted, list(self.granted.values()))
-
-    def _why(self, granted: Ints, words: Words) -> Iterator[Saying]:
-        rows = self.candidates.rows
-        if self._lane is not None:
-            yield rows[self._granting & np.isin(self._lane, list(self._shut))], words.behind
+    def _why(self, granted: Ints) -> Iterator[Saying]:
+        rows, words = self.candidates.rows, self._words
+        yield rows[self.waits & self.skipped(np.arange(len(rows)))], words.behind
         yield rows[self.misfits], words.misfit
         yield granted, words.granted
-        if self.expected is not None:
+        if self.candidates.runs:
             yield rows[self.expected & (self.candidates.contested >= 0)], words.renewed
-            yield from self._stopped(words)
+            yield from self._stopped()
 
-    def _stopped(self, words: Words) -> Iterator[Saying]:
+    def _stopped(self) -> Iterator[Saying]:
         """Whose leases end, and why."""
+        words = self._words
         contested = self.candidates.rows[self.candidates.contested >= 0]
         yield contested[self.contest.evicted], words.revoked
         yield contested[self.promised], words.promised

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.ledger.charging.window import at
 from slurm_fair.ledger.formulas import rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find, take_or
 from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.orders.alike import alike
 from slurm_fair.policy.orders.walk import Candidates
@@ -35,7 +34,7 @@ class Balances:
         """As the ledger has it; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
         accounts, row = view.ledger.tenants, view.tenant_account
         owed = accounts.owed_quota if share == "quota" else accounts.owed_demand
-        return cls(at(accounts.had, row, 0.0), at(owed, row, 0.0), view.snapshot.tenants.weight)
+        return cls(take_or(accounts.had, row, 0.0), take_or(owed, row, 0.0), view.snapshot.tenants.weight)
 
     def charged(self, tenant: Ints, gpu_seconds: Floats) -> Balances:
         """After these grants: what is owed stays (algorithm 1, line 14)."""
@@ -61,12 +60,12 @@ class Accounts:
     def rho(self) -> Floats:
         """rho_i for choosing: 0 for a job without a claim yet (eq. 15)."""
         jobs = self.view.ledger.jobs
-        rho: Floats = rho_for_choosing(at(jobs.had, self.row, 0.0), at(jobs.owed, self.row, 0.0))
+        rho: Floats = rho_for_choosing(take_or(jobs.had, self.row, 0.0), take_or(jobs.owed, self.row, 0.0))
         return rho
 
     def never_ran(self) -> Bools:
         """Waiting jobs that have not had a GPU yet."""
-        ran = at(self.view.ledger.jobs.ran, self.row, 0.0)
+        ran = take_or(self.view.ledger.jobs.ran, self.row, 0.0)
         new: Bools = (ran == 0) & self.view.waiting[self.rows]
         return new
 
@@ -144,7 +143,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
     held = places.take(contested[places.row])
     offers = np.where(pools.usable, view.free_gpus + held.per_node(len(pools.region)), 0)
     group = _neighbourhood(view, pools, candidates, held)
-    capacity = np.bincount(np.append(numbers, 0)[pools.region], weights=offers, minlength=1)
+    capacity = np.bincount(take_or(numbers, pools.region, 0), weights=offers, minlength=1)
     for number in np.unique(group):
         picks = order[group[order] == number]
         wins[picks] = np.cumsum(candidates.gpus[picks]) <= capacity[number]
@@ -162,5 +161,5 @@ def _neighbourhood(view: View, pools: Pools, candidates: Candidates, held: Place
     on_usable = held.take(pools.usable[held.node])
     candidate = ranks(len(view.waiting), candidates.rows)
     region[candidate[on_usable.row]] = pools.region[on_usable.node]
-    competes: Ints = np.append(pools.neighbourhood, 0)[region]
+    competes: Ints = take_or(pools.neighbourhood, region, 0)
     return competes

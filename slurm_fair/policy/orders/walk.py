@@ -7,19 +7,20 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from slurm_fair.model import JobTable
-from slurm_fair.model.columns import Bools, Ints, absent
+from slurm_fair.model.columns import Bools, Ints, absent, among
 from slurm_fair.model.ids import label
 from slurm_fair.model.once import once
-from slurm_fair.policy.packing.contest import Contest
+from slurm_fair.policy.packing.contest import AnyContest, Contest, UncontestedRoom
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
-from slurm_fair.policy.packing.rivals import NoRivals
+from slurm_fair.policy.packing.placement import Placer
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
 
 # Jobs looked at together: small enough that what cannot be granted any more costs next to nothing.
 STRETCH = 2048
+SHORT = 64
 _FIRST_PART = 32
-_SHORT = 64
+FEW = 8  # jobs that are sooner looked at than sorted out
 
 
 class ListedTwice(ValueError):
@@ -85,85 +86,127 @@ def with_unlisted(view: View, contested: Ints, order: Ints, asking: Ints) -> tup
     return rows, numbers, np.concatenate((asking, absent(len(unlisted))))
 
 
-def stretches(count: int) -> Iterator[Ints]:
-    """So many jobs in growing parts: what is behind the last GPUs is not looked at."""
-    first, size = 0, _SHORT
-    while first < count:
-        yield np.arange(first, min(first + size, count))
-        first, size = first + size, min(2 * size, STRETCH)
+def contest_of(
+    view: View, pools: Pools, place: Placer, candidates: Candidates, order: Ints, expected: Bools
+) -> AnyContest:
+    """The contest over the candidates' GPUs; `expected` are those whose lease is likely to be renewed."""
+    if not candidates.runs:
+        return UncontestedRoom(view, pools, place)
+    contested = candidates.contested >= 0
+    rank = np.full(len(candidates.rows), len(candidates.rows), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Contest(view, pools, place, candidates.rows[contested], rank[contested], ~expected[contested])
+
+
+def stretches(order: Ints, size: int) -> Iterator[Ints]:
+    """The order in growing parts, of which the first has so many jobs."""
+    while len(order):
+        yield order[:size]
+        order, size = order[size:], min(2 * size, STRETCH)
 
 
 class Walk:
-    """What came of the candidates so far."""
+    """One walk down an order of candidates, and what came of it so far.
 
-    def __init__(self, candidates: Candidates, pools: Pools, contest: Contest | NoRivals) -> None:
+    A job that runs is renewed in its turn, if nobody ahead of it took its GPUs. A job that waits is placed. One
+    that fits nowhere is passed over, and shuts its lane: nobody behind it in this lane is placed any more. Where
+    there are no lanes it is passed over alone.
+    """
+
+    def __init__(self, candidates: Candidates, pools: Pools, contest: AnyContest) -> None:
         self.candidates, self.pools, self.contest = candidates, pools, contest
         self.granted: dict[int, Sites] = {}  # by job
         self.misfits: list[int] = []
-        self._skipped: set[int] = set()  # tenants
+        self.waits: Bools = candidates.contested < 0
+        self.changes = self.waits  # jobs whose turn may change what others get
+        self._lane: Ints | None = None  # of each job
+        self._shut: set[int] = set()  # lanes
 
     def strict(self, order: Ints) -> None:
         """Algorithm 1: a tenant whose next gang does not fit gets no more gangs placed in this round.
 
         Its own running jobs are still renewed when their turn comes: renewing needs no place to be found, and a
-        gang that cannot start would otherwise cost its tenant the GPUs that it has. After the last job that waits
-        nobody could take theirs any more.
+        gang that cannot start would otherwise cost its tenant the GPUs that it has.
         """
-        if self.candidates.runs:
-            last = (self.candidates.contested[order] < 0).nonzero()[0][-1:]
-            order = order[: int(last[0]) + 1] if len(last) else order[:0]
-        for first in range(0, len(order), STRETCH):
+        self.down(order, self.candidates.tenant)
+
+    def down(self, order: Ints, lane: Ints | None = None, first: int = STRETCH) -> None:
+        """Give each job of the order its turn; `lane` is by job.
+
+        The walk ends behind the last job that may change something: nobody takes the GPUs of those who run behind
+        it. It also ends when no GPU may be had any more: that is asked before each stretch, of which the first has
+        `first` jobs.
+        """
+        self._lane = lane
+        last = self.changes[order].nonzero()[0][-1:]
+        for jobs in stretches(order[: last.item() + 1 if last.size else 0], first):
             if self.contest.left <= 0:
                 return
-            self._stretch(order[first : first + STRETCH])
+            if lane is None:
+                self._turns(self._without_misfits(jobs))
+            else:
+                self._in_open_lanes(jobs)
 
-    def _stretch(self, jobs: Ints) -> None:
-        """In growing parts: a gang is worked out only for jobs whose tenant is not skipped by then."""
-        size, contested = _FIRST_PART, self.candidates.contested
+    def _without_misfits(self, jobs: Ints) -> Ints:
+        """Without those that will not fit: a look at one costs far more than this does for all."""
+        if len(jobs) <= FEW:
+            return jobs
+        misfit = self.waits[jobs] & ~self.candidates.fitting(self.pools, self.contest.all.gpus)[jobs]
+        self.misfits += jobs[misfit].tolist()
+        return jobs[~misfit]
+
+    def _in_open_lanes(self, jobs: Ints) -> None:
+        """In growing parts: a gang is worked out only for jobs whose lane is not shut by then."""
+        size = _FIRST_PART
         while len(jobs):
-            if self.misfits:
-                jobs = jobs[(contested[jobs] >= 0) | ~self.skipped(jobs)]
-            self._part(jobs[:size])
+            if self._shut:
+                jobs = jobs[~(self.waits[jobs] & self.skipped(jobs))]
+            self._turns(jobs[:size])
             jobs, size = jobs[size:], 2 * size
 
-    def _part(self, jobs: Ints) -> None:
-        contest, skipped, candidates = self.contest, self._skipped, self.candidates
-        contested = candidates.contested[jobs]
-        ways_of_next = iter(candidates.shapes.ways(candidates.asking[jobs[contested < 0]]))
-        tenants = candidates.tenant[jobs].tolist()
-        for job, number, tenant in zip(jobs.tolist(), contested.tolist(), tenants, strict=True):
-            if number >= 0:
-                if contest.is_open(number):
-                    contest.renew(number)
-                continue
-            ways = next(ways_of_next)
-            if tenant not in skipped:
-                sites = contest.place(ways)
+    def _turns(self, jobs: Ints) -> None:
+        """Give each of these its turn."""
+        shut, lane = self._shut, jobs if self._lane is None else self._lane[jobs]
+        columns = (jobs, self.waits[jobs], lane, self.candidates.contested[jobs])
+        ways_of_each = self.candidates.ways(jobs)
+        for job, waits, mine, contested, ways in zip(
+            *(column.tolist() for column in columns), ways_of_each, strict=True
+        ):
+            if not waits:
+                self.go_on(job, contested, ways)
+            elif mine not in shut:
+                sites = self.place(job, ways)
                 if sites is None:
-                    skipped.add(tenant)
+                    shut.add(mine)
                     self.misfits.append(job)
                 else:
                     self.granted[job] = sites
 
+    def go_on(self, job: int, contested: int, ways: Sequence[Gang]) -> None:
+        """The turn of a job that does not wait: nobody may take its GPUs from now on."""
+        if self.contest.is_open(contested):
+            self.contest.renew(contested)
+
+    def place(self, job: int, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
+        """Lay the gang of a job in one of its ways; None = it fits nowhere."""
+        return self.contest.place(ways, evict)
+
     def skipped(self, jobs: Ints) -> Bools:
-        """Which of these jobs are of tenants that get no more gangs placed."""
-        out = np.zeros(int(self.candidates.tenant.max(initial=-1)) + 1, dtype=bool)
-        out[list(self._skipped)] = True
-        of_skipped: Bools = out[self.candidates.tenant[jobs]]
-        return of_skipped
+        """Which of these jobs are in a lane that is shut."""
+        if self._lane is None:
+            return np.zeros(len(jobs), dtype=bool)
+        return among(self._lane[jobs], np.array(list(self._shut), dtype=np.int64))
 
     def fill(self, order: Ints) -> list[int]:
         """Work conservation: whoever fits what nobody has, in order; returns the jobs granted."""
         filled = []
-        for first in range(0, len(order), STRETCH):
+        for jobs in stretches(order, STRETCH):
             fits = self.fitting()
-            jobs = order[first : first + STRETCH]
             if not np.count_nonzero(fits):
                 break
             jobs = jobs[fits[jobs]]
-            ways_of_each = self.candidates.shapes.ways(self.candidates.asking[jobs])
-            for job, ways in zip(jobs.tolist(), ways_of_each, strict=True):
-                sites = self.contest.place(ways, evict=False)
+            for job, ways in zip(jobs.tolist(), self.candidates.ways(jobs), strict=True):
+                sites = self.place(job, ways, evict=False)
                 if sites is not None:
                     self.granted[job] = sites
                     filled.append(job)

@@ -166,6 +166,11 @@ class Contest:
         for contested, _ in victims:
             self._evict(contested)
 
+    def leave(self, contested: int) -> None:
+        """It goes elsewhere: its GPUs are free."""
+        if self.is_open(contested):
+            self._evict(contested)
+
     def _evict(self, contested: int) -> None:
         self._open[contested] = False
         self.evicted.append(contested)
@@ -175,6 +180,47 @@ class Contest:
         for node, (gpus, cpus, memory_mb) in self._stakes.of(contested):
             for room in rooms:
                 room.add(node, gpus, cpus, memory_mb)
+
+
+class UncontestedRoom:
+    """A contest without contested jobs: one room, nobody to evict, and far less to prepare."""
+
+    def __init__(self, view: View, pools: Pools, place: Placer) -> None:
+        self._placer, self._pools = place, pools
+        self.free = self.all = Room(pools, view.spare_gpus, view.spare_cpus, view.spare_memory_mb)
+        self.left = view.free_in_all
+        self.evicted: list[int] = []
+        self._hopeless: set[Gang] = set()
+
+    def clear_debts(self) -> list[int]:
+        """Nobody could pay them."""
+        return []
+
+    def is_open(self, contested: int) -> bool:
+        return False
+
+    def renew(self, contested: int) -> None: ...
+
+    def leave(self, contested: int) -> None: ...
+
+    def place(self, ways: Sequence[Gang], evict: bool = True) -> Sites | None:
+        """Lay a gang in one of its ways; None = fits nowhere."""
+        for gang in ways:
+            sites = None if gang in self._hopeless else self._placer(self.free, gang)
+            if sites is not None:
+                return self._claimed(gang, sites)
+        self._hopeless.update(ways)
+        return None
+
+    def _claimed(self, gang: Gang, sites: Sites) -> Sites:
+        claimed = gang.claims(sites, self._pools.size_of, self.free.gpus_of)
+        for node, gpus in claimed:
+            self.free.add(node, -gpus, -gang.cpus, -gang.memory_mb)
+            self.left -= gpus
+        return sites if gang.whole else claimed
+
+
+AnyContest: TypeAlias = Contest | UncontestedRoom
 
 
 def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:

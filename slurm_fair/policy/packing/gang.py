@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import Snapshot
 from slurm_fair.model.columns import Bools, Ints
 from slurm_fair.model.once import once
-from slurm_fair.model.placement import poured
+from slurm_fair.model.placement import slurm_fill
 
 NOWHERE = -1
 _BITS = 40  # partitions whose members make up one number; with the regions so far it stays below 2^63
@@ -52,7 +52,7 @@ class Gang(NamedTuple):
             return [(node, max(here, free(node))) for node, here in sites]
         if self.poured:
             nodes = [node for node, _ in sites]
-            return poured(nodes, map(free, nodes), self.gpus)
+            return slurm_fill(nodes, map(free, nodes), self.gpus)
         return sites
 
     def over(self, nodes: list[int], sizes: Ints) -> Sites:

@@ -20,7 +20,7 @@ import numpy as np
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.model.columns import Ints
-from slurm_fair.model.placement import poured
+from slurm_fair.model.placement import slurm_fill
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
 from slurm_fair.policy.packing.racks import gathered
 from slurm_fair.policy.packing.room import Room
@@ -76,7 +76,7 @@ def _spread(room: Room, gang: Gang) -> Sites | None:
     if count > min(len(nodes), gang.most or gang.gpus):
         return None
     chosen = np.sort(nodes[:count])
-    return poured(chosen.tolist(), room.gpus[chosen].tolist(), gang.gpus)
+    return slurm_fill(chosen.tolist(), room.gpus[chosen].tolist(), gang.gpus)
 
 
 def _searched(room: Room, gang: Gang) -> Sites | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from slurm_fair.model import NodeTable, PartitionTable
 from slurm_fair.model.columns import Ints
-from slurm_fair.model.placement import poured
+from slurm_fair.model.placement import slurm_fill
 from slurm_fair.trace import Machines
 
 PARTITION = "gpu"
@@ -111,7 +111,7 @@ class Floor:
             shares = [min(per_node, max(gpus - at * per_node, 0)) for at in range(len(nodes))]
             sites = list(zip(nodes, shares, strict=True))
         else:
-            sites = poured(nodes, map(self.free.__getitem__, nodes), gpus)
+            sites = slurm_fill(nodes, map(self.free.__getitem__, nodes), gpus)
         if sum(here for _, here in sites) != gpus:
             return None
         fits = all(self.usable[n] and (here >= 1 or per_node) and self.free[n] >= here for n, here in sites)

@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair import model
 from slurm_fair.model import Placement
-from slurm_fair.model.columns import Columns, Floats, Ints, all_of, any_of, check_lengths, find
+from slurm_fair.model.columns import Columns, Floats, Ints, all_of, any_of, check_lengths, find, take_or
 from slurm_fair.model.once import once
 from slurm_fair.trace import Machines, Trace
 
@@ -161,3 +161,25 @@ def test_a_table_is_stored_whole_and_stays_frozen() -> None:
     assert (rows(copy), copy.colours) == ([(7, 3.5), (8, 4.0)], ("red",))
     with pytest.raises(FrozenInstanceError):
         copy.number = np.arange(2)
+
+
+def test_rows_are_gathered_with_a_default_where_there_is_none() -> None:
+    numbers, none = np.array([1.5, 2.5, 3.5]), np.array([], dtype=np.int64)
+    assert take_or(numbers, np.array([2, -1, 0]), np.inf).tolist() == [3.5, np.inf, 1.5]
+    assert take_or(numbers, np.array([2, 1]), 0.0).tolist() == [3.5, 2.5]
+    assert take_or(none, np.array([-1, -1]), 7).tolist() == [7, 7]
+    assert take_or(numbers, none, 7.0).tolist() == []
+    assert numbers.tolist() == [1.5, 2.5, 3.5]
+
+
+def test_rows_of_a_table_are_gathered_whole() -> None:
+    table = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert take_or(table, np.array([1, -1]), 0.0).tolist() == [[3.0, 4.0], [0.0, 0.0]]
+    assert take_or(table[:0], np.array([-1]), 9.0).tolist() == [[9.0, 9.0]]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.bool_, np.float64])
+def test_what_is_gathered_is_of_the_kind_of_its_column(dtype: type) -> None:
+    for size in (0, 1):
+        column: Ints = np.ones(size, dtype=dtype)
+        assert take_or(column, np.array([-1]), 0).dtype == dtype

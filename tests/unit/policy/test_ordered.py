@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from slurm_fair.model import JobState, LeasePhase, Leases, Snapshot, Verdict
 from slurm_fair.policy import View
@@ -157,3 +158,9 @@ def test_ranks_scores_and_memory_are_in_the_plan() -> None:
     assert plan.explanation.rank.tolist() == [1, 0]
     assert plan.explanation.score.tolist() == [5.0, 3.0]
     assert plan.memory == {"a": 1}
+
+
+def test_an_option_that_there_is_not_is_refused_with_the_nearest_one() -> None:
+    wrong: dict[str, Any] = {"lane": np.array([0])}
+    with pytest.raises(TypeError, match=r"^ordered\(\) has no option 'lane': did you mean 'lanes'\?$"):
+        ordered(view(cluster(job(1))), np.array([0]), **wrong)
