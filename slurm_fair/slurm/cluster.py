@@ -164,7 +164,7 @@ class SlurmCluster:
         scope = self._config.scope
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
-        found = strays(rows, snapshot.jobs.key, self._queue, self._details, self.marks, self._booted[1])
+        found = strays(rows, snapshot.jobs.key, sighting.keepers)
         self._strays = self._some(self._stray_rests.without(found, self._now()), rows)
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
         return self._with_answers(snapshot, asked)
