@@ -101,7 +101,7 @@ class _World:
         later = free & ~leased & (_place(record, free) >= most)
         left, fresh = _left(seen)
         snapshot = replace(
-            seen, left_alone=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
+            seen, left_alone=(), to_free=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
         )
         return cls(
             snapshot, standing._replace(asked_for={}), terms.term, min(terms.grace, terms.interval),

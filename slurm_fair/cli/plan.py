@@ -75,7 +75,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
 
 def _counted(acts: Sequence[str]) -> str:
     """How many of each kind."""
-    return ", ".join(f"{acts.count(kind)} {kind}" for kind in ("open", "close", "ask", "requeue"))
+    kinds = ("open", "close", "ask", "requeue", *(("free",) if "free" in acts else ()))
+    return ", ".join(f"{acts.count(kind)} {kind}" for kind in kinds)
 
 
 _PLAN: Sequence[TextColumn] = (

@@ -25,7 +25,7 @@ from slurm_fair.model.ids import TASK_BITS
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
 _BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
 _DOUBLINGS = 20  # a number that goes on doubling has an end
-_OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
+_OPEN, _CLOSE, _FREE = Verb.OPEN, Verb.CLOSE, Verb.FREE
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 _WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 
@@ -135,8 +135,15 @@ def backoff_after(
 def resting_after(
     standing: Standing, outcomes: Sequence[Outcome], snapshot: Snapshot, terms: LeaseTerms
 ) -> Standing:
-    """With those who rest after these acts: of what was done, only a closed gate may leave somebody resting."""
-    outcomes = [o for o in outcomes if o.result is not _WAS_DONE or o.action.verb is _CLOSE]
+    """With those who rest after these acts: of what was done, only a closed gate may leave somebody resting.
+
+    A job that is freed is not managed, and the cluster knows when to try it again.
+    """
+    outcomes = [
+        o
+        for o in outcomes
+        if (o.result is not _WAS_DONE or o.action.verb is _CLOSE) and o.action.verb is not _FREE
+    ]
     if not outcomes:
         return standing
     now, backoff, unmoved = snapshot.time, standing.backoff, standing.unmoved

@@ -30,7 +30,7 @@ from slurm_fair.slurm.reading.reread import FreshRow, Rows, Which, look
 
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
-_LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
+_LAST = (Verb.CLOSE, Verb.FREE)  # in this order: what starts and stops jobs goes first
 _NOT_LOOKED = "nobody has looked at the cluster yet"
 
 
@@ -56,9 +56,9 @@ class Actuator:
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
         first = [action for action in actions if action.verb not in _LAST]
-        last = [action for action in actions if action.verb in _LAST]
+        last = [[action for action in actions if action.verb is verb] for verb in _LAST]
         done: dict[Action, Outcome] = {}
-        for batch in (first, last):
+        for batch in (first, *last):
             done |= {outcome.action: outcome for outcome in self._batch(batch)} if batch else {}
         return tuple(done[action] for action in actions)
 

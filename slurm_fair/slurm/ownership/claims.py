@@ -12,7 +12,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.marks import MarkBook
 from slurm_fair.slurm.ownership.ours import (
     Noted,
-    Shown,
+    WaitState,
     is_noted_gate,
     is_our_hold,
     is_our_list,
@@ -45,7 +45,7 @@ class Claims:
         """Whether it is held, and the hold is ours."""
         if row.priority > 0:
             return False
-        return bool(is_our_hold(Shown.of_fresh(row), self._noted(action), self.stamp_on(action).is_hold))
+        return bool(is_our_hold(WaitState.of_fresh(row), self._noted(action), self.stamp_on(action).is_hold))
 
     def foreign_hold(self, action: Action, row: FreshRow) -> bool:
         """Whether it is held by its user, an admin or Slurm."""
@@ -54,12 +54,12 @@ class Claims:
     def begin(self, action: Action, row: FreshRow) -> bool:
         """Whether the begin time that keeps it waiting is ours, or Slurm's after a requeue of ours."""
         noted = self._noted(action)
-        ours = bool(is_noted_gate(Shown.of_fresh(row), noted)) or (bool(noted.known) and self.delay(row))
+        ours = bool(is_noted_gate(WaitState.of_fresh(row), noted)) or (bool(noted.known) and self.delay(row))
         return ours or self.stamp_on(action).is_gate(row.eligible, row.submit)
 
     def delay(self, row: FreshRow) -> bool:
         """Whether Slurm itself keeps it back after a requeue."""
-        return bool(is_slurms_delay(Shown.of_fresh(row), self.requeue_delay))
+        return bool(is_slurms_delay(WaitState.of_fresh(row), self.requeue_delay))
 
     def pins(self, action: Action, row: FreshRow) -> Mark | None:
         """The mark whose node list the job carries."""
@@ -75,7 +75,7 @@ class Claims:
         return Noted.of_one(self.marks.on(action.key, action.whole_record, action.submit, action.restarts))
 
 
-def free_action(row: np.void) -> Action:
+def free_action(row: np.void, why: str = "fail open") -> Action:
     whole = bool(row["task"] == UNSPLIT)
     key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
     return Action(
@@ -85,5 +85,5 @@ def free_action(row: np.void) -> Action:
         float(row["submit"]),
         int(row["restarts"]),
         whole_record=whole,
-        why="fail open",
+        why=why,
     )

@@ -14,7 +14,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.slurm.ownership.marks import MarkBook
 from slurm_fair.slurm.ownership.ours import (
     Noted,
-    Shown,
+    WaitState,
     is_noted_gate,
     is_our_hold,
     is_our_list,
@@ -82,7 +82,7 @@ def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
 def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> Whose:
     """What of each row is ours; the stamps of the `asked` ones alone are looked at."""
     own, array = _marks(raw, key, seen.marks)
-    shown, noted = Shown.of(raw, seen.queue.reasons), Noted.of(own, array)
+    shown, noted = WaitState.of(raw, seen.queue.reasons), Noted.of(own, array)
     begin = np.asarray(is_noted_gate(shown, noted))
     known = np.asarray(noted.known)
     held = asked & np.asarray(shown.held)

@@ -32,7 +32,7 @@ Count: TypeAlias = Ints | int
 Instant: TypeAlias = Floats | float
 
 
-class Shown(NamedTuple):
+class WaitState(NamedTuple):
     """What Slurm shows of a waiting job, or of many."""
 
     held: Flag
@@ -91,7 +91,7 @@ def is_same_time(gate: Instant, begin: Instant) -> Flag:
     return (gate > 0) & near
 
 
-def is_noted_gate(shown: Shown, noted: Noted) -> Flag:
+def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
     """Whether a begin time is the gate of a mark, or the one before when a new gate never came to stand.
 
     Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
@@ -102,13 +102,13 @@ def is_noted_gate(shown: Shown, noted: Noted) -> Flag:
     return found
 
 
-def is_slurms_delay(shown: Shown, delay_seconds: float) -> Flag:
+def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
     """Whether a begin time is the one that Slurm itself gives a requeued job."""
     delay = shown.eligible - shown.submit
     return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
 
 
-def is_as_submitted(shown: Shown, with_hold: Flag) -> Flag:
+def is_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
     """Whether a hold without a mark is the one that the job was submitted with; `with_hold` = its stamp says so.
 
     Slurm gives a job that was held from its submission no eligible time before it is released for the first time.
@@ -116,7 +116,7 @@ def is_as_submitted(shown: Shown, with_hold: Flag) -> Flag:
     return with_hold & shown.by_user & (shown.restarts == 0) & (shown.eligible <= 0)
 
 
-def is_lasting(shown: Shown, noted: Noted) -> Flag:
+def is_lasting(shown: WaitState, noted: Noted) -> Flag:
     """Whether a hold is the one that a mark tells of. Our account sets no hold that shows as somebody else's.
 
     Marks of releases that did set such holds have no gate before.
@@ -125,7 +125,7 @@ def is_lasting(shown: Shown, noted: Noted) -> Flag:
     return (noted.until == math.inf) & np.logical_not(foreign)
 
 
-def is_our_hold(shown: Shown, noted: Noted, with_hold: Flag) -> Flag:
+def is_our_hold(shown: WaitState, noted: Noted, with_hold: Flag) -> Flag:
     """Whether it is held, and the hold is ours."""
     unknown = np.logical_not(noted.known) & is_as_submitted(shown, with_hold)
     return shown.held & ((noted.known & is_lasting(shown, noted)) | unknown)
@@ -158,7 +158,7 @@ def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
     When the journal is `lost`, each requeued one does.
     """
     restarts, submit, eligible = int(row["restarts"]), float(row["submit"]), float(row["eligible"])
-    shown = Shown.of_one(int(row["priority"]), reason, restarts, submit, eligible)
+    shown = WaitState.of_one(int(row["priority"]), reason, restarts, submit, eligible)
     if shown.held:
         return bool(is_as_submitted(shown, stamp.is_hold))
     return (lost and restarts > 0) or stamp.is_gate(eligible, submit)

@@ -32,7 +32,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
     found = waits[outside[kept_back[outside]]]
     key = pack_keys(found["base"], np.where(found["task"] == UNSPLIT, NO_TASK, found["task"]))
     ours = whose_are(found, key, np.ones(len(found), dtype=bool), seen).any()
-    return tuple(free_action(row) for row in found[ours])
+    return tuple(free_action(row, "it is not managed") for row in found[ours])
 
 
 @dataclass(slots=True)
