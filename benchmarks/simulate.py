@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from slurm_fair.cli.base import ended_in_one_line
-from slurm_fair.cli.simulate.case import policies_of
+from slurm_fair.cli.simulate.turns import policies_of
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.trace import WORKLOADS, Trace, TraceWish, generate, read_trace, write_trace
 

@@ -91,7 +91,7 @@ class Places:
         return self.directory / "slurm.conf"
 
 
-def write_whole(path: Path, text: str, mode: int = 0o600) -> None:
+def write_kept(path: Path, text: str, mode: int = 0o600) -> None:
     """A file of ours, whole or not there."""
     try:
         output.write_text(path, text, mode)
@@ -106,7 +106,7 @@ def leave_pause(places: Places, pause: Pause) -> str:
     except OSError as problem:
         raise StoreError(f"{places.paused}: cannot be made: {problem.strerror}") from None
     try:
-        write_whole(places.paused, json.dumps(asdict(pause)), _PAUSE_MODE)
+        write_kept(places.paused, json.dumps(asdict(pause)), _PAUSE_MODE)
     except StoreError as problem:
         return str(problem)
     return ""

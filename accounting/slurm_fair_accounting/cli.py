@@ -118,22 +118,13 @@ def _report_command(
     @click.option("-n", "--noheader", is_flag=True, help="No titles.")
     @click.pass_context
     def command(
-        context: click.Context,
-        /,
-        month: str | None,
-        start: str | None,
-        end: str | None,
-        source: Path | None,
-        tenant: str | None,
-        user: str | None,
-        share: ReportShare,
-        html: Path | None,
-        noheader: bool,
-        **forms: bool,
-    ) -> None:
+        context: click.Context, /, source: Path | None, tenant: str | None, user: str | None,
+        share: ReportShare, html: Path | None, noheader: bool, **others: Any,
+    ) -> None:  # fmt: skip
         with _one_line():
-            form = _form(forms)
+            month, start, end = (others.pop(name) for name in ("month", "start", "end"))
             start, end = span_of(month, start, end, now())
+            form = _form(others)
         with _one_line(), claimed(html, source) if html else nullcontext() as write:
             with closing(_open(context, source, open_journal)) as journal:
                 period = _period(journal, start, end, now())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import click
 from rich.console import Console
@@ -48,15 +49,13 @@ _COMPLAINTS_SHOWN = 10
 @click.pass_context
 def demo(
     context: click.Context,
-    nodes: int | None,
-    gpus_per_node: int | None,
-    lease: float | None,
-    quick: bool,
+    /,
     keep: bool,
     no_fifo: bool,
     made_up: bool,
     or_virtual: bool,
     fast: bool,
+    **size: Any,
 ) -> None:
     """Show it: three tenants, about 30 jobs with checkpoints, real Slurm, a proof and a comparison.
 
@@ -66,7 +65,7 @@ def demo(
     began = time.monotonic()
     if fast and not (made_up or or_virtual):
         raise InputError("--fast is for a virtual cluster: give --virtual too, or leave it out")
-    plot = _plot(quick, nodes, gpus_per_node, lease)
+    plot = _plot(**size)
     made_up = made_up or not _slurm_is_here(or_virtual)
     with _folder(keep) as (folder, keep_it), _heeding_signals("clusters" if made_up else "private Slurm"):
         _introduce(plot, no_fifo, made_up)

@@ -16,8 +16,8 @@ from slurm_fair.errors import SlurmFairError
 from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, File, InitChoices, files, folders
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
-from slurm_fair.slurm.reading.nodes import read_machines
-from slurm_fair.state_folder import write_whole
+from slurm_fair.slurm.reading.nodes import read_nodes
+from slurm_fair.state_folder import write_kept
 
 _LOOK_SECONDS = 5.0
 _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")  # systemd's
@@ -169,7 +169,7 @@ def _partitions(conf: Path | None, config: Config) -> tuple[str, ...]:
     """Partitions with GPUs, when Slurm answers."""
     bin_dir = Path(config.slurm.bin_dir) if config.slurm.bin_dir else None
     try:
-        machines = read_machines(Commands(conf, _LOOK_SECONDS, bin_dir))
+        machines = read_nodes(Commands(conf, _LOOK_SECONDS, bin_dir))
     except SlurmFairError:
         return ()
     if isinstance(machines, str):
@@ -226,7 +226,7 @@ def _state(file: File) -> str:
 def _write(file: File) -> None:
     try:
         file.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_whole(file.path, file.text, 0o644)
+        write_kept(file.path, file.text, 0o644)
         file.path.chmod(0o644)  # slurmctld and every user read them, whatever the umask
     except OSError as problem:
         raise SlurmFairError(f"{file.path}: cannot be written: {problem.strerror}") from None

@@ -30,7 +30,7 @@ def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     Each rule that it breaks is told with the file and the line, and how to mend it. Takes some seconds.
     Exit code 0 when no rule is broken, 1 when one is, 2 when the policy cannot be loaded.
     """
-    from slurm_fair.cli.simulate.case import settings_of
+    from slurm_fair.cli.simulate.turns import settings_of
 
     given = settings_of(settings, (name,))[name]
     trial, views = _tried(name, given)

@@ -22,7 +22,7 @@ from slurm_fair.slurm.notice import Notice, read_notices
 from slurm_fair.slurm.ownership.doubt import ListsInHand
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.private_conf import site_conf
-from slurm_fair.slurm.reading.nodes import NodeListing, read_machines
+from slurm_fair.slurm.reading.nodes import NodeListing, read_nodes
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_reader
@@ -120,7 +120,7 @@ def names_known(config: Config, places: Places, commands: Commands) -> Facts:
         time.time(),
         uid,
         _name_of(uid),
-        machines=read_machines(commands),
+        machines=read_nodes(commands),
         known=_known(commands),
     )
 
@@ -144,7 +144,7 @@ def _ask(start: Facts, commands: Commands) -> Facts:
         return replace(start, silence=shown.complaint)
     as_of, answered = _AS_OF.search(shown.out), time.time()
     watch = CallTimes()
-    machines = watch.time("nodes (sinfo)", lambda: read_machines(commands))
+    machines = watch.time("nodes (sinfo)", lambda: read_nodes(commands))
     watch.time("queue (squeue)", lambda: Queue(commands).read())
     notices = _notices(commands)
     snapshot = watch.time("a whole look", lambda: _look(start, commands, notices))

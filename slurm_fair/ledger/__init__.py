@@ -16,7 +16,7 @@ from slurm_fair.ledger.formulas import (
 )
 from slurm_fair.ledger.metrics.efficiency import Spread
 from slurm_fair.ledger.metrics.evenness import could_be_added, jain, largest_envy
-from slurm_fair.ledger.metrics.finish_time import finish_rho
+from slurm_fair.ledger.metrics.finish_time import ratio_of
 from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
@@ -44,13 +44,13 @@ __all__ = [
     "exact_windows",
     "expected_seconds",
     "fill_gap",
-    "finish_rho",
     "integrate",
     "jain",
     "largest_envy",
     "latency_ratio",
     "loss_fraction",
     "quota",
+    "ratio_of",
     "recent_latency_ratio",
     "recorded",
     "rho_for_choosing",

@@ -30,7 +30,7 @@ from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.gpu_layout import LayoutBook
 from slurm_fair.slurm.reading.made_up import MadeUp
 from slurm_fair.slurm.reading.node_limits import SpanBook
-from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_machines, read_reservations
+from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.scope import Territory, in_scope
@@ -102,7 +102,7 @@ class SlurmCluster:
             return Blind(self._now(), str(wrong))
 
     def _observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
-        machines = read_machines(self._commands)
+        machines = read_nodes(self._commands)
         if isinstance(machines, str):
             return Blind(self._now(), machines)
         self._queue.forget_if_grown()

@@ -30,7 +30,7 @@ def squeeze(raw: bytes) -> bytes:
     return _WORDS + zlib.compress(words.T.tobytes(), _LEVEL)
 
 
-def expand(data: bytes, name: str) -> bytes:
+def unpacked(data: bytes, name: str) -> bytes:
     """The bytes again, or StoreError when they are not what was named."""
     try:
         raw = zlib.decompress(data[1:])

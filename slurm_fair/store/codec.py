@@ -22,7 +22,7 @@ import numpy as np
 from slurm_fair import model
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Explanation, LeasePhase
-from slurm_fair.store.blobs import Fetch, expand, name_of, squeeze
+from slurm_fair.store.blobs import Fetch, name_of, squeeze, unpacked
 
 VERSION = 2
 INLINE_BYTES = 64
@@ -256,7 +256,7 @@ def write(tree: Any) -> tuple[bytes, str]:
 def read(data: bytes, name: str) -> Any:
     """The tree in bytes that `write` made."""
     try:
-        document = json.loads(expand(data, name))
+        document = json.loads(unpacked(data, name))
         version, tree = document["v"], document["tree"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(f"the journal holds something that is no document of ours ({error})") from error

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from slurm_fair.errors import StoreError
-from slurm_fair.store.blobs import expand, squeeze
+from slurm_fair.store.blobs import squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode_as, read, write
 
 _Value = TypeVar("_Value")
@@ -48,6 +48,6 @@ def unpack(data: bytes, kind: type[_Value]) -> _Value:
     def fetch(column: str) -> bytes:
         if column not in parcel.columns:
             raise StoreError(f"the journal is damaged: a {kind.__name__} lacks its column {column}")
-        return expand(parcel.columns[column], column)
+        return unpacked(parcel.columns[column], column)
 
     return decode_as(kind, read(parcel.tree, parcel.name), fetch)

@@ -13,7 +13,7 @@ from slurm_fair.errors import StoreError
 from slurm_fair.model import Event, Standing, TickRecord
 from slurm_fair.model.mark import Mark
 from slurm_fair.model.tenant_sample import TenantMoment
-from slurm_fair.store.blobs import expand
+from slurm_fair.store.blobs import unpacked
 from slurm_fair.store.codec import decode_as, read
 from slurm_fair.store.connection import BUSY_SECONDS, check_soundness, open_read_only
 from slurm_fair.store.parcel import unpack
@@ -116,7 +116,7 @@ class Reader:
         rows = self._all("SELECT data FROM blobs WHERE name = ?", (name,))
         if not rows:
             raise StoreError(f"{self.path}: the journal is damaged: column {name} is missing")
-        return expand(rows[0][0], name)
+        return unpacked(rows[0][0], name)
 
     # Acts and marks
 

@@ -87,7 +87,7 @@ def _without_waiting(path: str, flags: int) -> int:
     return opened
 
 
-def write_whole(path: Path, write: Callable[[IO[str]], None]) -> None:
+def write_with(path: Path, write: Callable[[IO[str]], None]) -> None:
     """Nobody ever sees half a file; the same text gives the same bytes."""
     try:
         output.write_whole(path, lambda file: _write(file, path.suffix == ".gz", write))

@@ -12,7 +12,7 @@ from typing import IO, Any
 from slurm_fair.errors import InputError
 from slurm_fair.model.columns import Ints
 from slurm_fair.trace.cells import free
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 from slurm_fair.trace.status import End
 from slurm_fair.trace.table import Mode, Trace
 
@@ -34,7 +34,7 @@ def write_trace(trace: Trace, path: Path) -> None:
     """The file is whole or not there; what read_trace reads back is the same trace, byte for byte alike."""
     check_target(path)
     columns = columns_of(trace)
-    write_whole(path, lambda text: _write(text, list(columns), zip(*columns.values(), strict=True)))
+    write_with(path, lambda text: _write(text, list(columns), zip(*columns.values(), strict=True)))
 
 
 def _write(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

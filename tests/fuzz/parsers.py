@@ -24,7 +24,7 @@ from slurm_fair.slurm.reading.accounts import weights_from
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.gpu_layout import LayoutBook
 from slurm_fair.slurm.reading.node_limits import SpanBook
-from slurm_fair.slurm.reading.nodes import read_machines, read_reservations
+from slurm_fair.slurm.reading.nodes import read_nodes, read_reservations
 from slurm_fair.slurm.reading.queue import Queue, spread_tasks
 from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.reading.stamp import read_stamp
@@ -222,7 +222,7 @@ PARSERS: dict[str, Parser] = {
     "scontrol errors": Parser(
         _verdicts, ("Job has already finished for job 7_1,3-4\nslurm_update error: Invalid job id specified",)
     ),
-    "sinfo rows": Parser(lambda text: read_machines(Saying(text)), (sample("22.05", "sinfo.txt"),)),
+    "sinfo rows": Parser(lambda text: read_nodes(Saying(text)), (sample("22.05", "sinfo.txt"),)),
     "sacct rows": Parser(_history, (sample("22.05", "sacct.txt"),)),
     "sshare rows": Parser(lambda text: weights_from(text.splitlines(), {}), (sample("22.05", "sshare.txt"),)),
     "times": Parser(values.epoch, ("1795000000", "Unknown", *HUGE)),

@@ -127,7 +127,8 @@ def _splits_as_slurm_likes(snapshot: Snapshot, leases: Leases) -> Bools:
 def leases_end_in_time(tick: TickRecord, leases: Leases) -> None:
     """Each ends when the site's rules say, to the second: counted from its grant, its start or its renewal.
 
-    What was promised may start later than that, if its gate opened or its GPUs come free in time.
+    What was promised may start later than that, if its gate opened or its GPUs come free in time. Who waits for a
+    job that was asked late, because Slurm refused the first request, waits as long as that job may save.
     """
     terms, runs = tick.terms, leases.phase != LeasePhase.REVOKING
     promised = leases.phase == LeasePhase.GRANTED
@@ -135,7 +136,7 @@ def leases_end_in_time(tick: TickRecord, leases: Leases) -> None:
     assert not (over & ~promised).any(), "a lease that is over was neither renewed nor revoked"
     opened, patience = promised & (leases.opened > 0), max(terms.term, terms.grace + terms.start_timeout)
     in_vain = opened & (tick.time - leases.opened > terms.start_timeout)
-    in_vain |= promised & ~opened & (tick.time - leases.granted > patience)
+    in_vain |= promised & ~opened & (tick.time - leases.granted > patience) & ~_others_may_save(tick, leases)
     assert not in_vain.any(), "a promise stands that Slurm does not keep"
     end, granted, start = leases.end[runs], leases.granted[runs], leases.start[runs]
     first = (leases.phase[runs] == LeasePhase.RUNNING) & (leases.renewals[runs] == 0) & ~leases.adopted[runs]
@@ -143,6 +144,19 @@ def leases_end_in_time(tick: TickRecord, leases: Leases) -> None:
     late = first & ((_end_of(terms, granted) <= tick.time) | (not terms.aligned))
     since = np.where(late, np.maximum(start, granted), granted)
     assert (end == _end_of(terms, since)).all(), "a lease ends sooner or later than it should"
+
+
+def _others_may_save(tick: TickRecord, leases: Leases) -> Bools:
+    """Leases on a node of a job that was asked to save and still has the time that it was given."""
+    places, graces = lying(leases, tick.snapshot), tick.snapshot.graces
+    busy: set[int] = set()
+    for row in ((leases.phase == LeasePhase.REVOKING) & (leases.asked > 0)).nonzero()[0].tolist():
+        until = leases.asked[row] + tick.terms.grace_of(graces.get(int(leases.key[row]), 0.0))
+        if tick.time <= until + tick.terms.start_timeout:
+            busy |= set(places.node[places.row == row].tolist())
+    waits: Bools = np.zeros(len(leases), dtype=bool)
+    waits[places.row[np.isin(places.node, list(busy))]] = True
+    return waits
 
 
 def _end_of(terms: LeaseTerms, since: Floats) -> Floats:

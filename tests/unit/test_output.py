@@ -13,8 +13,8 @@ import pytest
 
 from slurm_fair import output
 from slurm_fair.errors import InputError, SlurmFairError, StoreError
-from slurm_fair.state_folder import write_whole as write_place
-from slurm_fair.trace.files import write_whole as write_trace
+from slurm_fair.state_folder import write_kept as write_place
+from slurm_fair.trace.files import write_with as write_trace
 from slurm_fair_accounting.drawing.page_file import claimed
 from tests.architecture.trees import named, python
 from tests.support.command_line import call

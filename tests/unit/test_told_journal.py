@@ -14,7 +14,7 @@ from slurm_fair.cli.replay_tick import replayed, same_plan
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Mode, Snapshot, Standing, Told, Verdict
 from slurm_fair.store import SqliteJournal, open_journal
-from slurm_fair.store.blobs import expand, squeeze
+from slurm_fair.store.blobs import squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode, read, write
 from slurm_fair.tick import Rules, Stopwatch, tick
 from slurm_fair_plugins.astraea import Astraea
@@ -37,7 +37,7 @@ def there_and_back(value: Any) -> Any:
     encoder = Encoder()
     body, name = write(encoder.tree(value))
     kept = {column: squeeze(raw) for column, raw in encoder.blobs.items()}
-    return decode(read(body, name), lambda column: expand(kept[column], column))
+    return decode(read(body, name), lambda column: unpacked(kept[column], column))
 
 
 def all_told(rows: int, types: int) -> Told:

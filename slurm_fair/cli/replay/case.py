@@ -16,7 +16,8 @@ from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.cli.replay.site import LiveSite
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import Case, machines_of, weights_of, without_failed, without_too_large
-from slurm_fair.cli.simulate.costs import CostOptions, KnownCosts, known_costs, measured_at
+from slurm_fair.cli.simulate.costs import KnownCosts, known_costs, measured_at
+from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.errors import InputError
@@ -113,7 +114,7 @@ class KnownPast:
         return self.live.job_share if self.live else "proportional"
 
 
-def read_past(context: click.Context, origin: Origin, given: CostOptions, now: float) -> KnownPast:
+def read_known_past(context: click.Context, origin: Origin, given: CostOptions, now: float) -> KnownPast:
     """Out of slurmdbd and the site's own journal, or out of a file; bad rows that were skipped are listed."""
     if origin.saved is not None:
         source = _of_file(origin.saved, origin.skip_bad)

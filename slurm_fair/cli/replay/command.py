@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_past
+from slurm_fair.cli.replay.case import KnownPast, Origin, PastSource, ReplayOptions, case_of, read_known_past
 from slurm_fair.cli.simulate.bar import progress
-from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate.costs import CostOptions
+from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate.one_run import FinishedRun, Grant, SimulationOrder
 from slurm_fair.cli.simulate.options import (
@@ -30,19 +29,23 @@ from slurm_fair.cli.simulate.options import (
     RUN,
     TERM,
     WEIGHTS,
+    CostOptions,
+    FileOptions,
+    LeaseOptions,
+    RunOptions,
     part,
     with_options,
 )
 from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
-from slurm_fair.sim.run import USUAL_INTERVAL
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 
 # What accounting cannot know of the past, or makes no sense for it.
 _NOT_RECORDED = (
@@ -66,11 +69,7 @@ class _Files:
 @with_options(POLICIES, MACHINES, WEIGHTS, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES)
 @JSON
 @click.pass_context
-def replay(
-    context: click.Context, /, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
-    lease: float | None, interval: float | None, align: str, job_share: JobShare | None, html: Path | None,
-    jobs_out: Path | None, events_out: Path | None, **options: Any,
-) -> None:  # fmt: skip
+def replay(context: click.Context, /, policies: str, as_json: bool, **options: Any) -> None:
     """Replay the site's own past under other policies, beside what really happened.
 
     The past is out of slurmdbd, or a file of `TZ=UTC sacct --parsable2 --duplicates --allusers`; the nodes are
@@ -79,22 +78,19 @@ def replay(
     jobs.astraea.csv and jobs.recorded.csv. docs/schema/replay.json has the keys of --json.
     """
     names, wish, origin = policies_of(policies), part(ReplayOptions, options), part(Origin, options)
-    given = settings_of(settings, names)
-    _check(names, origin)
+    run, leases = part(RunOptions, options), part(LeaseOptions, options)
+    _check(names, origin, run)
     with Outputs([*wish.files, *origin.files]) as outputs:
-        files = _claim(outputs, names, jobs_out, events_out, html)
-        past = read_past(context, origin, part(CostOptions, options), time.time())
-        cost, aligned, looks = past.known.costs.checkpoint, align == "aligned", interval or USUAL_INTERVAL
-        share = job_share or past.job_share
-        how = lease, looks, aligned, False, cost, seed, share
-        turns = [PolicyTurn(name, given[name], *how) for name in names]
-        _check_all(turns)
+        files = _claim(outputs, names, part(FileOptions, options), run.html)
+        past = read_known_past(context, origin, part(CostOptions, options), time.time())
+        share = leases.job_share or past.job_share
+        turns = turns_of(names, leases, run, past.known.costs.checkpoint, share)
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
         orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
-            dones = run_all(orders, workers, beat)
+            dones = run_all(orders, run.workers, beat)
         really = _recorded(past.source, case, share)
         _warn_of_size(case, really)
         rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
@@ -103,15 +99,9 @@ def replay(
         _write(files, case, past.source.jobs, [really, *dones], rows, [line for line in words if line])
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(_document(past, case, seed, rows), allow_nan=False))
+        click.echo(json.dumps(_document(past, case, run.seed, rows), allow_nan=False))
     else:
         _print(rows, words)
-
-
-def _check_all(turns: Sequence[PolicyTurn]) -> None:
-    """Refuse a policy that cannot be loaded before any work is done."""
-    for turn in turns:
-        check_turn(turn)
 
 
 def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -120,8 +110,9 @@ def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, A
     return {"source": past.source.document(), **document}
 
 
-def _check(names: Sequence[str], origin: Origin) -> None:
+def _check(names: Sequence[str], origin: Origin, run: RunOptions) -> None:
     """What does not go together."""
+    settings_of(run.settings, names)
     origin.check()
     if RECORDED in names:
         raise InputError(f"--policy {RECORDED}: what really happened is always shown: leave it out")
@@ -171,10 +162,9 @@ def _row(source: PastSource, case: Case, turn: PolicyTurn, really: FinishedRun) 
 # -- files ----------------------------------------------------------------------------------------------------
 
 
-def _claim(
-    outputs: Outputs, names: Sequence[str], jobs: Path | None, events: Path | None, html: Path | None
-) -> _Files:
+def _claim(outputs: Outputs, names: Sequence[str], wanted: FileOptions, html: Path | None) -> _Files:
     """Refused now rather than after the work."""
+    jobs, events = wanted.jobs_out, wanted.events_out
     if events is not None and events.suffix == ".gz":
         raise InputError(f"{events}: events are written plain: take .gz off its name")
     everyone = (RECORDED, *names)
@@ -202,4 +192,4 @@ def _write(
         from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
         whole = page_of(case, dones, rows, words)
-        write_whole(files.html, lambda text: text.writelines([whole]))
+        write_with(files.html, lambda text: text.writelines([whole]))

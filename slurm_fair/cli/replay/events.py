@@ -17,7 +17,7 @@ from slurm_fair.model import Event, EventKind
 from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair.sim.past import Jobs
 from slurm_fair.sim.result import SimulationResult
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 from slurm_fair_accounting.source.export import account_line, event_line
 
 _HOUR = 3600.0
@@ -40,7 +40,7 @@ def write_recorded(path: Path, case: Case, jobs: Jobs, really: FinishedRun) -> N
     lines = [(moment.time, account_line(moment)) for moment in _moments(really)]
     lines += [(event.time, event_line(event)) for event in (first, *_events(case, jobs, really))]
     lines.sort(key=lambda line: line[0])  # what happened to one job at one instant stays in its order
-    write_whole(path, lambda text: text.writelines(line for _, line in lines))
+    write_with(path, lambda text: text.writelines(line for _, line in lines))
 
 
 # -- jobs -----------------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from slurm_fair.ledger.settings import JobShare
 from slurm_fair.parts import commands_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.past import Past, read_past
-from slurm_fair.slurm.reading.accounts import read_weights
+from slurm_fair.slurm.reading.accounts import read_share_weights
 from slurm_fair.slurm.reading.nodes import NodeListing as SlurmMachines
-from slurm_fair.slurm.reading.nodes import read_machines
+from slurm_fair.slurm.reading.nodes import read_nodes
 from slurm_fair.slurm.scope import Territory
 from slurm_fair.trace import Machines
 from slurm_fair_accounting.source.period import Period
@@ -56,7 +56,7 @@ class LiveSite:
     def machines(self) -> tuple[Machines, tuple[str, ...]]:
         """The managed GPU nodes as they are now, and those that cannot be simulated."""
         try:
-            seen = read_machines(self.commands)
+            seen = read_nodes(self.commands)
         except SlurmError as problem:
             seen = str(problem)
         if isinstance(seen, str):
@@ -66,7 +66,7 @@ class LiveSite:
     def weights(self, tenants: Iterable[str]) -> dict[str, float]:
         """Slurm's shares under the configuration's own, as the controller weighs tenants."""
         try:
-            shares = read_weights(self.commands, self.site.config.tenants.weights)
+            shares = read_share_weights(self.commands, self.site.config.tenants.weights)
         except SlurmError as problem:
             shares = str(problem)
         if isinstance(shares, str):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,14 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare, ReportShare
-from slurm_fair.model import NEVER_ENDS_SECONDS
+from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
-from slurm_fair.policy import registry
-from slurm_fair.sim.run import rules_for
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
-from slurm_fair.tick import Rules
 from slurm_fair.trace import (
     Fault,
     JobRegimes,
@@ -44,26 +39,31 @@ _OUTAGE_COLUMNS = ("time_s", "node", "event")
 
 
 @dataclass(frozen=True, slots=True)
-class PolicyTurn:
-    """One policy that is to be simulated, and how its leases go; a process of its own can be given it."""
+class CaseOptions:
+    """Options that say what is simulated, beside the trace and what a change of hands costs."""
 
-    policy: str
-    settings: Mapping[str, object]
-    lease: float | None
-    interval: float
-    aligned: bool
-    gavel_rounds: bool
-    checkpoint_cost: float
-    seed: int
-    job_share: JobShare = "proportional"
+    rounds: Literal["conserving", "gavel"] = "conserving"
+    gpus: int | None = None
+    gpus_per_node: int | None = None
+    cluster: Path | None = None
+    throughputs: Path | None = None
+    throughputs_source: str | None = None
+    regimes: Path | None = None
+    outages: Path | None = None
+    weights: str = "equal"
+    failed: str = "keep"
+    too_large: str = "refuse"
+    until: float | None = None
+    skip_bad: bool = False
+    undeclared: Literal["actual", "unknown"] = "actual"
+    report_share: ReportShare = "demand"
 
-    def rules(self) -> Rules:
-        """What the simulated controller goes by."""
-        return rules_for(
-            self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
-            gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
-            job_share=self.job_share,
-        )  # fmt: skip
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read."""
+        weights = None if self.weights in ("equal", "demand") else Path(self.weights)
+        named = (weights, self.cluster, self.throughputs, self.regimes, self.outages)
+        return tuple(path for path in named if path is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,46 +146,27 @@ class Case:
         }
 
 
-def read_case(
-    path: Path,
-    costs: Costs,
-    *,
-    rounds: str,
-    gpus: int | None = None,
-    gpus_per_node: int | None = None,
-    cluster: Path | None = None,
-    throughputs: Path | None = None,
-    throughputs_source: str | None = None,
-    regimes: Path | None = None,
-    outages: Path | None = None,
-    weights: str = "equal",
-    failed: str = "keep",
-    too_large: str = "refuse",
-    until: float | None = None,
-    skip_bad: bool = False,
-    undeclared: Literal["actual", "unknown"] = "actual",
-    report_share: ReportShare = "demand",
-) -> tuple[Case, Reading]:
+def read_case(path: Path, costs: Costs, given: CaseOptions) -> tuple[Case, Reading]:
     """Everything read and checked; InputError says what is wrong where."""
-    machines = machines_of(gpus, gpus_per_node, cluster)
-    rates = _rates_of(throughputs, throughputs_source)
-    reading = read_trace(path, skip_bad=skip_bad, throughputs=rates)
-    trace, dropped = without_failed(reading.trace) if failed == "drop" else (reading.trace, 0)
-    trace, large = fitting(trace, machines, rates, drop=too_large == "drop")
+    machines = machines_of(given.gpus, given.gpus_per_node, given.cluster)
+    rates = _rates_of(given.throughputs, given.throughputs_source)
+    reading = read_trace(path, skip_bad=given.skip_bad, throughputs=rates)
+    trace, dropped = without_failed(reading.trace) if given.failed == "drop" else (reading.trace, 0)
+    trace, large = fitting(trace, machines, rates, drop=given.too_large == "drop")
     scenario = Scenario(
         trace=trace,
         machines=machines,
         costs=costs,
-        weights=weights_of(weights, trace),
-        regimes=_regimes_of(regimes, trace, reading) if regimes else {},
+        weights=weights_of(given.weights, trace),
+        regimes=_regimes_of(given.regimes, trace, reading) if given.regimes else {},
         throughputs=rates,
-        outages=read_outages(outages, machines) if outages else (),
-        rounds="gavel" if rounds == "gavel" else "conserving",
-        until_s=math.inf if until is None else until,
-        undeclared=undeclared,
-        report_share=report_share,
+        outages=read_outages(given.outages, machines) if given.outages else (),
+        rounds=given.rounds,
+        until_s=math.inf if given.until is None else given.until,
+        undeclared=given.undeclared,
+        report_share=given.report_share,
     )
-    return Case(scenario, path, len(reading.bad), dropped, large, weights), reading
+    return Case(scenario, path, len(reading.bad), dropped, large, given.weights), reading
 
 
 def _rates_of(path: Path | None, source: str | None) -> Throughputs | None:
@@ -305,68 +286,3 @@ def _outage(cells: Mapping[str, str], machines: Machines, known: frozenset[str])
     except BadCell as bad:
         raise BadCell(bad.what, "time_s") from None
     return Outage(time_s, cells["node"], NodeEvent(cells["event"].lower()))
-
-
-# -- policies -------------------------------------------------------------------------------------------------
-
-
-def policies_of(text: str) -> tuple[str, ...]:
-    """`A,B`: each once; whether there are such policies shows when they are loaded."""
-    wanted = tuple(name.strip() for name in text.split(","))
-    for at, name in enumerate(wanted):
-        if not name:
-            raise InputError(f"--policy {shown(text)}: an empty name: write A or A,B")
-        if name in wanted[:at]:
-            raise InputError(f"--policy {shown(text)}: {shown(name)} is there twice: keep one of them")
-    return wanted
-
-
-def settings_of(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, object]]:
-    """`policy.key=value` of --set, by policy; values as TOML writes them, and plain words."""
-    settings: dict[str, dict[str, object]] = {policy: {} for policy in policies}
-    for text in given:
-        path, equals, value = text.partition("=")
-        policy, dot, key = path.strip().partition(".")
-        if not (equals and dot and key):
-            raise InputError(f"--set {shown(text)}: write policy.key=value")
-        if policy not in settings:
-            raise InputError(
-                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest_of(policy, policies)}"
-            )
-        if key in settings[policy]:
-            raise InputError(f"--set {shown(text)}: {shown(key)} is set twice: keep one of them")
-        settings[policy][key] = _setting(value.strip())
-    return settings
-
-
-def _setting(text: str) -> object:
-    """A TOML value; what is none is a word."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-    except (ValueError, RecursionError):
-        return text
-
-
-def check_turn(turn: PolicyTurn) -> None:
-    """Refuse a policy that cannot be loaded, and leases that cannot be."""
-    terms = turn.rules().terms
-    if turn.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:
-        raise InputError(
-            f"--rounds gavel: {turn.policy} has leases without end: give the length of a round with --lease"
-        )
-    if terms.interval > terms.term:
-        raise InputError(
-            f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {turn.policy}: "
-            "give a shorter --interval or a longer --lease"
-        )
-
-
-def makeshift_of(policy: str) -> str:
-    """What a policy that goes by run times does with jobs of unknown ones; "" = it goes by none."""
-    known = policy in registry.names()  # what accounting recorded is shown beside policies
-    return str(getattr(registry.load(policy, {}), "unknown_run_time", "")) if known else ""
-
-
-def usual_lease(term: float) -> float | None:
-    """A lease term as documents tell it; None where leases have no end."""
-    return term if term < NEVER_ENDS_SECONDS else None

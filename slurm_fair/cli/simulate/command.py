@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 
 from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.bar import progress
-from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, read_case, settings_of
+from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
 from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
@@ -26,27 +25,21 @@ from slurm_fair.cli.simulate.options import (
     POLICIES,
     RUN,
     TERM,
+    CostOptions,
+    FileOptions,
+    LeaseOptions,
+    RunOptions,
     Seconds,
+    part,
     with_options,
 )
 from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
+from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
-from slurm_fair.sim.run import USUAL_INTERVAL
-from slurm_fair.sim.scenario import Costs
-from slurm_fair.trace.files import write_whole
-
-
-@dataclass(frozen=True, slots=True)
-class _Targets:
-    """What is to be written."""
-
-    jobs: Path | None
-    events: Path | None
-    html: Path | None
+from slurm_fair.trace.files import write_with
 
 
 @click.command()
@@ -78,53 +71,42 @@ class _Targets:
 @click.option("--until", type=Seconds(above_zero=True), help="End at this second of the trace.")
 @with_options(JOBS, RUN, FILES)
 @JSON
-def simulate(
-    trace: Path, policies: str, settings: tuple[str, ...], seed: int, workers: int, as_json: bool,
-    jobs_out: Path | None, events_out: Path | None, html: Path | None, lease: float | None,
-    interval: float | None, align: str, job_share: JobShare, checkpoint_cost: float | None,
-    restart_cost: float | None, requeue_delay: float | None, **inputs: Any,
-) -> None:  # fmt: skip
+def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
     """Simulate a trace under one or more policies and compare them.
 
     The same controller, policies and accounts as on a real cluster, on virtual time. With several policies,
     --jobs-out and --events-out write a file for each: jobs.csv is jobs.astraea.csv. docs/schema/simulate.json has
     the keys of --json.
     """
-    gavel = _in_rounds(inputs["rounds"], align, interval)
-    names = policies_of(policies)
-    given = settings_of(settings, names)
-    aligned, looks = align == "aligned", interval or USUAL_INTERVAL
-    costs = Costs(checkpoint_cost or 0.0, restart_cost or 0.0, requeue_delay or 0.0)
-    turns = [
-        PolicyTurn(name, given[name], lease, looks, aligned, gavel, costs.checkpoint, seed, job_share)
-        for name in names
-    ]
-    for turn in turns:
-        check_turn(turn)
-    with Outputs(_inputs(trace, inputs)) as outputs:
-        beside = _claim(outputs, _Targets(jobs_out, events_out, html), names)
-        case, reading = read_case(trace, costs, **inputs)
+    run, leases, inputs = part(RunOptions, options), part(LeaseOptions, options), part(CaseOptions, options)
+    gavel = _in_rounds(inputs.rounds, leases)
+    names, costs = policies_of(policies), part(CostOptions, options).or_none()
+    share = leases.job_share or "proportional"
+    turns = turns_of(names, leases, run, costs.checkpoint, share, gavel_rounds=gavel)
+    with Outputs([trace, *inputs.files]) as outputs:
+        beside = _claim(outputs, part(FileOptions, options), run.html, names)
+        case, reading = read_case(trace, costs, inputs)
         list_bad(trace, reading)
         orders = _orders(case, turns, beside)
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
-            dones = run_all(orders, workers, beat)
+            dones = run_all(orders, run.workers, beat)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
         _write(case, dones, rows, beside)
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(document_of(case, seed, rows), allow_nan=False))
+        click.echo(json.dumps(document_of(case, run.seed, rows), allow_nan=False))
     else:
         _print(case, dones, rows)
 
 
-def _in_rounds(rounds: str, align: str, interval: float | None) -> bool:
+def _in_rounds(rounds: str, leases: LeaseOptions) -> bool:
     """Whether rounds are Gavel's, beside which some options make no sense."""
     if rounds != "gavel":
         return False
-    if align == "rolling":
+    if leases.align == "rolling":
         raise InputError("--rounds gavel has aligned leases: leave --align rolling out")
-    if interval is not None:
+    if leases.interval is not None:
         raise InputError("--rounds gavel looks only where a round ends: leave --interval out")
     return True
 
@@ -141,17 +123,17 @@ def _print(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, An
 Beside = dict[tuple[str, str], Path]
 
 
-def _claim(outputs: Outputs, targets: _Targets, names: Sequence[str]) -> Beside:
+def _claim(outputs: Outputs, files: FileOptions, html: Path | None, names: Sequence[str]) -> Beside:
     """Where each file is written until it gets its name; refused now rather than after the work."""
     beside: Beside = {}
-    if targets.events is not None and targets.events.suffix == ".gz":
-        raise InputError(f"{targets.events}: events are written plain: take .gz off its name")
-    for kind, path in (("jobs", targets.jobs), ("events", targets.events)):
+    if files.events_out is not None and files.events_out.suffix == ".gz":
+        raise InputError(f"{files.events_out}: events are written plain: take .gz off its name")
+    for kind, path in (("jobs", files.jobs_out), ("events", files.events_out)):
         if path is not None:
             each = outputs.claim_each(path, names, many=len(names) > 1)
             beside |= {(kind, name): file for name, file in each.items()}
-    if targets.html is not None:
-        beside["html", ""] = outputs.claim(targets.html)
+    if html is not None:
+        beside["html", ""] = outputs.claim(html)
     return beside
 
 
@@ -160,13 +142,6 @@ def _orders(case: Case, turns: Sequence[PolicyTurn], beside: Beside) -> list[Sim
     return [
         SimulationOrder(case.scenario, turn, beside.get(("events", turn.policy)), where) for turn in turns
     ]
-
-
-def _inputs(trace: Path, inputs: Mapping[str, Any]) -> list[Path]:
-    """The files that are read, none of which may be written over."""
-    named = [inputs[name] for name in ("cluster", "throughputs", "regimes", "outages")]
-    weights = Path(inputs["weights"]) if inputs["weights"] not in ("equal", "demand") else None
-    return [path for path in (trace, weights, *named) if path is not None]
 
 
 def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]], beside: Beside) -> None:
@@ -180,4 +155,4 @@ def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, An
         from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
         whole = page_of(case, dones, rows, [*lead_of(case), *notes_of(case, dones)])
-        write_whole(page, lambda text: text.writelines([whole]))
+        write_with(page, lambda text: text.writelines([whole]))

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from slurm_fair.cli.base import Site
+from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Event, EventKind
 from slurm_fair.sim.scenario import Costs
@@ -28,15 +29,6 @@ class MeasuredCosts:
 
     saves: tuple[float, ...] = ()  # from the request to the requeue
     returns: tuple[float, ...] = ()  # from the opened gate to the start of a run that goes on
-
-
-@dataclass(frozen=True, slots=True)
-class CostOptions:
-    """What the options say; None = nothing."""
-
-    checkpoint_cost: float | None
-    restart_cost: float | None
-    requeue_delay: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ import numpy as np
 from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics import efficiency
-from slurm_fair.ledger.metrics.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.ledger.metrics.summary import job_finish_time_ratios, job_latency_ratio
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import Trace
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 from slurm_fair.trace.write import columns_of
 from slurm_fair_accounting.drawing.page_file import claim, refuse_no_file, settle
 
@@ -83,7 +83,7 @@ def write_jobs(path: Path, trace: Trace, trace_columns: dict[str, list[str]], do
     """One row a job of the trace, in its order: its own columns and what became of it."""
     columns = list(trace_columns.values()) + _fates(trace, done)
     header = [*trace_columns, *JOB_COLUMNS]
-    write_whole(path, lambda text: _rows(text, header, zip(*columns, strict=True)))
+    write_with(path, lambda text: _rows(text, header, zip(*columns, strict=True)))
 
 
 def columns_to_write(trace: Trace) -> dict[str, list[str]]:
@@ -100,7 +100,7 @@ def _rows(text: IO[str], header: Sequence[str], rows: Iterable[Sequence[str]]) -
 def _fates(trace: Trace, done: FinishedRun) -> list[list[str]]:
     """The outcomes' columns as text; nothing for what is not known or did not happen."""
     result, outcomes = done.result, done.result.outcomes
-    finish = job_finish_rho(outcomes, result.mean_gpus)
+    finish = job_finish_time_ratios(outcomes, result.mean_gpus)
     numbers = [
         _rounded(outcomes.start - result.epoch),
         _rounded(outcomes.end - result.epoch),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from slurm_fair.cli.simulate.case import PolicyTurn
+from slurm_fair.cli.simulate.turns import PolicyTurn
 from slurm_fair.model import EventKind, JobState, Standing, TickRecord
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.drive import Simulation

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from slurm_fair.cli.durations import seconds_in
+from slurm_fair.ledger.settings import JobShare
 from slurm_fair.sim.run import USUAL_INTERVAL
+from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
 
 LEAST_SECONDS = 0.001
@@ -154,7 +157,48 @@ def with_options(*groups: tuple[Callable[[_Command], _Command], ...]) -> Callabl
     return decorate
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """RUN, as a command gets them."""
+
+    settings: tuple[str, ...]
+    seed: int
+    workers: int
+    html: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOptions:
+    """TERM (where the command takes it), LEASES and JOB_SHARE, as a command gets them."""
+
+    interval: float | None
+    align: str
+    job_share: JobShare | None
+    lease: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostOptions:
+    """COSTS, as a command gets them; None = not said."""
+
+    checkpoint_cost: float | None
+    restart_cost: float | None
+    requeue_delay: float | None
+
+    def or_none(self) -> Costs:
+        """What is not said costs nothing."""
+        return Costs(self.checkpoint_cost or 0.0, self.restart_cost or 0.0, self.requeue_delay or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """FILES, as a command gets them."""
+
+    jobs_out: Path | None
+    events_out: Path | None
+
+
 def part(kind: type[_Part], options: Mapping[str, Any]) -> _Part:
     """The options that a dataclass has fields for, as one of it."""
     names = inspect.signature(kind).parameters
-    return kind(**{name: options[name] for name in names})
+    return kind(**{name: options[name] for name in names if name in options})

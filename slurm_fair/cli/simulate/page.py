@@ -15,7 +15,7 @@ from slurm_fair.cli.simulate.one_run import FinishedRun
 from slurm_fair.cli.simulate.table import GROUPS, Row, best, cell
 from slurm_fair.ledger import formulas
 from slurm_fair.ledger.metrics import efficiency
-from slurm_fair.ledger.metrics.summary import job_finish_rho, job_latency_ratio
+from slurm_fair.ledger.metrics.summary import job_finish_time_ratios, job_latency_ratio
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows
 from slurm_fair.model.columns import Floats
 from slurm_fair.sim.result import SimulationResult
@@ -63,7 +63,7 @@ def _jobs(results: Sequence[SimulationResult]) -> Iterator[str]:
     outcomes = [result.outcomes for result in results]
     jct = [efficiency.completion_seconds(table) for table in outcomes]
     rho = [np.where(table.over, table.rho_ltgf, np.nan) for table in outcomes]
-    static = [job_finish_rho(r.outcomes, r.mean_gpus)["static"] for r in results]
+    static = [job_finish_time_ratios(r.outcomes, r.mean_gpus)["static"] for r in results]
     ratio = [job_latency_ratio(table) for table in outcomes]
     names = [result.policy for result in results]
     yield page.side_by_side(

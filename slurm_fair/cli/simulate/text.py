@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.simulate.case import Case, PolicyTurn, makeshift_of, usual_lease
+from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.one_run import FinishedRun
+from slurm_fair.cli.simulate.turns import PolicyTurn, makeshift_of, usual_lease
 from slurm_fair.cli.table import clean, duration
 from slurm_fair.ledger.formulas import rho_for_reports
 from slurm_fair.sim.world.speed import notes_on_speeds

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ import click
 
 from slurm_fair.cli.replay.case import Origin, ReplayOptions
 from slurm_fair.cli.simulate.bar import progress
-from slurm_fair.cli.simulate.case import Case, PolicyTurn, check_turn, policies_of, settings_of
-from slurm_fair.cli.simulate.costs import CostOptions
+from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.files import Outputs
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
@@ -29,22 +29,24 @@ from slurm_fair.cli.simulate.options import (
     PERIOD,
     RUN,
     WEIGHTS,
+    CostOptions,
+    LeaseOptions,
+    RunOptions,
     part,
     with_options,
 )
 from slurm_fair.cli.simulate.runs import run_all
 from slurm_fair.cli.simulate.text import row_of
+from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.tune.sources import Subject, ground_of
 from slurm_fair.cli.tune.text import TuneTold, trials_of
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
-from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.sim.tune import DEFAULT_TERMS, Tolerances, advise
 from slurm_fair.trace.cells import CENTURY
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 
 
 class Terms(click.ParamType[tuple[float, ...]]):
@@ -111,10 +113,8 @@ TOLERANCES = (
 @JSON
 @click.pass_context
 def tune_lease(
-    context: click.Context, /, policy: str, terms: tuple[float, ...], settings: tuple[str, ...], seed: int,
-    workers: int, as_json: bool, html: Path | None, interval: float | None, align: str,
-    job_share: JobShare | None, **options: Any,
-) -> None:  # fmt: skip
+    context: click.Context, /, policy: str, terms: tuple[float, ...], as_json: bool, **options: Any
+) -> None:
     """Recommend a lease term for a TRACE, or for the site's own past (--history, or --sacct FILE).
 
     The jobs are simulated under each term, with what saving and coming back cost. Terms that cost more GPU time
@@ -125,21 +125,23 @@ def tune_lease(
     subject, wish, origin = part(Subject, options), part(ReplayOptions, options), part(Origin, options)
     subject.check()
     origin.check()
-    given, limits = _settings(policy, settings), _tolerances(options)
+    run, leases = part(RunOptions, options), part(LeaseOptions, options)
+    _check_settings(policy, run)
+    limits = _tolerances(options)
     with Outputs([*subject.files, *wish.files]) as outputs:
-        page = outputs.claim(html) if html else None
+        page = outputs.claim(run.html) if run.html else None
         ground = ground_of(context, subject, origin, wish, part(CostOptions, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
-        cost = ground.known.costs.checkpoint
-        looks, aligned = interval or USUAL_INTERVAL, align == "aligned"
-        share = job_share or ground.job_share
-        turns = [PolicyTurn(policy, given, term, looks, aligned, False, cost, seed, share) for term in tried]
-        for turn in turns:
-            check_turn(turn)
-        dones = _simulated(ground.case, turns, workers)
+        share, cost = leases.job_share or ground.job_share, ground.known.costs.checkpoint
+        turns = [
+            turn
+            for term in tried
+            for turn in turns_of([policy], replace(leases, lease=term), run, cost, share)
+        ]
+        dones = _simulated(ground.case, turns, run.workers)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
         trials = trials_of(dones, rows)
-        told = TuneTold(ground, dones, rows, trials, advise(trials, limits), short, limits, seed)
+        told = TuneTold(ground, dones, rows, trials, advise(trials, limits), short, limits, run.seed)
         if page is not None:
             _write_page(page, told)
         outputs.commit()
@@ -158,12 +160,12 @@ def _tolerances(options: dict[str, Any]) -> Tolerances:
     )
 
 
-def _settings(policy: str, settings: Sequence[str]) -> dict[str, object]:
-    """The settings of the one policy."""
+def _check_settings(policy: str, run: RunOptions) -> None:
+    """Refuse several policies, and settings that cannot be."""
     names = policies_of(policy)
     if len(names) > 1:
         raise InputError(f"--policy {policy}: a term is tuned for one policy: name one")
-    return settings_of(settings, names)[names[0]]
+    settings_of(run.settings, names)
 
 
 def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], list[float]]:
@@ -191,4 +193,4 @@ def _write_page(path: Path, told: TuneTold) -> None:
     from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
     whole = page_of(told)
-    write_whole(path, lambda text: text.writelines([whole]))
+    write_with(path, lambda text: text.writelines([whole]))

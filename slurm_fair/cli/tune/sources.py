@@ -10,11 +10,12 @@ from typing import Any
 import click
 import numpy as np
 
-from slurm_fair.cli.replay.case import Origin, ReplayOptions, case_of, case_of_reading, read_past
+from slurm_fair.cli.replay.case import Origin, ReplayOptions, case_of, case_of_reading, read_known_past
 from slurm_fair.cli.replay.saved_file import has_times
 from slurm_fair.cli.simulate.bad_rows import list_bad
-from slurm_fair.cli.simulate.case import Case, read_case
-from slurm_fair.cli.simulate.costs import CostOptions, KnownCosts, known_costs
+from slurm_fair.cli.simulate.case import Case, CaseOptions, read_case
+from slurm_fair.cli.simulate.costs import KnownCosts, known_costs
+from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
@@ -76,7 +77,7 @@ def ground_of(
         return _of_trace(subject, subject.trace, origin.skip_bad, wish, given)
     if subject.saved is not None and not has_times(subject.saved):
         return _of_listing(subject.saved, origin.skip_bad, wish, given)
-    past = read_past(context, origin, given, now)
+    past = read_known_past(context, origin, given, now)
     case, notes = case_of(past, wish)
     ground = _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
     return replace(ground, job_share=past.job_share)
@@ -88,12 +89,12 @@ def _of_trace(
     if wish.weights == "shares":
         raise InputError("--weights shares asks Slurm, which a trace is not: give equal, demand or FILE")
     known = known_costs(given)
-    case, reading = read_case(
-        path, known.costs, rounds="conserving", gpus=wish.gpus, gpus_per_node=wish.gpus_per_node,
-        cluster=wish.cluster, throughputs=subject.throughputs, regimes=subject.regimes,
-        weights=wish.weights or "equal", failed=wish.failed, too_large=wish.too_large, skip_bad=skip_bad,
-        undeclared=wish.undeclared,
+    inputs = CaseOptions(
+        gpus=wish.gpus, gpus_per_node=wish.gpus_per_node, cluster=wish.cluster, throughputs=subject.throughputs,
+        regimes=subject.regimes, weights=wish.weights or "equal", failed=wish.failed, too_large=wish.too_large,
+        skip_bad=skip_bad, undeclared=wish.undeclared,
     )  # fmt: skip
+    case, reading = read_case(path, known.costs, inputs)
     list_bad(path, reading)
     return _bounded(case, known, {"kind": "trace"}, [])
 

@@ -27,16 +27,16 @@ from slurm_fair.model.columns import Floats, Ints
 _ROUNDING = 1e-9
 
 
-def finish_rho(outcomes: Outcomes, name: str, total_gpus: float) -> Floats:
+def ratio_of(outcomes: Outcomes, name: str, total_gpus: float) -> Floats:
     """rho of each job under the denominator of that name; with `themis`, of its app.
 
     No time shared and none needed alone reads as 1. `total_gpus` is M; where M changed, its mean over time.
     """
     shared = app_seconds(outcomes) if name == "themis" else outcomes.end - outcomes.submit
-    return rho(shared, INDEPENDENT[name](outcomes, total_gpus))
+    return finish_time_ratio(shared, INDEPENDENT[name](outcomes, total_gpus))
 
 
-def rho(shared: Floats, independent: Floats) -> Floats:
+def finish_time_ratio(shared: Floats, independent: Floats) -> Floats:
     """T_shared / T_independent; nan where one of them is not known."""
     known = np.isfinite(shared) & np.isfinite(independent)
     found = ratio(shared, np.where(known, independent, 0.0), nothing=np.inf)

@@ -139,7 +139,7 @@ class Fates:
         """Of all jobs of a table: each is measured against all the others."""
         return cls(
             np.where(outcomes.over, outcomes.rho_ltgf, np.nan),
-            job_finish_rho(outcomes, total_gpus),
+            job_finish_time_ratios(outcomes, total_gpus),
             job_latency_ratio(outcomes),
             outcomes.end,
             efficiency.span(outcomes)[1],
@@ -168,9 +168,9 @@ def job_latency_ratio(outcomes: Outcomes) -> Floats:
     return np.where(outcomes.over, latency_ratio(outcomes.waited, outcomes.expected_seconds), np.nan)
 
 
-def job_finish_rho(outcomes: Outcomes, total_gpus: float) -> dict[str, Floats]:
+def job_finish_time_ratios(outcomes: Outcomes, total_gpus: float) -> dict[str, Floats]:
     """rho of each job by the name of its denominator."""
-    return {name: finish_time.finish_rho(outcomes, name, total_gpus) for name in finish_time.INDEPENDENT}
+    return {name: finish_time.ratio_of(outcomes, name, total_gpus) for name in finish_time.INDEPENDENT}
 
 
 def _jain_tenants(facts: RunFacts) -> float:

@@ -46,7 +46,7 @@ class WeightBook:
         strange = here - self._asked_for - self.weights.by_account.keys()
         if 0 <= now - self._read_at <= _EVERY_SECONDS and not strange and given == self._given:
             return
-        found = read_weights(self._commands, given)
+        found = read_share_weights(self._commands, given)
         if isinstance(found, str):
             if self.weights.by_account.keys() - self._given.keys():
                 return  # accounting is away: asked again at the next look
@@ -66,7 +66,7 @@ class _Account:
     of_children: float = 0.0
 
 
-def read_weights(commands: Commands, given: Mapping[str, float]) -> Weights | str:
+def read_share_weights(commands: Commands, given: Mapping[str, float]) -> Weights | str:
     """Weight per account, or why the answer is not valid. `given` are shares that take the place of Slurm's."""
     answer = commands.run("sshare", "-a", "-P", "-n", "-o", "Account,User,RawShares")
     if not answer.whole:

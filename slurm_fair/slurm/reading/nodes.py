@@ -67,7 +67,7 @@ class NodeListing:
     unreadable: tuple[str, ...] = ()  # what is wrong with rows of nodes that are left out
 
 
-def read_machines(commands: Commands) -> NodeListing | str:
+def read_nodes(commands: Commands) -> NodeListing | str:
     """Nodes and partitions, or why the answer is not valid."""
     answer = commands.run("sinfo", "-h", "-N", "-a", "-O", _FORMAT)
     if not answer.whole:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from slurm_fair.cli.simulate.case import makeshift_of
 from slurm_fair.cli.simulate.command import simulate
 from slurm_fair.cli.simulate.table import BEST, GROUPS, lines_of, metrics
+from slurm_fair.cli.simulate.turns import makeshift_of
 from slurm_fair.policy.registry import names
 from tests.support import recorded
 from tests.support.command_line import call

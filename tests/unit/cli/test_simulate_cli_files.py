@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from slurm_fair.cli.simulate import files, one_run, runs
-from slurm_fair.cli.simulate.case import PolicyTurn
 from slurm_fair.cli.simulate.events import EventsOut
 from slurm_fair.cli.simulate.files import JOB_COLUMNS, of_policy
+from slurm_fair.cli.simulate.turns import PolicyTurn
 from slurm_fair.errors import SlurmFairError
 from tests.support.command_line import call
 from tests.support.simulations import COSTS, HEADER, TIMINGS, jobs_of, made, only, simulated, written
@@ -244,10 +244,10 @@ def test_a_plan_that_is_not_the_policys_own_is_no_result(
 
 def test_a_policy_that_fails_in_a_process_of_its_own_ends_all_of_them(tmp_path: Path) -> None:
     turn = PolicyTurn("no-such-policy", {}, None, 10.0, True, False, 0.0, 0)
-    from slurm_fair.cli.simulate.case import read_case
+    from slurm_fair.cli.simulate.case import CaseOptions, read_case
     from slurm_fair.sim import Costs
 
-    case, _ = read_case(made(tmp_path), Costs(), rounds="conserving", gpus=16)
+    case, _ = read_case(made(tmp_path), Costs(), CaseOptions(gpus=16))
     good = PolicyTurn("fifo", {}, None, 10.0, True, False, 0.0, 0)
     orders = [one_run.SimulationOrder(case.scenario, each) for each in (good, turn)]
     with pytest.raises(SlurmFairError, match="unknown policy 'no-such-policy'"):

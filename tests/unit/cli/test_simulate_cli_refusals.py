@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.cli.simulate import one_run
-from slurm_fair.cli.simulate.case import PolicyTurn, read_case
+from slurm_fair.cli.simulate.case import CaseOptions, read_case
+from slurm_fair.cli.simulate.turns import PolicyTurn
 from slurm_fair.sim.scenario import Costs
 from tests.support.command_line import call
 from tests.support.simulations import made, simulated
@@ -115,7 +116,7 @@ def test_the_bar_moves_on_though_next_to_nothing_gets_done(
 ) -> None:
     monkeypatch.setattr(one_run, "_BEAT_SECONDS", 0.0)
     beats: list[tuple[int, float]] = []
-    case, _ = read_case(made(tmp_path), Costs(restart=850.0), rounds="conserving", gpus=8, until=20_000.0)
+    case, _ = read_case(made(tmp_path), Costs(restart=850.0), CaseOptions(gpus=8, until=20_000.0))
     turn = PolicyTurn("astraea", {}, None, 10.0, True, False, 0.0, 0)
     order = one_run.SimulationOrder(case.scenario, turn)
     one_run.run_one(order, lambda policy, ended, seconds: beats.append((ended, seconds)))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from slurm_fair.cli.simulate.costs import (
     USUAL_CHECKPOINT_SECONDS,
     USUAL_RESTART_SECONDS,
-    CostOptions,
     MeasuredCosts,
     known_costs,
     measure,
 )
+from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.errors import InputError
 from slurm_fair.model import Event
 from slurm_fair.sim.tune import Tolerances, Trial, advise

@@ -42,7 +42,7 @@ RHO = [
 
 @pytest.mark.parametrize(("name", "total_gpus", "expected"), RHO)
 def test_each_denominator(name: str, total_gpus: float, expected: list[float]) -> None:
-    assert finish_time.finish_rho(three(), name, total_gpus).tolist() == pytest.approx(expected, nan_ok=True)
+    assert finish_time.ratio_of(three(), name, total_gpus).tolist() == pytest.approx(expected, nan_ok=True)
 
 
 def test_the_papers_app_of_four_jobs_in_a_cluster_of_sixteen_gpus() -> None:
@@ -50,7 +50,7 @@ def test_the_papers_app_of_four_jobs_in_a_cluster_of_sixteen_gpus() -> None:
     budget = 10_000 / 4 / 8  # seconds of each of its four jobs on eight GPUs
     mine = [row(0, end, gpus=8, app=1, exclusive_seconds=budget) for end in (1600, 3200, 4000, 5000)]
     others = [row(0, 5000, gpus=16, app=-1, exclusive_seconds=1) for _ in range(3)]
-    rho = finish_time.finish_rho(table(*mine, *others), "themis", 16)
+    rho = finish_time.ratio_of(table(*mine, *others), "themis", 16)
     assert finish_time.themis_seconds(table(*mine, *others), 16)[:4].tolist() == [2500.0] * 4
     assert rho[:4].tolist() == [2.0] * 4
 
@@ -62,35 +62,35 @@ def test_jobs_of_one_app_count_once_and_share_its_end() -> None:
         row(0, 30, gpus=1, app=-1, exclusive_seconds=15),
     )
     # The app: 60 GPU-seconds on min(3, 4) GPUs = 20 s, two apps all along: 30 / 40.
-    assert finish_time.finish_rho(app, "themis", 3).tolist() == pytest.approx([0.75, 0.75, 1.0])
+    assert finish_time.ratio_of(app, "themis", 3).tolist() == pytest.approx([0.75, 0.75, 1.0])
 
 
 def test_a_job_that_is_not_over_has_no_rho_but_is_active() -> None:
     rows = row(0, 10, exclusive_seconds=10), row(0, NAN, exclusive_seconds=10)
     for name in ("shockwave", "themis"):
-        rho = finish_time.finish_rho(table(*rows, until=10), name, 1)
+        rho = finish_time.ratio_of(table(*rows, until=10), name, 1)
         assert rho.tolist() == pytest.approx([0.5, NAN], nan_ok=True)
 
 
 def test_an_app_is_not_over_while_one_of_its_jobs_lives() -> None:
     rows = row(0, 10, app=1, exclusive_seconds=10), row(0, NAN, app=1, exclusive_seconds=10)
-    assert np.isnan(finish_time.finish_rho(table(*rows, until=20), "themis", 4)).all()
+    assert np.isnan(finish_time.ratio_of(table(*rows, until=20), "themis", 4)).all()
 
 
 def test_an_unknown_isolated_run_time_makes_an_unknown_rho() -> None:
     job = table(row(0, 10, exclusive_seconds=NAN))
-    assert all(np.isnan(finish_time.finish_rho(job, name, 4)).all() for name in finish_time.INDEPENDENT)
+    assert all(np.isnan(finish_time.ratio_of(job, name, 4)).all() for name in finish_time.INDEPENDENT)
 
 
 def test_a_job_without_a_known_submission_has_no_rho() -> None:
     jobs = table(row(NAN, 10, exclusive_seconds=5), row(0, 10, exclusive_seconds=10))
-    assert finish_time.finish_rho(jobs, "shockwave", 1).tolist() == pytest.approx([NAN, 1.0], nan_ok=True)
+    assert finish_time.ratio_of(jobs, "shockwave", 1).tolist() == pytest.approx([NAN, 1.0], nan_ok=True)
 
 
 def test_an_app_of_which_one_job_began_at_an_unknown_time_has_no_rho() -> None:
     rows = row(NAN, 10, app=1, exclusive_seconds=10), row(0, 20, app=1, exclusive_seconds=10)
     others = row(0, 20, app=-1, exclusive_seconds=10)
-    found = finish_time.finish_rho(table(*rows, others), "themis", 4)
+    found = finish_time.ratio_of(table(*rows, others), "themis", 4)
     assert np.isnan(found[:2]).all()
 
 
@@ -102,13 +102,13 @@ def test_nobody_knows_how_crowded_a_life_of_unknown_beginning_was() -> None:
 
 def test_without_gpus_nobody_has_a_rho() -> None:
     job = table(row(0, 10, exclusive_seconds=10))
-    assert all(np.isnan(finish_time.finish_rho(job, name, 0)).all() for name in finish_time.INDEPENDENT)
+    assert all(np.isnan(finish_time.ratio_of(job, name, 0)).all() for name in finish_time.INDEPENDENT)
 
 
 def test_a_gang_that_nobody_timed_on_all_gpus_has_its_whole_work_to_do_there() -> None:
     """Two gangs of four that take 10 s alone: half of four GPUs take 20 s."""
     gangs = [row(0, 40, gpus=4, exclusive_seconds=10, spread_seconds=NAN) for _ in range(2)]
-    assert finish_time.finish_rho(table(*gangs), "sia", 4).tolist() == [2.0, 2.0]
+    assert finish_time.ratio_of(table(*gangs), "sia", 4).tolist() == [2.0, 2.0]
 
 
 def test_lives_without_length_count_those_that_they_meet() -> None:
@@ -117,7 +117,7 @@ def test_lives_without_length_count_those_that_they_meet() -> None:
 
 
 def test_no_time_needed_and_none_taken_is_fair_and_any_wait_for_it_is_not() -> None:
-    rho = finish_time.rho(floats(0, 5, NAN, 5), floats(0, 0, 5, NAN))
+    rho = finish_time.finish_time_ratio(floats(0, 5, NAN, 5), floats(0, 0, 5, NAN))
     assert rho.tolist() == pytest.approx([1.0, np.inf, NAN, NAN], nan_ok=True)
 
 
@@ -130,7 +130,7 @@ def test_worst_and_unfair_leave_out_what_is_unknown() -> None:
 
 @pytest.mark.parametrize("name", finish_time.INDEPENDENT)
 def test_nobody_has_no_rho(name: str) -> None:
-    assert finish_time.finish_rho(table(), name, 4).size == 0
+    assert finish_time.ratio_of(table(), name, 4).size == 0
 
 
 _LIVES = st.lists(
@@ -157,12 +157,12 @@ def test_the_mean_equals_that_of_counting_every_second(lives: list[tuple[int, in
 
 @given(_LIVES, st.integers(1, 8))
 def test_no_life_is_as_crowded_as_the_whole_trace(lives: list[tuple[int, int, int, int]], gpus: int) -> None:
-    static = finish_time.finish_rho(of(lives), "static", gpus)
-    shockwave = finish_time.finish_rho(of(lives), "shockwave", gpus)
+    static = finish_time.ratio_of(of(lives), "static", gpus)
+    shockwave = finish_time.ratio_of(of(lives), "shockwave", gpus)
     assert (static <= shockwave + 1e-9).all()
     # With GPUs for everybody the two are the slowdown against running alone.
-    alone = finish_time.finish_rho(of(lives), "static", len(lives))
-    assert finish_time.finish_rho(of(lives), "shockwave", len(lives)) == pytest.approx(alone)
+    alone = finish_time.ratio_of(of(lives), "static", len(lives))
+    assert finish_time.ratio_of(of(lives), "shockwave", len(lives)) == pytest.approx(alone)
 
 
 @given(_LIVES, st.randoms(use_true_random=False))
@@ -170,6 +170,6 @@ def test_the_order_of_the_jobs_does_not_matter(lives: list[tuple[int, int, int, 
     order = list(range(len(lives)))
     dice.shuffle(order)  # type: ignore[attr-defined]
     for name in finish_time.INDEPENDENT:
-        straight = finish_time.finish_rho(of(lives), name, 3)
-        shuffled = finish_time.finish_rho(of([lives[at] for at in order]), name, 3)
+        straight = finish_time.ratio_of(of(lives), name, 3)
+        shuffled = finish_time.ratio_of(of([lives[at] for at in order]), name, 3)
         assert shuffled == pytest.approx(straight[order], nan_ok=True)

@@ -12,8 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.ledger import Outcomes, RunFacts, Runs, Steps, Summary, exact_windows, finish_rho, summarise
-from slurm_fair.ledger.metrics.summary import Fates, job_finish_rho, job_latency_ratio
+from slurm_fair.ledger import (
+    Outcomes,
+    RunFacts,
+    Runs,
+    Steps,
+    Summary,
+    exact_windows,
+    ratio_of,
+    summarise,
+)
+from slurm_fair.ledger.metrics.summary import Fates, job_finish_time_ratios, job_latency_ratio
 from tests.support.outcome_rows import NAN, floats, row, table
 
 
@@ -89,7 +98,11 @@ def test_the_page_on_metrics_names_every_key_and_functions_that_exist() -> None:
     assert [key for key in KEYS if f"`{key}`" not in page] == []
     named = re.findall(r"`(\w+)\.(\w+)`", page)
     assert len(named) > 20
-    homes = {"outcomes": "slurm_fair.ledger.outcomes"}
+    homes = {
+        "outcomes": "slurm_fair.ledger.outcomes",
+        "expected": "slurm_fair.ledger.outcomes",
+        "formulas": "slurm_fair.ledger",
+    }
     where = {module: f"{homes.get(module, 'slurm_fair.ledger.metrics')}.{module}" for module, _ in named}
     missing = [pair for pair in named if not hasattr(import_module(where[pair[0]]), pair[1])]
     assert missing == []
@@ -151,9 +164,9 @@ def test_losing_jobs_are_counted_among_those_that_have_ended() -> None:
 def test_each_jobs_own_figures() -> None:
     jobs = two()
     assert job_latency_ratio(jobs).tolist() == [0.0, 0.5]
-    rho = job_finish_rho(jobs, 2.0)
+    rho = job_finish_time_ratios(jobs, 2.0)
     assert set(rho) == {"themis", "shockwave", "static", "sia"}
-    assert all(finish_rho(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
+    assert all(ratio_of(jobs, name, 2.0).tolist() == values.tolist() for name, values in rho.items())
     assert math.isnan(job_latency_ratio(table(row(0), until=9))[0])
     lives = table(row(0, ran=5.0, expected_seconds=5.0), until=9)
     assert math.isnan(job_latency_ratio(lives)[0]), "it may wait longer yet"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.reading.accounts import WeightBook, read_weights, weights_from
+from slurm_fair.slurm.reading.accounts import WeightBook, read_share_weights, weights_from
 from tests.support.slurm_samples import sample
 from tests.support.slurm_stub import Stub
 
@@ -95,7 +95,7 @@ def test_an_account_that_slurm_does_not_list_weighs_as_the_others_do_on_average_
 def test_what_accounting_answers_is_read(tmp_path: Path, answer: str, found: object) -> None:
     stub = Stub(tmp_path)
     stub.answers("sshare", answer)
-    weights = read_weights(stub.commands(), {})
+    weights = read_share_weights(stub.commands(), {})
     assert not isinstance(weights, str)
     assert weights.by_account == found
 
@@ -103,7 +103,7 @@ def test_what_accounting_answers_is_read(tmp_path: Path, answer: str, found: obj
 def test_accounting_that_does_not_answer_gives_a_reason(tmp_path: Path) -> None:
     stub = Stub(tmp_path)
     stub.answers("sshare", (1, "", "sshare: error: x"))
-    assert read_weights(stub.commands(), {}) == "sshare: sshare: error: x"
+    assert read_share_weights(stub.commands(), {}) == "sshare: sshare: error: x"
 
 
 class Looks:

@@ -14,7 +14,7 @@ from slurm_fair.slurm.reading.nodes import (
     RawNode,
     Reservation,
     _reservations,
-    read_machines,
+    read_nodes,
     read_reservations,
 )
 from tests.support.slurm_samples import VERSIONS, sample, whole
@@ -47,7 +47,7 @@ def stub(tmp_path: Path) -> Stub:
 
 def test_a_capture_of_22_05_reads_as_the_cluster_it_was(stub: Stub) -> None:
     stub.answers("sinfo", sample("22.05", "sinfo.txt"))
-    found = read_machines(stub.commands())
+    found = read_nodes(stub.commands())
     assert not isinstance(found, str)
     assert found.nodes["n2"] == RawNode("n2", 8, "a100", 6, 64, 5, 512_000, 40_000, "mixed")
     assert (found.partitions, found.up) == ({"gpu": ("n1", "n2", "n3", "n4")}, {"gpu": True})
@@ -55,7 +55,7 @@ def test_a_capture_of_22_05_reads_as_the_cluster_it_was(stub: Stub) -> None:
 
 def test_a_node_of_two_partitions_is_one_node(stub: Stub) -> None:
     stub.answers("sinfo", sinfo(ROW, changed(c1="debug", c2="down"), changed(c0="n2")))
-    found = read_machines(stub.commands())
+    found = read_nodes(stub.commands())
     assert not isinstance(found, str)
     assert found.partitions == {"gpu": ("n1", "n2"), "debug": ("n1",)}
     assert found.up == {"gpu": True, "debug": False}
@@ -111,14 +111,14 @@ def test_an_answer_that_is_not_whole_is_no_answer(
     stub: Stub, answer: str | tuple[int, str, str], complaint: str
 ) -> None:
     stub.answers("sinfo", answer)
-    found = read_machines(stub.commands())
+    found = read_nodes(stub.commands())
     assert isinstance(found, str)
     assert complaint in found
 
 
 def test_a_row_that_cannot_be_read_costs_its_node(stub: Stub) -> None:
     stub.answers("sinfo", sinfo(ROW, changed(c0="n2", c3="gpu:a100:99999999999999999999"), changed(c0="n3")))
-    found = read_machines(stub.commands())
+    found = read_nodes(stub.commands())
     assert not isinstance(found, str)
     assert (list(found.nodes), found.partitions) == (["n1", "n3"], {"gpu": ("n1", "n3")})
     assert len(found.unreadable) == 1
@@ -127,7 +127,7 @@ def test_a_row_that_cannot_be_read_costs_its_node(stub: Stub) -> None:
 @pytest.mark.parametrize("columns", [1, 2, 8, 10])
 def test_a_later_row_of_a_node_that_is_known_may_be_cut_off_too(stub: Stub, columns: int) -> None:
     stub.answers("sinfo", sinfo(ROW, (*changed(c1="debug"), "more")[:columns]))
-    found = read_machines(stub.commands())
+    found = read_nodes(stub.commands())
     assert not isinstance(found, str)
     assert (list(found.nodes), found.partitions, len(found.unreadable)) == (["n1"], {"gpu": ("n1",)}, 1)
 

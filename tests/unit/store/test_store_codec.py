@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 
 from slurm_fair.errors import StoreError
 from slurm_fair.model import Action, LeaseTerms, RunTable, Verb, Verdict
-from slurm_fair.store.blobs import expand, name_of, squeeze
+from slurm_fair.store.blobs import name_of, squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode, decode_as, read, write
 from slurm_fair.store.parcel import Packer, unpack
 from tests.support import journals
@@ -43,7 +43,7 @@ def there_and_back(value: Any) -> Any:
     encoder = Encoder()
     body, name = write(encoder.tree(value))
     kept = {column: squeeze(raw) for column, raw in encoder.blobs.items()}
-    return decode(read(body, name), lambda column: expand(kept[column], column))
+    return decode(read(body, name), lambda column: unpacked(kept[column], column))
 
 
 @given(trees)
@@ -208,4 +208,4 @@ def test_another_noun_than_expected_is_refused() -> None:
 
 def test_content_under_a_false_name_is_refused() -> None:
     with pytest.raises(StoreError, match="damaged"):
-        expand(squeeze(b"content"), name_of(b"other"))
+        unpacked(squeeze(b"content"), name_of(b"other"))

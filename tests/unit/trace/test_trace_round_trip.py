@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.errors import InputError, SlurmFairError
 from slurm_fair.trace import Trace, read_trace, write_trace
-from slurm_fair.trace.files import write_whole
+from slurm_fair.trace.files import write_with
 from slurm_fair.trace.table import OPTIONAL, REQUIRED
 
 DATA = Path(__file__).parents[2] / "data" / "traces"
@@ -99,7 +99,7 @@ def test_a_write_that_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: 
         raise OSError(28, "No space left on device")
 
     with pytest.raises(SlurmFairError, match="cannot be written: No space left"):
-        write_whole(tmp_path / name, broken)
+        write_with(tmp_path / name, broken)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "old")]
 
 

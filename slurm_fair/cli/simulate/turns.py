@@ -1,0 +1,119 @@
+"""Turns of policies: which are simulated, with which settings and leases."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from slurm_fair.cli.simulate.options import LeaseOptions, RunOptions
+from slurm_fair.errors import InputError
+from slurm_fair.ledger.settings import JobShare
+from slurm_fair.model import NEVER_ENDS_SECONDS
+from slurm_fair.policy import registry
+from slurm_fair.sim.run import USUAL_INTERVAL, rules_for
+from slurm_fair.tick import Rules
+from slurm_fair.trace.faults import nearest_of, shown
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTurn:
+    """One policy that is to be simulated, and how its leases go; a process of its own can be given it."""
+
+    policy: str
+    settings: Mapping[str, object]
+    lease: float | None
+    interval: float
+    aligned: bool
+    gavel_rounds: bool
+    checkpoint_cost: float
+    seed: int
+    job_share: JobShare = "proportional"
+
+    def rules(self) -> Rules:
+        """What the simulated controller goes by."""
+        return rules_for(
+            self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
+            gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
+            job_share=self.job_share,
+        )  # fmt: skip
+
+
+def turns_of(
+    policies: Sequence[str],
+    leases: LeaseOptions,
+    run: RunOptions,
+    checkpoint_cost: float,
+    job_share: JobShare,
+    *,
+    gavel_rounds: bool = False,
+) -> list[PolicyTurn]:
+    """One turn for each policy; none is returned where one of them cannot be."""
+    given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
+    how = leases.lease, looks, leases.align == "aligned", gavel_rounds, checkpoint_cost, run.seed, job_share
+    turns = [PolicyTurn(name, given[name], *how) for name in policies]
+    for turn in turns:
+        check_turn(turn)
+    return turns
+
+
+def policies_of(text: str) -> tuple[str, ...]:
+    """`A,B`: each once; whether there are such policies shows when they are loaded."""
+    wanted = tuple(name.strip() for name in text.split(","))
+    for at, name in enumerate(wanted):
+        if not name:
+            raise InputError(f"--policy {shown(text)}: an empty name: write A or A,B")
+        if name in wanted[:at]:
+            raise InputError(f"--policy {shown(text)}: {shown(name)} is there twice: keep one of them")
+    return wanted
+
+
+def settings_of(given: Sequence[str], policies: Sequence[str]) -> dict[str, dict[str, object]]:
+    """`policy.key=value` of --set, by policy; values as TOML writes them, and plain words."""
+    settings: dict[str, dict[str, object]] = {policy: {} for policy in policies}
+    for text in given:
+        path, equals, value = text.partition("=")
+        policy, dot, key = path.strip().partition(".")
+        if not (equals and dot and key):
+            raise InputError(f"--set {shown(text)}: write policy.key=value")
+        if policy not in settings:
+            raise InputError(
+                f"--set {shown(text)}: {shown(policy)} is not simulated; {nearest_of(policy, policies)}"
+            )
+        if key in settings[policy]:
+            raise InputError(f"--set {shown(text)}: {shown(key)} is set twice: keep one of them")
+        settings[policy][key] = _setting(value.strip())
+    return settings
+
+
+def _setting(text: str) -> object:
+    """A TOML value; what is none is a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def check_turn(turn: PolicyTurn) -> None:
+    """Refuse a policy that cannot be loaded, and leases that cannot be."""
+    terms = turn.rules().terms
+    if turn.gavel_rounds and terms.term >= NEVER_ENDS_SECONDS:
+        raise InputError(
+            f"--rounds gavel: {turn.policy} has leases without end: give the length of a round with --lease"
+        )
+    if terms.interval > terms.term:
+        raise InputError(
+            f"--interval {terms.interval:g} must not exceed the lease of {terms.term:g} s under {turn.policy}: "
+            "give a shorter --interval or a longer --lease"
+        )
+
+
+def makeshift_of(policy: str) -> str:
+    """What a policy that goes by run times does with jobs of unknown ones; "" = it goes by none."""
+    known = policy in registry.names()  # what accounting recorded is shown beside policies
+    return str(getattr(registry.load(policy, {}), "unknown_run_time", "")) if known else ""
+
+
+def usual_lease(term: float) -> float | None:
+    """A lease term as documents tell it; None where leases have no end."""
+    return term if term < NEVER_ENDS_SECONDS else None
