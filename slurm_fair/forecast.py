@@ -71,7 +71,7 @@ def forecast(
     looks, due = 0, world.next_look()
     while looks < bounds.looks and due <= end and clock() < stop and world.hopes.any():
         world.come_to(due)
-        if world.hopes.any() and not world.decide(replace(rules, dry_run=False)):
+        if world.hopes.any() and not world.decide(rules):
             break
         looks, due = looks + 1, world.next_look()
     return world.told(min(due, end), looks)

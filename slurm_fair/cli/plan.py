@@ -36,7 +36,7 @@ _WITHOUT_PAST = (
 def plan(context: click.Context, everything: bool, as_json: bool, parsable2: bool) -> None:
     """Look at the cluster now and show what the next tick would do; nothing is done."""
     site = site_of(context)
-    past, clock, rules = "", WallClock(), rules_of(site.config, dry_run=True)
+    past, clock, rules = "", WallClock(), rules_of(site.config)
     try:
         with site.reader() as journal:
             standing, marks = journal.latest(), journal.marks()

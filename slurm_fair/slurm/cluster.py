@@ -46,6 +46,8 @@ _log = logging.getLogger(__name__)
 class SlurmCluster:
     """Observes by explicit formats, acts through the Actuator."""
 
+    acts = True
+
     def __init__(
         self,
         commands: Commands,
@@ -240,6 +242,8 @@ class SlurmCluster:
 
 class DryRun:
     """A Cluster that looks and never acts."""
+
+    acts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
