@@ -300,3 +300,26 @@ _SUMS = ("had", "owed", "waited", "ran")
 def _exact(event: Event) -> Event:
     detail = {name: value for name, value in event.detail.items() if name not in (*_SUMS, "rho")}
     return event._replace(detail=detail)
+
+
+def test_a_job_that_ends_at_the_instant_at_which_it_came_makes_its_tenant_count_at_no_time() -> None:
+    how = LedgerSettings(tenant_memory_seconds=7.5, everyone_counts=False)
+    nodes, weights = {"n1": 7, "n2": 4}, dict.fromkeys("abc", 1.0)
+    over = job(3, submit=1001.0, state=JobState.DONE, end=1001.0)
+    looks = [
+        snapshot(time=time, nodes=nodes, jobs=jobs, weights=weights)
+        for time, jobs in (
+            (1000.5, []),
+            (1001.0, []),
+            (1001.0, [job(3, submit=1001.0)]),
+            (1001.25, [over]),
+            (1001.5, [job(4, submit=1001.25)]),
+        )
+    ]
+    often = seldom = Ledger.new(BEGAN)
+    batches = LedgerBatches(lambda happened, looks: None)
+    for look in looks:
+        often, _ = advance(often, look, how)
+        seldom, _ = batches.advance(seldom, look, how)
+    same_ledgers(seldom, often)
+    assert often.tenants.owed_quota.tolist() == [11 * 0.25, 0.0, 0.0]

@@ -86,6 +86,7 @@ def _fits_type(
 
 Narrowed = Callable[[Snapshot, Plan, list[int]], list[int]]
 # A job that could never run, or may not because of its own array, is in nobody's way.
+_MOVES = "it goes on elsewhere"
 _OUT_OF_THE_LINE = ("no node of its partition can take its gang", "its array's own limit is reached")
 
 
@@ -132,8 +133,10 @@ def with_no_choice_of_types(snapshot: Snapshot, plan: Plan, rows: list[int]) -> 
     """All, where there is one GPU type; else those that ask for theirs, or run on one only.
 
     For the others a plan does not say which type was chosen, so which idle GPUs they leave on purpose is not seen.
+    Nor is it of a job that gives its GPUs back to go on elsewhere: GPUs stay idle for it until it has saved.
     """
-    del plan
+    if _somebody_moves(plan):
+        return []
     nodes, told = snapshot.nodes, snapshot.told
     kinds = np.unique(nodes.gpu_type[nodes.capacity > 0])
     runs_on = np.full(len(snapshot.jobs), len(kinds))
@@ -141,6 +144,12 @@ def with_no_choice_of_types(snapshot: Snapshot, plan: Plan, rows: list[int]) -> 
         runs_on = np.count_nonzero(told.rate[:, kinds] > 0, axis=1)
     fixed = (len(kinds) == 1) | (snapshot.jobs.gpu_type >= 0) | (runs_on == 1)
     return [row for row in rows if fixed[row]]
+
+
+def _somebody_moves(plan: Plan) -> bool:
+    """Whether the plan stops a job for which others were not ahead, but another place was chosen."""
+    reasons = plan.explanation.reason[plan.verdict == Verdict.REVOKE].tolist()
+    return any(plan.explanation.reasons[reason].startswith(_MOVES) for reason in reasons)
 
 
 def borrowers_and_all_where_nothing_is_lent(snapshot: Snapshot, plan: Plan, rows: list[int]) -> list[int]:

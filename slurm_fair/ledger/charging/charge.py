@@ -117,14 +117,15 @@ def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpan
     if not changing.size:
         return ActiveSpans(lives.tenant, gpus, lives.weight, since, until), changing
     begin, end, known = lives.active_from[changing], until[changing], lives.active[changing]
-    never = (end <= begin) & ~known
+    # Also not a known one that ended at the instant of its submission, which is that of the last look.
+    never = (end <= begin) & (~known | ((end <= lives.submit[changing]) & (end >= ledger.time)))
     begin = np.maximum(begin, ledger.began)
     if any_of(never):
         begin[never] = np.inf
         until = until.copy()
         until[changing[never]] = -np.inf
     late = changing[np.where(known, end, begin) < ledger.time]
-    begin[known] = -np.inf
+    begin[known & ~never] = -np.inf
     since[changing] = begin
     return ActiveSpans(lives.tenant, gpus, lives.weight, since, until), late
 
