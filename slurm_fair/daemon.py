@@ -90,7 +90,7 @@ class Daemon:
         commands = commands_of(config, places)
         sink = MarksInHand() if dry_run else journal
         real = SlurmCluster(commands, config, clock.now, sink, journal)
-        rules = rules_of(config, dry_run)
+        rules = rules_of(config)
         standing = journal.latest() or Standing.new(clock.now())
         ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
         outlook = Outlook(places.directory, lambda: daemon.rules)
@@ -160,7 +160,7 @@ class Daemon:
         self.standing, self.again_in = done.standing, 1.0 if done.odd else math.inf
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
-        if turned and not self.rules.dry_run:  # the dead-man and `status` hear of it at once
+        if turned and self.cluster.acts:  # the dead-man and `status` hear of it at once
             with suppress(StoreError):
                 self.beat()
         if not done.blind:
@@ -175,7 +175,7 @@ class Daemon:
             state, why = BLIND, self.blind
         elif pause is not None:
             state, why = PAUSED, f"by {pause.in_words()}"
-        elif self.rules.dry_run:
+        elif not self.cluster.acts:
             state = SHADOW
         return Health(self.clock.now(), self.rules.terms.interval, self.seen, state, why)
 
@@ -183,7 +183,7 @@ class Daemon:
         """Everything that must hold before a look; what does not is raised."""
         self.journal.check_there()
         self.journal.check_owner()
-        if not self.rules.dry_run:
+        if self.cluster.acts:
             self.beat()
         if self.notice is not None:  # after the heartbeat: who cannot reach Slurm is blind, and not silent
             self.notice.hold(self.clock.now())
@@ -192,10 +192,9 @@ class Daemon:
 
     def _tick(self, paused: bool) -> TickDone:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
-        rules = replace(self.rules, dry_run=True) if paused else self.rules
         began = self.clock.now()
         watch = Stopwatch(time.monotonic)
-        done = tick(cluster, self.clock, self.journal, rules, self.standing, watch, self.missed)
+        done = tick(cluster, self.clock, self.journal, self.rules, self.standing, watch, self.missed)
         self.missed = () if done.record else self.missed
         took = self.clock.now() - began
         self.gates_left = done.record is not None and gates_left(done.record)
@@ -215,7 +214,7 @@ class Daemon:
         self._blindness.stands(now, blind, level)
         limit = heartbeat_limit(self.config)
         alone = self.config.slurm.gate == "hold" and not self.places.heartbeat.exists()
-        if alone and not self.rules.dry_run and now - max(self.seen, self.freed_at) > limit:
+        if alone and self.cluster.acts and now - max(self.seen, self.freed_at) > limit:
             self.freed_at = now
             self._safely("freeing jobs", self._free_alone)
 
@@ -274,7 +273,7 @@ class Daemon:
 
     def next_look(self, began: float) -> float:
         """When to look again after a tick that began then."""
-        idle = self.rules.dry_run or self.places.paused.exists()
+        idle = not self.cluster.acts or self.places.paused.exists()
         now, breath = self.clock.now(), math.inf if idle else 2 * self.last_look_seconds
         terms, left = self.rules.terms, self.gates_left and not idle
         return min(now + self.again_in, next_look(self.standing, terms, began, now, breath, left))
@@ -295,7 +294,7 @@ class Daemon:
 
     def goes_on(self) -> None:
         """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""
-        if self.rules.dry_run or 0 <= self.clock.now() - self.beaten_at < 1.0:
+        if not self.cluster.acts or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
         with suppress(StoreError):
             if os.path.exists(self.places.heartbeat):
@@ -351,7 +350,7 @@ class Daemon:
             return
         try:
             config = self.reload()
-            rules = rules_of(config, self.rules.dry_run)
+            rules = rules_of(config)
         except SlurmFairError as problem:
             log.error("the old configuration stays: %s", problem)
             return

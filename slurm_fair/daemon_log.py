@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slurm_fair.model import Outcome, Result, label
+from slurm_fair.model import Outcome, Result, Verb, label
 from slurm_fair.state_folder import Pause
 from slurm_fair.tick import TickDone
 
@@ -78,7 +78,7 @@ class TickLog:
                 log.info("%s", in_words(outcome))
             elif outcome.detail == NOT_ACTING:
                 log.debug("%s", in_words(outcome))
-            else:
+            elif outcome.action.verb is not Verb.FREE:  # of those the cluster says why
                 self._once(record.time, in_words(outcome))
         for note in (record.plan.note, record.guard):
             if note:

@@ -71,7 +71,7 @@ def forecast(
     looks, due = 0, world.next_look()
     while looks < bounds.looks and due <= end and clock() < stop and world.hopes.any():
         world.come_to(due)
-        if world.hopes.any() and not world.decide(replace(rules, dry_run=False)):
+        if world.hopes.any() and not world.decide(rules):
             break
         looks, due = looks + 1, world.next_look()
     return world.told(min(due, end), looks)
@@ -101,7 +101,7 @@ class _World:
         later = free & ~leased & (_place(record, free) >= most)
         left, fresh = _left(seen)
         snapshot = replace(
-            seen, left_alone=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
+            seen, left_alone=(), to_free=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
         )
         return cls(
             snapshot, standing._replace(asked_for={}), terms.term, min(terms.grace, terms.interval),

@@ -15,7 +15,7 @@ from slurm_fair.state_folder import Places
 from slurm_fair.tick import Rules
 
 
-def rules_of(config: Config, dry_run: bool = False) -> Rules:
+def rules_of(config: Config) -> Rules:
     """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
     settings = config.policy.chosen()
     for name, others in config.policy.settings.items():
@@ -33,7 +33,6 @@ def rules_of(config: Config, dry_run: bool = False) -> Rules:
             config.guard.shrink_alarm,
         ),
         plan_limit_seconds=max(30.0, config.lease.interval),
-        dry_run=dry_run,
     )
 
 

@@ -12,6 +12,11 @@ from slurm_fair.model import Action, Blind, Outcome, RunTable, Snapshot, Standin
 class Cluster(Protocol):
     """A cluster that can be seen and acted on: Slurm, or a virtual one."""
 
+    @property
+    def acts(self) -> bool:
+        """Whether acts are tried at all; those of a dry run are not."""
+        ...
+
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """The cluster now; `asked` = when each job that still owes an acknowledgement was asked for it."""
         ...

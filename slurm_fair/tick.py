@@ -81,7 +81,6 @@ class Rules:
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
     plan_limit_seconds: float = 30.0
-    dry_run: bool = False
     advance: Advance = advance
     show: Show = _all_told
 
@@ -154,10 +153,11 @@ def tick(
     if answered:
         outcomes += cluster.actuate(answered)
     watch.lap("act")
+    leases = leases if cluster.acts else without_promises(leases)
     after = conclude(ready, leases, outcomes, plan, rules)
     events = ready.events + granted + _of_acts(outcomes, ready, after, wants)
     record = _record(after, ready, plan, outcomes, events, rules, watch, held_back)
-    record = record._replace(amended=standing.ledger) if standing.amended else record
+    record = record._replace(dry_run=not cluster.acts, amended=standing.ledger if standing.amended else None)
     journal.append(record, after)
     return TickDone(after, record)
 
@@ -269,8 +269,6 @@ def conclude(
 ) -> Standing:
     """The standing after the acts on these leases; a plan that is not the policy's own leaves it its memory."""
     before, snapshot, terms = ready.standing, ready.snapshot, rules.terms
-    if rules.dry_run:
-        leases = _without_promises(leases)
     asked_for = for_whom(leases, snapshot, before.asked_for)
     if outcomes:
         leases = settle(leases, outcomes, terms, snapshot.time)
@@ -279,7 +277,7 @@ def conclude(
     return resting_after(after, outcomes, snapshot, terms)
 
 
-def _without_promises(leases: Leases) -> Leases:
+def without_promises(leases: Leases) -> Leases:
     """A shadow run promises nothing, since nothing will start."""
     revoking = leases.revoking
     phase = np.where(revoking, np.int8(LeasePhase.RUNNING), leases.phase).astype(np.int8)
@@ -309,7 +307,6 @@ def _record(
         outcomes=outcomes,
         events=events,
         seconds=dict(watch.seconds),
-        dry_run=rules.dry_run,
         guard=guard,
     )
 

@@ -36,7 +36,7 @@ _WITHOUT_PAST = (
 def plan(context: click.Context, everything: bool, as_json: bool, parsable2: bool) -> None:
     """Look at the cluster now and show what the next tick would do; nothing is done."""
     site = site_of(context)
-    past, clock, rules = "", WallClock(), rules_of(site.config, dry_run=True)
+    past, clock, rules = "", WallClock(), rules_of(site.config)
     try:
         with site.reader() as journal:
             standing, marks = journal.latest(), journal.marks()
@@ -75,7 +75,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
 
 def _counted(acts: Sequence[str]) -> str:
     """How many of each kind."""
-    return ", ".join(f"{acts.count(kind)} {kind}" for kind in ("open", "close", "ask", "requeue"))
+    kinds = ("open", "close", "ask", "requeue", *(("free",) if "free" in acts else ()))
+    return ", ".join(f"{acts.count(kind)} {kind}" for kind in kinds)
 
 
 _PLAN: Sequence[TextColumn] = (

@@ -11,7 +11,7 @@ from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.store import Reader
-from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile
+from slurm_fair.tick import Rules, conclude, decide, prepare, reconcile, without_promises
 from slurm_fair.wall_clock import WallClock
 
 
@@ -58,6 +58,7 @@ def replayed(journal: Reader, number: int, settings: LedgerSettings) -> tuple[Pl
         if record.number == number:
             return decide(ready.view, rules, WallClock()), record
         leases, _, _ = reconcile(ready, record.plan, rules)
+        leases = without_promises(leases) if record.dry_run else leases
         standing = conclude(ready, leases, record.outcomes, record.plan, rules)
     raise InputError(f"tick {number} cannot be computed again: what led up to it was pruned")
 
@@ -72,7 +73,6 @@ def rules_then(record: TickRecord, settings: LedgerSettings) -> Rules:
         record.terms,
         settings,
         seed=record.seed,
-        dry_run=record.dry_run,
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
+from slurm_fair.slurm.ownership.ours import DELAY_SLACK_SECONDS
 
 _CRED_EXPIRE_SECONDS = 120
-_SLACK_SECONDS = 5.0  # how far the begin time of a requeued job may lie beyond [slurm] requeue_delay
 _KILL_WAIT_SECONDS = 30
 _RPCS_A_LOOK = 6
 _MOST_SHARES = 20  # that are told one by one
@@ -112,13 +112,13 @@ def requeue_delay(facts: Facts) -> Finding:
     expire = facts.words_of("AuthInfo").get("cred_expire", "")
     slurms = number_or(given, number_or(expire, _CRED_EXPIRE_SECONDS)) + 1
     ours = facts.config.slurm.requeue_delay
-    if slurms > ours + _SLACK_SECONDS:
+    if slurms > ours + DELAY_SLACK_SECONDS:
         return error(
             f"Slurm keeps a requeued job back for {slurms} s, [slurm] requeue_delay says {ours:g}: "
             "a requeued job looks as if its user wanted it later",
             f"set [slurm] requeue_delay = {slurms}",
         )
-    if slurms + _SLACK_SECONDS < ours:
+    if slurms + DELAY_SLACK_SECONDS < ours:
         return warning(
             f"Slurm keeps a requeued job back for {slurms} s, [slurm] requeue_delay says {ours:g}",
             f"set [slurm] requeue_delay = {slurms}, so that users' own begin times are told apart",

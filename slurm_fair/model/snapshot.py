@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from slurm_fair.model.action import Action
 from slurm_fair.model.columns import Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
@@ -59,6 +60,7 @@ class Snapshot:
         tuple[float, int], ...
     ] = ()  # M from each instant on that it changed at since the last look
     in_doubt: tuple[ListInDoubt, ...] = ()
+    to_free: tuple[Action, ...] = ()  # of jobs that are not managed and carry something of ours
 
     @property
     def total_gpus(self) -> int:

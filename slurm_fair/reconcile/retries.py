@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,11 +22,15 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import TASK_BITS
+from slurm_fair.model.retries import Growth, Retries, resting
 
+Rests: TypeAlias = Mapping[int, tuple[float, int]]  # as a standing keeps retries: until when, how many
 _UNSETTLED_SECONDS = 25.0  # a command that timed out may still be carried out for about this long
-_BACKOFF_SECONDS, _BACKOFF_MOST = 30.0, 3600.0
-_DOUBLINGS = 20  # a number that goes on doubling has an end
-_OPEN, _CLOSE = Verb.OPEN, Verb.CLOSE
+_MOST_SECONDS = 3600.0  # of a rest; after as long without a failure the earlier ones are forgotten
+_OF_STARTS = Growth(30.0, _MOST_SECONDS)
+# A first refusal may come of a job that changed between the look and the act; the next look shows it.
+_OF_GATES = Growth(30.0, _MOST_SECONDS, spared=1)
+_OPEN, _CLOSE, _FREE = Verb.OPEN, Verb.CLOSE, Verb.FREE
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 _WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 
@@ -36,21 +41,24 @@ def still_resting(standing: Standing, now: float) -> Standing:
         return standing
     return standing._replace(
         unsettled={k: at for k, at in standing.unsettled.items() if now - at < _UNSETTLED_SECONDS},
-        backoff={k: back for k, back in standing.backoff.items() if now < back[0] + _BACKOFF_MOST},
-        unmoved={k: rest for k, rest in standing.unmoved.items() if now < rest[0] + _BACKOFF_MOST},
-        unshut={k: rest for k, rest in standing.unshut.items() if now < rest[0] + _BACKOFF_MOST},
+        backoff=_remembered(standing.backoff, now),
+        unmoved=_remembered(standing.unmoved, now),
+        unshut=_remembered(standing.unshut, now),
     )
+
+
+def _remembered(rests: Rests, now: float) -> Rests:
+    return {key: rest for key, rest in rests.items() if now < rest[0] + _MOST_SECONDS}
 
 
 def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
     """Jobs with an unknown outcome or a failed start are not planned yet; a refused stop is not repeated."""
     if standing.unmoved:
-        snapshot = _with_unmoved(snapshot, standing.unmoved)
+        snapshot = _with_unmoved(snapshot, resting(standing.unmoved, snapshot.time))
     if not standing.backoff and not standing.unsettled and not standing.shunned:
         return snapshot
     jobs, now = snapshot.jobs, snapshot.time
-    resting = [key for key, (until, _) in standing.backoff.items() if now < until]
-    marks = ((Blocked.BACKOFF, resting), (Blocked.UNSETTLED, list(standing.unsettled)))
+    marks = ((Blocked.BACKOFF, resting(standing.backoff, now)), (Blocked.UNSETTLED, list(standing.unsettled)))
     blocked = jobs.blocked.copy()
     for code, keys in marks:
         rows = find(jobs.key, np.array(keys, dtype=np.int64))
@@ -63,10 +71,9 @@ def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
     )
 
 
-def _with_unmoved(snapshot: Snapshot, unmoved: Mapping[int, tuple[float, int]]) -> Snapshot:
+def _with_unmoved(snapshot: Snapshot, later: list[int]) -> Snapshot:
     """Whom Slurm would not take off its GPUs is not asked again for a while: others may be who can be stopped."""
-    resting = [key for key, (until, _) in unmoved.items() if snapshot.time < until]
-    rows = find(snapshot.jobs.key, np.array(resting, dtype=np.int64))
+    rows = find(snapshot.jobs.key, np.array(later, dtype=np.int64))
     requeueable = snapshot.jobs.requeueable.copy()
     requeueable[rows[rows >= 0]] = False
     return replace(snapshot, jobs=snapshot.jobs.with_columns(requeueable=requeueable))
@@ -118,65 +125,55 @@ def shunned_after(
     return after
 
 
-def backoff_after(
-    backoff: Mapping[int, tuple[float, int]], events: Sequence[Event], now: float
-) -> dict[int, tuple[float, int]]:
+def backoff_after(backoff: Rests, events: Sequence[Event], now: float) -> Rests:
     """A job that Slurm did not start is tried again later, and later still."""
-    after = dict(backoff)
-    for event in events:
-        times = after.get(event.key, (0.0, 0))[1] + 1
-        after[event.key] = (
-            now + min(_BACKOFF_SECONDS * 2 ** min(times - 1, _DOUBLINGS), _BACKOFF_MOST),
-            times,
-        )
-    return after
+    return Retries(backoff, _OF_STARTS).failed([event.key for event in events], now).rests
 
 
 def resting_after(
     standing: Standing, outcomes: Sequence[Outcome], snapshot: Snapshot, terms: LeaseTerms
 ) -> Standing:
-    """With those who rest after these acts: of what was done, only a closed gate may leave somebody resting."""
-    outcomes = [o for o in outcomes if o.result is not _WAS_DONE or o.action.verb is _CLOSE]
+    """With those who rest after these acts: of what was done, only a closed gate may leave somebody resting.
+
+    A job that is freed is not managed, and the cluster knows when to try it again.
+    """
+    outcomes = [
+        o
+        for o in outcomes
+        if (o.result is not _WAS_DONE or o.action.verb is _CLOSE) and o.action.verb is not _FREE
+    ]
     if not outcomes:
         return standing
-    now, backoff, unmoved = snapshot.time, standing.backoff, standing.unmoved
-    unshut = _unshut_after(standing.unshut, outcomes, now)
-    unknown = {o.action.key: now for o in outcomes if o.result is _UNKNOWN}
+    now, backoff = snapshot.time, dict(standing.backoff)
     for outcome in outcomes:
-        backoff = {**backoff, **_rest_after(outcome, snapshot, terms.interval, backoff)}
-        unmoved = {**unmoved, **_unmoved_after(outcome, now, terms.term, unmoved)}
-    unsettled = {**standing.unsettled, **unknown}
-    return standing._replace(unsettled=unsettled, backoff=backoff, unmoved=unmoved, unshut=unshut)
+        backoff |= _rest_after(outcome, snapshot, terms.interval, backoff)
+    refused = [o.action for o in outcomes if o.refused_for_good]
+    stops = Retries(standing.unmoved, _of_stops(terms.term))
+    gates = Retries(standing.unshut, _OF_GATES).failed([a.key for a in refused if a.verb is _CLOSE], now)
+    shut = [o.action.key for o in outcomes if o.action.verb is _CLOSE and o.result is _WAS_DONE]
+    return standing._replace(
+        unsettled={**standing.unsettled, **{o.action.key: now for o in outcomes if o.result is _UNKNOWN}},
+        backoff=backoff,
+        unmoved=stops.failed([a.key for a in refused if a.verb in _STOPS], now).rests,
+        unshut=gates.without(shut).rests,
+    )
+
+
+def _of_stops(term_seconds: float) -> Growth:
+    """A job whose stop was refused keeps its GPUs beyond the next end of its lease too, and longer each time."""
+    return Growth(2 * term_seconds, max(_MOST_SECONDS, 2 * term_seconds))
 
 
 def without_refused(actions: tuple[Action, ...], standing: Standing, now: float) -> tuple[Action, ...]:
     """Gates that were refused more than once are tried again later, and later still."""
     if not standing.unshut:
         return actions
-    resting = {key for key, (until, _) in standing.unshut.items() if now < until}
-    return tuple([a for a in actions if a.verb is not _CLOSE or a.key not in resting])
-
-
-def _unshut_after(
-    unshut: Mapping[int, tuple[float, int]], outcomes: Sequence[Outcome], now: float
-) -> dict[int, tuple[float, int]]:
-    """A first refusal may come of a job that changed between the look and the act; the next look shows it."""
-    after = dict(unshut)
-    for outcome in outcomes:
-        key = outcome.action.key
-        if outcome.action.verb is _CLOSE and outcome.refused_for_good:
-            times = after.get(key, (0.0, 0))[1] + 1
-            rest = (
-                min(_BACKOFF_SECONDS * 2 ** min(times - 2, _DOUBLINGS), _BACKOFF_MOST) if times > 1 else 0.0
-            )
-            after[key] = (now + rest, times)
-        elif outcome.action.verb is _CLOSE and outcome.result is _WAS_DONE:
-            after.pop(key, None)
-    return after
+    later = set(resting(standing.unshut, now))
+    return tuple([a for a in actions if a.verb is not _CLOSE or a.key not in later])
 
 
 def _rest_after(
-    outcome: Outcome, snapshot: Snapshot, interval: float, backoff: Mapping[int, tuple[float, int]]
+    outcome: Outcome, snapshot: Snapshot, interval: float, backoff: Rests
 ) -> dict[int, tuple[float, int]]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
     action = outcome.action
@@ -194,15 +191,3 @@ def _rest_after(
         rows = np.flatnonzero(same & moved)
         return {int(jobs.key[row]): (float(jobs.gate_until[row]), 0) for row in rows.tolist()}
     return {}
-
-
-def _unmoved_after(
-    outcome: Outcome, now: float, term_seconds: float, unmoved: Mapping[int, tuple[float, int]]
-) -> dict[int, tuple[float, int]]:
-    """A job whose stop was refused keeps its GPUs beyond the next end of its lease too, and longer each time."""
-    action = outcome.action
-    if action.verb not in _STOPS or not outcome.refused_for_good:
-        return {}
-    times = unmoved.get(action.key, (0.0, 0))[1] + 1
-    rest = min(term_seconds * 2 ** min(times, _DOUBLINGS), max(_BACKOFF_MOST, 2 * term_seconds))
-    return {action.key: (now + rest, times)}

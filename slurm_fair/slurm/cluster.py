@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import Config
 from slurm_fair.errors import SlurmError, SlurmTextError
-from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot
+from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import find
 from slurm_fair.ports import Cluster, IntentLog
@@ -46,6 +46,8 @@ _log = logging.getLogger(__name__)
 class SlurmCluster:
     """Observes by explicit formats, acts through the Actuator."""
 
+    acts = True
+
     def __init__(
         self,
         commands: Commands,
@@ -67,7 +69,6 @@ class SlurmCluster:
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._said: frozenset[str] = frozenset()
-        self._strays: tuple[Action, ...] = ()  # jobs that are no longer ours to gate
         self._stray_rests = StrayRests()
         self.lists: Lists = ListsInHand({})
         self.notices: set[int] = set()  # jobs by which daemons say that they act here
@@ -128,10 +129,10 @@ class SlurmCluster:
         self._said = frozenset(wrong)
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """Act, with intents written first; what is not managed is freed when the planned acts are done."""
+        """Act, with intents written first; what is not managed is freed when the other acts are done."""
         outcomes = self._actuator.actuate(actions)
-        strays, self._strays = self._strays, ()
-        for line in self._stray_rests.heed(self._actuator.actuate(strays), self._now()):
+        freed = [outcome for outcome in outcomes if outcome.action.verb is Verb.FREE]
+        for line in self._stray_rests.heed(freed, self._now()):
             _log.warning("%s", line)
         return outcomes
 
@@ -164,10 +165,10 @@ class SlurmCluster:
         scope = self._config.scope
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
-        found = strays(rows, snapshot.jobs.key, self._queue, self._details, self.marks, self._booted[1])
-        self._strays = self._some(self._stray_rests.without(found, self._now()), rows)
+        found = strays(rows, snapshot.jobs.key, sighting.keepers)
+        free = self._some(self._stray_rests.without(found, self._now()), rows)
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
-        return self._with_answers(snapshot, asked)
+        return self._with_answers(replace(snapshot, to_free=free), asked)
 
     def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
         """As many as one look may free; users make as many as they like."""
@@ -241,6 +242,8 @@ class SlurmCluster:
 
 class DryRun:
     """A Cluster that looks and never acts."""
+
+    acts = False
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

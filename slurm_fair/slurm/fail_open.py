@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmUnreachable
 from slurm_fair.model import Action, JobState, Outcome, Result, label
-from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand, is_of
-from slurm_fair.slurm.ownership.ours import free_action, is_our_list, kept_by_us
+from slurm_fair.slurm.ownership.claims import free_action
+from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.ours import is_our_list, kept_by_us
 from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.queue import UNSPLIT, Queue
+from slurm_fair.slurm.reading.queue import Queue
 
 _NAMED = 20  # jobs in one line of the log
 
@@ -77,12 +77,11 @@ def liberate(
     )
     if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
-    known = {(mark.key, mark.whole_record): mark for mark in marks}
-    known |= _stamped(waiting, queue, details, known, lost)
-    ours = [(free_action(row), mark) for row in waiting if (mark := _mark_of(row, known)) is not None]
-    book = [replace(mark, key=act.key, whole_record=act.whole_record) for act, mark in ours]
-    actuator = Actuator(commands, queue, MarkBook(MarksInHand(book)), details, intents or NoIntents(), now)
-    outcomes = actuator.actuate([act for act, _ in ours])
+    known = MarkBook(MarksInHand(marks))
+    known = MarkBook(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
+    ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
+    actuator = Actuator(commands, queue, known, details, intents or NoIntents(), now)
+    outcomes = actuator.actuate(ours)
     left = [f"job {label(o.action.key)}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
     for row in rows[rows["state"] == JobState.ENDING]:
         if _mark_of(row, known) is not None:  # requeued, and about to wait on our account
@@ -91,9 +90,7 @@ def liberate(
     return Liberated(freed, tuple(left), _still_pinned(rows, queue, known))
 
 
-def _still_pinned(
-    rows: NDArray[np.void], queue: Queue, known: Mapping[tuple[int, bool], Mark]
-) -> dict[tuple[int, bool], str]:
+def _still_pinned(rows: NDArray[np.void], queue: Queue, known: MarkBook) -> dict[tuple[int, bool], str]:
     """Jobs that run with a node list of ours, which Slurm does not change on a running job, and that list."""
     runs = rows[(rows["state"] > JobState.WAITING) & (rows["state"] < JobState.DONE)]
     found = {}
@@ -116,31 +113,25 @@ def liberate_patiently(free: Callable[[], Liberated], tries: int, pause_seconds:
     return Liberated(total + done.freed, done.left, done.pinned)
 
 
-def _mark_of(row: np.void, known: Mapping[tuple[int, bool], Mark]) -> Mark | None:
-    whole = row["task"] == UNSPLIT
-    base, task = int(row["base"]), NO_TASK if whole else int(row["task"])
-    either = (known.get((pack(base, task), bool(whole))), known.get((pack(base), True)))
-    submit, restarts = float(row["submit"]), int(row["restarts"])
-    return next((mark for mark in either if mark and is_of(mark, submit, restarts)), None)
+def _mark_of(row: np.void, known: MarkBook) -> Mark | None:
+    act = free_action(row)
+    return known.covering(act.key, act.whole_record, act.submit, act.restarts)
 
 
 def _stamped(
-    waiting: NDArray[np.void],
-    queue: Queue,
-    details: DetailsBook,
-    known: dict[tuple[int, bool], Mark],
-    lost: bool,
-) -> dict[tuple[int, bool], Mark]:
+    waiting: NDArray[np.void], queue: Queue, details: DetailsBook, known: MarkBook, lost: bool
+) -> list[Mark]:
     """Marks made up for jobs without one that their stamp shows to be kept back on our account."""
-    made_up = {}
+    made_up = []
     for row in waiting:
         stamp = details.of(int(row["record"]), int(row["restarts"])).stamp
-        action = free_action(row)
-        which = (action.key, action.whole_record)
-        reason = queue.reasons.texts[int(row["reason"])]
-        if stamp is not None and which not in known and kept_by_us(row, stamp, reason, lost):
+        action, reason = free_action(row), queue.reasons.texts[int(row["reason"])]
+        unknown = known.get(action.key, action.whole_record) is None
+        if stamp is not None and unknown and kept_by_us(row, stamp, reason, lost):
             until = math.inf if row["priority"] == 0 else float(row["eligible"])
-            made_up[which] = Mark(
-                action.key, action.record, which[1], action.submit, action.restarts, until, False, 0.0
-            )
+            made_up.append(Mark(*_identity(action), until, False, 0.0))
     return made_up
+
+
+def _identity(action: Action) -> tuple[int, int, bool, float, int]:
+    return action.key, action.record, action.whole_record, action.submit, action.restarts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from slurm_fair.slurm.reading import values
 from slurm_fair.slurm.reading.queue import BETWEEN, Names
 
 FIELDS = ("JobID", "Account", "User", "Submit", "Start", "End", "State", "AllocTRES", "ReqTRES")
-_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,7}))?")
+JOB_ID = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,7}))?")
 _log = logging.getLogger(__name__)
 _ON_ITS_WAY = ("PENDING", "RUNNING", "SUSPENDED", "COMPLETING")
 
@@ -35,17 +35,11 @@ class SlurmHistory:
 
     def runs(self, start: float, end: float, partitions: Iterable[str]) -> RunTable | Blind:
         """Runs that overlap the period; Blind when accounting does not answer."""
-        listed = ",".join(sorted(partitions))
-        where = ("-r", listed) if listed else ()
-        between = separator(self._commands)
-        answer = self._commands.run(
-            "sacct", "-n", "-P", "-X", "-D", "-a", *where, "-S", f"uts{int(start)}", "-E", f"uts{int(end) + 1}",
-            f"--delimiter={between}", "-o", ",".join(FIELDS),
-        )  # fmt: skip
-        if not answer.whole:
-            return Blind(end, answer.complaint)
+        rows = ask_sacct(self._commands, (start, end), FIELDS, {"-r": partitions})
+        if isinstance(rows, str):
+            return Blind(end, rows)
         wrong: list[str] = []
-        runs = runs_from((line.split(between) for line in answer.out.rstrip("\n").split("\n")), wrong.append)
+        runs = runs_from(rows, wrong.append)
         if wrong and not len(runs):
             return Blind(end, f"sacct: {wrong[0]}")
         for why in sorted(set(wrong) - self._said):
@@ -54,9 +48,27 @@ class SlurmHistory:
         return runs
 
 
-def separator(commands: Commands) -> str:
-    """Between columns of sacct: an account's name that holds it, or a newline, makes up no row."""
-    return f"{BETWEEN}{commands.draw()}"
+def ask_sacct(
+    commands: Commands,
+    period: tuple[float, float],
+    fields: Sequence[str],
+    only: Mapping[str, Iterable[str]],
+    timeout_seconds: float | None = None,
+) -> list[list[str]] | str:
+    """The cells of every run that lived in a period, or why accounting does not tell.
+
+    `only` = the names that an option of sacct allows. An account's name that holds the separator makes up no row.
+    """
+    listed = {option: ",".join(sorted(names)) for option, names in only.items()}
+    where = [word for option, names in listed.items() if names for word in (option, names)]
+    between, (start, end) = f"{BETWEEN}{commands.draw()}", period
+    answer = commands.run(
+        "sacct", "-n", "-P", "-X", "-D", "-a", *where, "-S", f"uts{int(start)}", "-E", f"uts{int(end) + 1}",
+        f"--delimiter={between}", "-o", ",".join(fields), timeout_seconds=timeout_seconds,
+    )  # fmt: skip
+    if not answer.whole:
+        return answer.complaint
+    return [line.split(between) for line in answer.out.split("\n") if line]
 
 
 def runs_from(rows: Iterable[Sequence[str]], complain: Callable[[str], object] | None = None) -> RunTable:
@@ -67,8 +79,6 @@ def runs_from(rows: Iterable[Sequence[str]], complain: Callable[[str], object] |
     tenants, users = Names(), Names()
     read: list[_Row] = []
     for columns in rows:
-        if list(columns) == [""]:
-            continue
         try:
             read += _run(columns, tenants, users)
         except SlurmTextError as wrong:
@@ -88,7 +98,7 @@ def _run(columns: Sequence[str], tenants: Names, users: Names) -> list[_Row]:
     if len(columns) != len(FIELDS):
         raise SlurmTextError(f"it has {len(columns)} columns instead of {len(FIELDS)}")
     job, account, user, submit, start, end, state, alloc, wanted = columns
-    match = _JOB.fullmatch(job)
+    match = JOB_ID.fullmatch(job)
     if match is None:
         return []
     try:

@@ -22,7 +22,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.policy.packing.placement import RELAXED
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
-from slurm_fair.slurm.ownership.kept_back import Gates, Keepers, gates_of
+from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, spread_tasks
 from slurm_fair.slurm.scope import (
@@ -49,10 +49,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     names = territory.nodes
     held = _held(raw, names, seen)
     nodes = _nodes(seen, names, raw, held)
-    delay = seen.config.slurm.requeue_delay
-    gates = gates_of(
-        raw, key, Keepers(seen.queue, seen.details, seen.marks, seen.time, delay, seen.booted_at)
-    )
+    gates = gates_of(raw, key, seen.keepers)
     users, user = _packed(seen.queue.users.texts, raw["user"])
     tenants, tenant = _tenants(seen, raw)
     partitions, partition = _partitions(seen, names, raw)

@@ -14,13 +14,12 @@ from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import RunTable
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.slurm.command import Commands
-from slurm_fair.slurm.history import FIELDS, check_names, runs_from, separator
+from slurm_fair.slurm.history import FIELDS, JOB_ID, ask_sacct, check_names, runs_from
 from slurm_fair.slurm.reading import hostlist, values
 from slurm_fair.slurm.reading.task_lists import read_tasks
 
 # What is asked for beside the columns of a run, and what may be missing in a saved file.
 MORE_FIELDS = ("NNodes", "TimelimitRaw", "NodeList")
-_JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,7}))?")
 _MINUTES = re.compile(r"[0-9]{1,9}")
 _LIMIT_SECONDS = 600.0  # a month of a large site takes slurmdbd minutes
 STEPS, NO_GPUS, HET = "steps of other rows", "without GPUs", "parts of heterogeneous jobs"
@@ -104,7 +103,7 @@ def _why_not(job: str, gpus: int) -> str:
 
 
 def _row(row: Mapping[str, str], wanted: dict[str, str]) -> _Row:
-    match = _JOB.fullmatch(row["JobID"])
+    match = JOB_ID.fullmatch(row["JobID"])
     if match is None:
         raise SlurmTextError(f"'{row['JobID'][:40]}' is no job id")
     _, start, _ = (values.epoch(row[name]) for name in ("Submit", "Start", "End"))
@@ -131,23 +130,12 @@ def _nodes(row: Mapping[str, str]) -> tuple[str, ...]:
 def read_past(commands: Commands, start: float, end: float, scope: ScopeSection) -> Past | str:
     """Every run that lived in a period, or why accounting does not tell."""
     asked = (*FIELDS, *MORE_FIELDS)
-    where = [
-        word
-        for option, names in (("-r", scope.partitions), ("-A", scope.accounts), ("-q", scope.qos))
-        if names
-        for word in (option, ",".join(sorted(names)))
-    ]
-    between = separator(commands)
+    only = {"-r": scope.partitions, "-A": scope.accounts, "-q": scope.qos}
     try:
-        answer = commands.run(
-            "sacct", "-n", "-P", "-X", "-D", "-a", *where, "-S", f"uts{int(start)}", "-E", f"uts{int(end) + 1}",
-            f"--delimiter={between}", "-o", ",".join(asked), timeout_seconds=_LIMIT_SECONDS,
-        )  # fmt: skip
+        rows = ask_sacct(commands, (start, end), asked, only, _LIMIT_SECONDS)
     except SlurmError as problem:
         return str(problem)
-    if not answer.whole:
-        return answer.complaint
-    return _listed([line.split(between) for line in answer.out.split("\n") if line], asked)
+    return rows if isinstance(rows, str) else _listed(rows, asked)
 
 
 def _listed(rows: Iterable[Sequence[str]], columns: Sequence[str]) -> Past | str:

@@ -150,8 +150,7 @@ def _name(row: np.void) -> str:
 
 # Words of Slurm that mean: held. Which of them are our own holds, the marks tell.
 USER_HOLD = frozenset({"JobHeldUser"})
-ADMIN_HOLD = frozenset({"JobHeldAdmin"})
-REQUEUE_HOLD = frozenset({"job requeued in held state", "job_requeued_in_held_state"})
+OTHERS_HOLD = frozenset({"JobHeldAdmin", "job requeued in held state", "job_requeued_in_held_state"})
 
 
 def blocked_codes(
@@ -161,7 +160,7 @@ def blocked_codes(
     waiting = rows["state"] == JobState.WAITING
     held = waiting & (rows["priority"] == 0) & ~ours
     by_user = by_name(queue.reasons, USER_HOLD.__contains__, rows["reason"])
-    by_admin = by_name(queue.reasons, (ADMIN_HOLD | REQUEUE_HOLD).__contains__, rows["reason"])
+    by_admin = by_name(queue.reasons, OTHERS_HOLD.__contains__, rows["reason"])
     down = by_name(queue.partitions, lambda text: _is_down(text, machines), rows["partition"])
     codes = np.select(
         [

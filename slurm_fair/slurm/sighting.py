@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.config import Config
+from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import MarkBook
 from slurm_fair.slurm.reading.accounts import Weights
 from slurm_fair.slurm.reading.details import DetailsBook
@@ -47,3 +48,9 @@ class Sighting:
     def territory(self) -> Territory:
         """What of the cluster is managed."""
         return Territory.of(self.machines, self.config.scope)
+
+    @property
+    def keepers(self) -> Keepers:
+        """What tells whose a gate is."""
+        delay = self.config.slurm.requeue_delay
+        return Keepers(self.queue, self.details, self.marks, self.time, delay, self.booted_at)

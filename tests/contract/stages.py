@@ -222,14 +222,15 @@ class FakeStage:
         self.world.catch_up()
 
     def submit(self, job: Job) -> str:
-        """As the templates do; a job of the other partition just takes GPUs of the node that is shared."""
-        if job.partition == "other":
+        """As the templates do; an open job of the other partition just takes GPUs of the node that is shared."""
+        if job.partition == "other" and not job.gated:
             self.world.take("n3", job.gpus)
             return ""
         first, _, last = job.tasks.partition("-")
         number = self.world.submit(
             job.gpus,
             "vision",
+            partition=job.partition,
             work=Work(leaves_in=job.leaves_in or 0.1),
             tasks=range(int(first), int(last) + 1) if job.tasks else (),
             begin=self.now() + job.begin_in if job.begin_in else 0.0,

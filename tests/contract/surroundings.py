@@ -220,6 +220,17 @@ def an_interactive_job_is_left_alone_and_its_gpus_are_no_capacity(stage: Stage) 
     assert snapshot.nodes.gpus_others.sum() == 3
 
 
+@promise
+def a_job_that_is_not_managed_is_to_be_freed_of_our_gate_and_then_of_nothing(stage: Stage) -> None:
+    label = stage.submit(Job(partition="other"))
+    snapshot = look(stage)
+    assert parse_label(label) not in snapshot.jobs.key.tolist()
+    assert [(act.verb, act.key) for act in snapshot.to_free] == [(Verb.FREE, parse_label(label))]
+    assert [outcome.result for outcome in stage.cluster.actuate(snapshot.to_free)] == [Result.DONE]
+    assert stage.priority(label) > 0
+    assert look(stage).to_free == ()
+
+
 @whatever_the_gate
 def tenants_weigh_what_their_shares_in_slurm_say(stage: Stage) -> None:
     weights = weights_with(stage, {"vision": 3, "nlp": 1}, {})

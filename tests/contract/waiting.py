@@ -47,6 +47,16 @@ def a_job_submitted_behind_our_gate_waits_and_may_be_planned(stage: Stage) -> No
 
 
 @promise
+def a_managed_job_is_never_to_be_freed_by_itself(stage: Stage) -> None:
+    shut, opened, bare = stage.submit(Job()), running(stage, node="n2"), stage.submit(Job(gated=False))
+    act(stage, Verb.CLOSE, shut, until=stage.now() + 900)
+    act(stage, Verb.CLOSE, bare, until=stage.now() + 900)
+    snapshot = look(stage)
+    assert {parse_label(label) for label in (shut, opened)} <= set(snapshot.jobs.key.tolist())
+    assert snapshot.to_free == ()
+
+
+@promise
 def an_opened_job_runs_on_exactly_the_node_named(stage: Stage) -> None:
     label = running(stage, node="n2")
     assert nodes_of(stage, label) == {"n2"}

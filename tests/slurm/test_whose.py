@@ -84,7 +84,9 @@ def test_whoever_holds_a_job_of_ours_keeps_it_held(adapter: Adapter, by: str, wh
         assert (held.priority, held.reason, held.pinned) == (0, reason, "")
     another = Adapter(adapter.slurm, adapter.gate)  # whose journal knows nothing
     another.do(Verb.OPEN, job, "n2")
-    another.cluster.actuate([])
+    seen = another.observe()
+    assert not seen.to_free
+    another.cluster.actuate(seen.to_free)
     assert adapter.slurm.look(job).priority == 0
     adapter.slurm.do("scancel", blocker, job)
 

@@ -115,7 +115,7 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
     real = SlurmCluster(bench.commands, config, clock.now, sink, journal)
     daemon = Daemon(
         config, bench.places, clock, journal, bench.commands, DryRun(real) if dry_run else real, bench.books,
-        rules_of(config, dry_run), journal.latest() or Standing.new(clock.now()), Publisher("", lambda: False),
+        rules_of(config), journal.latest() or Standing.new(clock.now()), Publisher("", lambda: False),
     )  # fmt: skip
     real.fence(daemon.may_act)
     bench.commands.before = daemon.goes_on

@@ -101,6 +101,8 @@ class MemoryJournal:
 class FakeCluster:
     """ports.Cluster: the real adapter over fake commands; jobs acknowledge by files, read as the daemon reads."""
 
+    acts = True
+
     def __init__(self, commands: FakeCommands, config: Config, journal: MemoryJournal) -> None:
         self.commands = commands
         commands.work = f"{_WORK}/{next(_numbers)}"

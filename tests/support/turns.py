@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from slurm_fair.model import (
     Action,
@@ -19,7 +19,9 @@ from slurm_fair.model import (
     label,
 )
 from slurm_fair.policy import Policy
+from slurm_fair.ports import Cluster
 from slurm_fair.reconcile import Limits
+from slurm_fair.slurm.cluster import DryRun
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.builders import JobSpec, job, snapshot
@@ -36,6 +38,7 @@ Judge = Callable[[Action], Result]
 class StubCluster:
     """Shows what it is told to, and notes what is done."""
 
+    acts: ClassVar[bool] = True
     shown: list[Snapshot | Blind] = field(default_factory=list)
     judge: Judge = lambda action: Result.DONE
     asked: list[Mapping[int, float]] = field(default_factory=list)
@@ -76,13 +79,14 @@ class Turn:
     def look(self, sight: Snapshot | Blind) -> TickDone:
         """A look at anything."""
         rules = Rules(
-            "test", self.policy, {}, self.terms, limits=self.limits, dry_run=self.dry_run,
+            "test", self.policy, {}, self.terms, limits=self.limits,
             plan_limit_seconds=self.plan_limit_seconds,
         )  # fmt: skip
         self.cluster.shown.append(sight)
         self.cluster.done.clear()
         watch = Stopwatch(self.clock.now)
-        done = tick(self.cluster, self.clock, self.journal, rules, self.standing, watch)
+        cluster: Cluster = DryRun(self.cluster) if self.dry_run else self.cluster
+        done = tick(cluster, self.clock, self.journal, rules, self.standing, watch)
         self.standing = done.standing
         return done
 

@@ -258,7 +258,7 @@ def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCap
 def test_the_daemon_that_is_built_as_a_shadow_acts_on_nothing(bench: Bench) -> None:
     for dry_run in (True, False):
         built = Daemon.build(bench.daemon.config, bench.places, WallClock(), bench.journal, dry_run)
-        assert (isinstance(built.cluster, DryRun), built.rules.dry_run) == (dry_run, dry_run)
+        assert (isinstance(built.cluster, DryRun), built.cluster.acts) == (dry_run, not dry_run)
         assert (built.notice is None) >= dry_run
 
 

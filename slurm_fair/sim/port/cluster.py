@@ -24,6 +24,8 @@ class VirtualCluster:
     `by_hand` is what users and admins may do at any time, `books` its accounting once `keep_books` was called.
     """
 
+    acts = True
+
     def __init__(
         self,
         scenario: Scenario,

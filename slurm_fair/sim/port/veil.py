@@ -17,6 +17,11 @@ class Veil:
     clock: Clock
     reason: str = ""
 
+    @property
+    def acts(self) -> bool:
+        """Those of the cluster behind it."""
+        return self.cluster.acts
+
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """The cluster, or why it cannot be seen."""
         return Blind(self.clock.now(), self.reason) if self.reason else self.cluster.observe(asked)

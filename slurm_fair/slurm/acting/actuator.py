@@ -19,8 +19,9 @@ from slurm_fair.slurm.acting.rounds import ROUND, TOO_LATE, Rounds
 from slurm_fair.slurm.acting.signal_array_tasks import ask_crowded, is_crowded, with_waiting_tasks
 from slurm_fair.slurm.acting.telling import tell
 from slurm_fair.slurm.command import CommandResult, Commands
+from slurm_fair.slurm.ownership.claims import Claims
 from slurm_fair.slurm.ownership.marks import MarkBook
-from slurm_fair.slurm.ownership.ours import SLACK_SECONDS, Claims
+from slurm_fair.slurm.ownership.ours import is_same_time
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.details import DetailsBook
@@ -29,7 +30,7 @@ from slurm_fair.slurm.reading.reread import FreshRow, Rows, Which, look
 
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
-_LAST = (Verb.CLOSE, Verb.FREE)  # what starts and stops jobs goes first
+_LAST = (Verb.CLOSE, Verb.FREE)  # in this order: what starts and stops jobs goes first
 _NOT_LOOKED = "nobody has looked at the cluster yet"
 
 
@@ -55,9 +56,9 @@ class Actuator:
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
         """One outcome per action, in the same order."""
         first = [action for action in actions if action.verb not in _LAST]
-        last = [action for action in actions if action.verb in _LAST]
+        last = [[action for action in actions if action.verb is verb] for verb in _LAST]
         done: dict[Action, Outcome] = {}
-        for batch in (first, last):
+        for batch in (first, *last):
             done |= {outcome.action: outcome for outcome in self._batch(batch)} if batch else {}
         return tuple(done[action] for action in actions)
 
@@ -130,8 +131,7 @@ class Actuator:
         if row.eligible <= self.now() + 1 or self.claims.delay(row):
             return ""
         # A held job keeps the begin time of its user; a gated one has the gate that it was looked at with.
-        ours = math.isfinite(action.until) and abs(row.eligible - action.until) <= SLACK_SECONDS
-        return "" if ours else "its begin time was moved by somebody"
+        return "" if is_same_time(action.until, row.eligible) else "its begin time was moved by somebody"
 
     # -- signals ------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class Actuator:
         if action.verb is Verb.CLOSE:
             if row.state != JobState.WAITING or not self._is_tidy(action, row):
                 return False
-            gated = abs(row.eligible - int(action.until)) <= SLACK_SECONDS
+            gated = bool(is_same_time(int(action.until), row.eligible))
             return gated if row.priority > 0 else self.claims.foreign_hold(action, row)
         if action.verb is Verb.FREE:
             if row.state != JobState.WAITING:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from slurm_fair.model import JobState, ListInDoubt, label
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import Bools
+from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.marks import MarkBook
-from slurm_fair.slurm.ownership.ours import free_action, is_our_list
+from slurm_fair.slurm.ownership.ours import is_our_list
 from slurm_fair.slurm.reading.details import DetailsBook
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import wants_others

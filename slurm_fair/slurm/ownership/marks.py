@@ -15,7 +15,7 @@ from slurm_fair.model.mark import Mark
 _ROW = np.dtype(
     [
         ("gate_until", "f8"), ("gate_before", "f8"), ("pinned", "?"), ("set_at", "f8"), ("known", "?"),
-        ("submit", "f8"),
+        ("submit", "f8"), ("has_pin", "?"),
     ]
 )  # fmt: skip
 _NONE = np.zeros(1, _ROW)
@@ -66,10 +66,15 @@ class MarkBook:
         """The mark of one job or unsplit array."""
         return self._marks.get((key, whole_record))
 
+    def on(self, key: int, whole_record: bool, submit: float, restarts: int) -> tuple[Mark, ...]:
+        """The marks of a job: its own, and then its array's."""
+        array = None if whole_record else self.get(pack(key >> TASK_BITS), True)
+        either = (self.get(key, whole_record), array)
+        return tuple([mark for mark in either if mark and is_of(mark, submit, restarts)])
+
     def covering(self, key: int, whole_record: bool, submit: float, restarts: int) -> Mark | None:
         """The mark that speaks for a job: its own, or for an array task without one its array's."""
-        either = (self.get(key, whole_record), self.get(pack(key >> TASK_BITS), True))
-        return next((mark for mark in either if mark and is_of(mark, submit, restarts)), None)
+        return next(iter(self.on(key, whole_record, submit, restarts)), None)
 
     def all(self) -> list[Mark]:
         """Every mark in force."""
@@ -107,7 +112,10 @@ class MarkBook:
             marks = sorted((m for m in self._marks.values() if m.whole_record == whole_record), key=_key)
             keys = np.array([mark.key for mark in marks], dtype=np.int64)
             rows = np.array(
-                [(m.gate_until, m.gate_before, m.pinned, m.set_at, True, m.submit) for m in marks],
+                [
+                    (m.gate_until, m.gate_before, m.pinned, m.set_at, True, m.submit, bool(m.pin))
+                    for m in marks
+                ],
                 dtype=_ROW,
             )
             self._tables[whole_record] = keys, rows

@@ -1,60 +1,147 @@
-"""Tell our own hold, begin time and node list of a waiting job from others', by marks and stamps.
+"""The rules by which a hold, a begin time and a node list of a waiting job are ours.
 
-We set begin times and node lists, never holds. The one hold of ours is the one that the submit hook or a template
-submitted a job with; at the first look a begin time takes its place. From then on every hold is somebody's own,
-because Slurm shows nothing of a hold that is put on a held job.
+Each rule takes the values of one job, or columns of many. We set begin times and node lists, never holds. The one
+hold of ours is the one that the submit hook or a template submitted a job with; at the first look a begin time
+takes its place. From then on every hold is somebody's own, because Slurm shows nothing of a hold that is put on a
+held job.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.model import Action, Verb
-from slurm_fair.model.ids import NO_TASK, pack
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.marks import MarkBook
 from slurm_fair.slurm.reading import hostlist
-from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.queue import UNSPLIT
+from slurm_fair.slurm.reading.queue import Names
 from slurm_fair.slurm.reading.reread import FreshRow
 from slurm_fair.slurm.reading.stamp import Stamp
-from slurm_fair.slurm.scope import ADMIN_HOLD, REQUEUE_HOLD, USER_HOLD
+from slurm_fair.slurm.scope import OTHERS_HOLD, USER_HOLD, by_name
 
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 DELAY_SLACK_SECONDS = 5.0
+BOOT_SLACK_SECONDS = 1.0  # slurmctld says whole seconds of its start
+
+Flag: TypeAlias = Bools | bool
+Count: TypeAlias = Ints | int
+Instant: TypeAlias = Floats | float
 
 
-def is_as_submitted(stamp_gate: str, reason: str, restarts: int, eligible: float) -> bool:
-    """Whether a hold without a mark is the one that the job was submitted with.
+class WaitState(NamedTuple):
+    """What Slurm shows of a waiting job, or of many."""
+
+    held: Flag
+    by_user: Flag  # its reason is that of a hold that a user may set
+    by_others: Flag  # its reason is that of an admin's hold, or of Slurm's own
+    restarts: Count
+    submit: Instant
+    eligible: Instant
+
+    @classmethod
+    def of(cls, rows: NDArray[np.void], reasons: Names) -> Self:
+        """As rows of the queue show it."""
+        by_user = by_name(reasons, USER_HOLD.__contains__, rows["reason"])
+        by_others = by_name(reasons, OTHERS_HOLD.__contains__, rows["reason"])
+        held = rows["priority"] == 0
+        return cls(held, by_user, by_others, rows["restarts"], rows["submit"], rows["eligible"])
+
+    @classmethod
+    def of_one(cls, priority: int, reason: str, restarts: int, submit: float, eligible: float) -> Self:
+        """As a single row shows it."""
+        return cls(priority == 0, reason in USER_HOLD, reason in OTHERS_HOLD, restarts, submit, eligible)
+
+    @classmethod
+    def of_fresh(cls, row: FreshRow) -> Self:
+        """As a fresh read shows it."""
+        return cls.of_one(row.priority, row.reason, row.restarts, row.submit, row.eligible)
+
+
+class Noted(NamedTuple):
+    """What marks note of the same job, or of the same jobs: zeros where there is no mark."""
+
+    known: Flag
+    until: Instant  # of the mark that speaks for it
+    before: Instant
+    gates: tuple[Instant, ...]  # of its own mark and of its array's, each with the gate before
+
+    @classmethod
+    def of(cls, own: NDArray[np.void], array: NDArray[np.void]) -> Self:
+        """By rows that a book of marks was joined to."""
+        mark = np.where(own["known"], own, array)
+        gates = tuple(each[name] for each in (own, array) for name in ("gate_until", "gate_before"))
+        return cls(mark["known"], mark["gate_until"], mark["gate_before"], gates)
+
+    @classmethod
+    def of_one(cls, marks: tuple[Mark, ...]) -> Self:
+        """By the marks of one job: its own first, then its array's."""
+        if not marks:
+            return cls(False, 0.0, 0.0, ())
+        gates = tuple(gate for mark in marks for gate in (mark.gate_until, mark.gate_before))
+        return cls(True, marks[0].gate_until, marks[0].gate_before, gates)
+
+
+def is_same_time(gate: Instant, begin: Instant) -> Flag:
+    """Whether a begin time is this gate; 0 is none, inf is a hold."""
+    near: Flag = np.abs(gate - begin) <= SLACK_SECONDS
+    return (gate > 0) & near
+
+
+def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
+    """Whether a begin time is the gate of a mark, or the one before when a new gate never came to stand.
+
+    Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
+    """
+    found: Flag = False
+    for gate in noted.gates:
+        found = found | is_same_time(gate, shown.eligible)
+    return found
+
+
+def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
+    """Whether a begin time is the one that Slurm itself gives a requeued job."""
+    delay = shown.eligible - shown.submit
+    return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
+
+
+def is_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
+    """Whether a hold without a mark is the one that the job was submitted with; `with_hold` = its stamp says so.
 
     Slurm gives a job that was held from its submission no eligible time before it is released for the first time.
     """
-    return stamp_gate == "hold" and restarts == 0 and reason in USER_HOLD and eligible <= 0
+    return with_hold & shown.by_user & (shown.restarts == 0) & (shown.eligible <= 0)
 
 
-def is_foreign(reason: str, gate_before: float) -> bool:
-    """Whether a hold is not ours although a mark tells of one: our account sets no hold that shows so.
+def is_lasting(shown: WaitState, noted: Noted) -> Flag:
+    """Whether a hold is the one that a mark tells of. Our account sets no hold that shows as somebody else's.
 
     Marks of releases that did set such holds have no gate before.
     """
-    return reason in ADMIN_HOLD | REQUEUE_HOLD and gate_before > 0
+    foreign = shown.by_others & (noted.before > 0)
+    return (noted.until == math.inf) & np.logical_not(foreign)
 
 
-def is_slurms_delay(restarts: int, eligible: float, submit: float, delay_seconds: float) -> bool:
-    """Whether a begin time is the one that Slurm itself gives a requeued job."""
-    return restarts > 0 and 0 <= eligible - submit <= delay_seconds + DELAY_SLACK_SECONDS
+def is_our_hold(shown: WaitState, noted: Noted, with_hold: Flag) -> Flag:
+    """Whether it is held, and the hold is ours."""
+    unknown = np.logical_not(noted.known) & is_as_submitted(shown, with_hold)
+    return shown.held & ((noted.known & is_lasting(shown, noted)) | unknown)
 
 
-def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
-    """Whether the node list of a job is the one that we set.
+def may_carry_ours(pinned: Flag, has_pin: Flag, set_at: Instant, booted_at: float) -> Flag:
+    """Whether a node list may be the one of a mark.
 
     A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away.
     """
-    if not mark.pinned and not (mark.pin and 0 < mark.set_at < booted_at + 1):  # it says whole seconds
+    return pinned | (has_pin & (set_at > 0) & (set_at < booted_at + BOOT_SLACK_SECONDS))
+
+
+def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
+    """Whether the node list of a job is the one that we set."""
+    if not may_carry_ours(mark.pinned, bool(mark.pin), mark.set_at, booted_at):
         return False
     if not mark.pin:  # of an earlier release
         return True
@@ -65,79 +152,13 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
         return False
 
 
-@dataclass(slots=True)
-class Claims:
-    """Whose a fresh row's state is."""
-
-    marks: MarkBook
-    details: DetailsBook
-    requeue_delay: float
-    booted_at: float = 0.0  # when slurmctld started, as far as is known
-
-    def mark_on(self, action: Action) -> Mark | None:
-        """The mark that speaks for the job."""
-        return self.marks.covering(action.key, action.whole_record, action.submit, action.restarts)
-
-    def stamp_on(self, action: Action) -> Stamp:
-        """The job's stamp, or one that says nothing."""
-        return self.details.of(action.record, action.restarts).gate_stamp
-
-    def hold(self, action: Action, row: FreshRow) -> bool:
-        """Whether it is held, and the hold is ours."""
-        if row.priority > 0:
-            return False
-        mark = self.mark_on(action)
-        if mark is not None:
-            return math.isinf(mark.gate_until) and not is_foreign(row.reason, mark.gate_before)
-        gate = self.stamp_on(action).gate
-        return is_as_submitted(gate, row.reason, row.restarts, row.eligible)
-
-    def foreign_hold(self, action: Action, row: FreshRow) -> bool:
-        """Whether it is held by its user, an admin or Slurm."""
-        return row.priority == 0 and not self.hold(action, row)
-
-    def begin(self, action: Action, row: FreshRow) -> bool:
-        """Whether the begin time that keeps it waiting is ours, or Slurm's after a requeue of ours."""
-        mark = self.mark_on(action)
-        if mark is None:
-            return self.stamp_on(action).is_gate(row.eligible, row.submit)
-        ours = any(abs(gate - row.eligible) <= SLACK_SECONDS for gate in (mark.gate_until, mark.gate_before))
-        return ours or self.delay(row) or self.stamp_on(action).is_gate(row.eligible, row.submit)
-
-    def delay(self, row: FreshRow) -> bool:
-        """Whether Slurm itself keeps it back after a requeue."""
-        return is_slurms_delay(row.restarts, row.eligible, row.submit, self.requeue_delay)
-
-    def pins(self, action: Action, row: FreshRow) -> Mark | None:
-        """The mark whose node list the job carries."""
-        mark = self.mark_on(action)
-        return mark if mark and is_our_list(mark, row.node_text, self.booted_at) else None
-
-    def own_nodes(self, action: Action, row: FreshRow) -> str:
-        """The user's own node list."""
-        mark = self.pins(action, row)
-        return mark.user_nodes if mark else row.node_text
-
-
 def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
-    """Whether a stamped job waits for us, and not for its user or an admin."""
-    restarts, eligible, submit = int(row["restarts"]), float(row["eligible"]), float(row["submit"])
-    if row["priority"] == 0:
-        return is_as_submitted(stamp.gate, reason, restarts, eligible)
-    if lost and restarts > 0:
-        return True
-    return stamp.is_gate(eligible, submit)
+    """Whether a stamped job without a mark waits for us, and not for its user or an admin.
 
-
-def free_action(row: np.void) -> Action:
-    whole = bool(row["task"] == UNSPLIT)
-    key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
-    return Action(
-        Verb.FREE,
-        key,
-        int(row["record"]),
-        float(row["submit"]),
-        int(row["restarts"]),
-        whole_record=whole,
-        why="fail open",
-    )
+    When the journal is `lost`, each requeued one does.
+    """
+    restarts, submit, eligible = int(row["restarts"]), float(row["submit"]), float(row["eligible"])
+    shown = WaitState.of_one(int(row["priority"]), reason, restarts, submit, eligible)
+    if shown.held:
+        return bool(is_as_submitted(shown, stamp.is_hold))
+    return (lost and restarts > 0) or stamp.is_gate(eligible, submit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,90 +10,58 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import Action, JobState, Outcome, Result, label, pack_keys
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.marks import MarkBook
-from slurm_fair.slurm.ownership.ours import SLACK_SECONDS, free_action, is_foreign, is_our_list, kept_by_us
-from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.queue import Queue, spread_tasks
+from slurm_fair.model.retries import Growth, Retries, resting
+from slurm_fair.slurm.ownership.claims import free_action
+from slurm_fair.slurm.ownership.kept_back import Keepers, whose_are
+from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, spread_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0
-_DOUBLINGS = 20  # a number that goes on doubling has an end
+_GROWTH = Growth(REST_SECONDS, REST_MOST_SECONDS)
 
 
-def strays(
-    rows: NDArray[np.void],
-    managed: Ints,
-    queue: Queue,
-    details: DetailsBook,
-    marks: MarkBook,
-    booted_at: float = 0.0,
-) -> tuple[Action, ...]:
+def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action, ...]:
     """Acts that free waiting jobs outside the scope, or left alone, that a gate or a mark of ours keeps back.
 
     They were submitted with our gate by a template or the submit hook, or left the scope since.
     """
     waits = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
-    source, base, task = spread_tasks(waits, queue.task_lists)
-    keys = pack_keys(base, task)
-    outside = np.unique(source[find(managed, keys) < 0])
+    source, base, task = spread_tasks(waits, seen.queue.task_lists)
+    outside = np.unique(source[find(managed, pack_keys(base, task)) < 0])
     kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])
-    kept_back |= waits["req_nodes"] != queue.node_lists.known("")
-    candidates = [(waits[at], free_action(waits[at])) for at in outside[kept_back[outside]].tolist()]
-    return tuple(
-        action for row, action in candidates if _is_ours(row, action, queue, details, marks, booted_at)
-    )
+    kept_back |= waits["req_nodes"] != seen.queue.node_lists.known("")
+    found = waits[outside[kept_back[outside]]]
+    key = pack_keys(found["base"], np.where(found["task"] == UNSPLIT, NO_TASK, found["task"]))
+    ours = whose_are(found, key, np.ones(len(found), dtype=bool), seen).any()
+    return tuple(free_action(row, "it is not managed") for row in found[ours])
 
 
 @dataclass(slots=True)
 class StrayRests:
     """Strays that Slurm refused to free: tried again later, and later still."""
 
-    _rests: dict[Which, tuple[float, int, str]] = field(default_factory=dict)  # until, times, why
+    _retries: Retries[Which] = field(default_factory=lambda: Retries({}, _GROWTH))
+    _said: dict[Which, str] = field(default_factory=dict)
 
     def without(self, found: Sequence[Action], now: float) -> tuple[Action, ...]:
         """Those whose time has come; what is no longer found is forgotten."""
         here = {(action.key, action.whole_record): action for action in found}
-        self._rests = {which: rest for which, rest in self._rests.items() if which in here}
-        return tuple(action for which, action in here.items() if self._until(which) <= now)
-
-    def _until(self, which: Which) -> float:
-        return self._rests[which][0] if which in self._rests else 0.0
+        self._keep(self._retries.only(here))
+        later = set(resting(self._retries.rests, now))
+        return tuple(action for which, action in here.items() if which not in later)
 
     def heed(self, outcomes: Iterable[Outcome], now: float) -> list[str]:
         """What came of the tries; what to say: a line for each refusal whose reason is new."""
-        lines = []
-        for outcome in outcomes:
-            which = outcome.action.key, outcome.action.whole_record
-            if outcome.result is Result.DONE:
-                self._rests.pop(which, None)
-                continue
-            _, times, said = self._rests.get(which, (0.0, 0, ""))
-            rest = min(REST_SECONDS * 2 ** min(times, _DOUBLINGS), REST_MOST_SECONDS)
-            self._rests[which] = (now + rest, times + 1, outcome.detail)
-            if outcome.detail != said:
-                lines.append(
-                    f"job {label(outcome.action.key)} is not managed, and what is ours on it cannot be taken "
-                    f"away: {outcome.detail}"
-                )
-        return lines
+        by_key = {(outcome.action.key, outcome.action.whole_record): outcome for outcome in outcomes}
+        failed = {which: o.detail for which, o in by_key.items() if o.result is not Result.DONE}
+        fresh = [which for which, why in failed.items() if self._said.get(which, "") != why]
+        self._said |= failed
+        self._keep(self._retries.failed(failed, now).without(by_key.keys() - failed.keys()))
+        return [
+            f"job {label(key)} is not managed, and what is ours on it cannot be taken away: {failed[key, whole]}"
+            for key, whole in fresh
+        ]
 
-
-def _is_ours(
-    row: np.void, action: Action, queue: Queue, details: DetailsBook, marks: MarkBook, booted_at: float
-) -> bool:
-    mark = marks.covering(action.key, action.whole_record, action.submit, action.restarts)
-    text = queue.node_lists.texts[int(row["req_nodes"])]
-    if mark is not None and (is_our_list(mark, text, booted_at) or _stands(mark, row, queue)):
-        return True
-    stamp = details.of(action.record, action.restarts).stamp
-    reason = queue.reasons.texts[int(row["reason"])]
-    return stamp is not None and kept_by_us(row, stamp, reason, lost=False)
-
-
-def _stands(mark: Mark, row: np.void, queue: Queue) -> bool:
-    """Whether its gate is the one of the mark."""
-    if math.isinf(mark.gate_until):
-        reason = queue.reasons.texts[int(row["reason"])]
-        return bool(row["priority"] == 0) and not is_foreign(reason, mark.gate_before)
-    return bool(mark.gate_until > 0 and abs(mark.gate_until - float(row["eligible"])) <= SLACK_SECONDS)
+    def _keep(self, retries: Retries[Which]) -> None:
+        self._retries = retries
+        self._said = {which: why for which, why in self._said.items() if which in retries.rests}

@@ -24,6 +24,11 @@ class Stamp:
         """Whether the job may be asked."""
         return self.version >= 1
 
+    @property
+    def is_hold(self) -> bool:
+        """Whether the job was submitted with a hold as our gate."""
+        return self.gate == "hold"
+
     def is_gate(self, eligible: float, submit: float) -> bool:
         """Whether a begin time is the one that we set at submission, not a wish of the job's owner."""
         if self.gate.startswith("uts"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -317,6 +318,16 @@ def test_nothing_is_done_to_a_job_whose_last_act_is_not_settled() -> None:
     jobs = [job(1), gated(2), *array(1, 2)]
     unsettled = {pack(1): NOW - 1, pack(2): NOW - 1, pack(7): NOW - 1}
     assert told(acts(jobs, lease(2, {"n1": 4}, phase=GRANTED), unsettled=unsettled)) == []
+
+
+@pytest.mark.parametrize("waiting", [[], [job(3)]], ids=["nothing else", "a gate"])
+def test_what_is_not_managed_is_freed_last_of_all(waiting: list[JobSpec]) -> None:
+    free = Action(Verb.FREE, pack(9), 9, 100.0, 0, why="it is not managed")
+    seen = replace(snapshot(jobs=waiting, time=NOW, nodes={"n1": 8}), to_free=(free,))
+    unsettled = {free.key: NOW - 1}  # of a time when it was managed
+    actions = actions_for(leases(), seen, TERMS, unsettled, NOW)
+    assert actions[-1] == free
+    assert [action.verb for action in actions[:-1]] == [Verb.CLOSE] * len(waiting)
 
 
 def test_acts_carry_the_identity_that_they_were_decided_for() -> None:

@@ -113,10 +113,12 @@ def test_a_list_that_came_back_with_slurmctlds_last_state_is_taken_away() -> Non
     assert not scene.record.wanted
 
 
-def test_a_stray_is_freed_beside_the_acts_of_a_plan() -> None:
+def test_a_look_says_what_is_to_be_freed() -> None:
     scene = Scene({"gate_until": GATE}, scope={"accounts": ["others"]})
-    scene.look()
-    assert scene.cluster.actuate([]) == ()
+    (free,) = scene.look().to_free
+    assert (free.verb, free.record, free.why) == (Verb.FREE, scene.job, "it is not managed")
+    assert scene.record.eligible == GATE, "a look does nothing"
+    assert [outcome.result for outcome in scene.cluster.actuate([free])] == [Result.DONE]
     assert scene.record.eligible <= scene.world.clock.now() + 2
 
 

@@ -119,7 +119,7 @@ def test_arrays_beyond_what_is_looked_at_of_one_user_are_left_alone_until_there_
     left = {alone.label: alone.reason for alone in seen.left_alone}
     assert left.keys() == {str(ids["big"]), str(ids["next"])}
     assert "array beyond the 200,000 waiting tasks of one user" in left[str(ids["big"])]
-    site.cluster.actuate(())
+    site.cluster.actuate(seen.to_free)
     now = site.world.clock.now()
     assert {name: site.world.records[ids[name]].eligible > now for name in sizes} == {
         "old": True, "big": False, "fits": True, "next": False,
@@ -216,7 +216,7 @@ def test_what_one_users_strays_cost_a_look_has_a_bound_and_keeps_nobody_waiting(
         submit = site.world.records[managed].submit
         close = Action(Verb.CLOSE, pack(managed), managed, submit, 0, until=seen.time + 1800)
         before = len(site.commands.said)
-        site.cluster.actuate([close])
+        site.cluster.actuate([*seen.to_free, close])
         sent = [line for line in site.commands.said[before:] if line.startswith("update")]
         assert f"jobid={managed} " in sent[0], "what is planned goes first"
         freed.append(len(sent) - 1)

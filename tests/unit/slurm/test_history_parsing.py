@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slurm_fair.config import ScopeSection
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Blind, JobState, labels
 from slurm_fair.slurm.history import FIELDS, SlurmHistory, runs_from
+from slurm_fair.slurm.past import Past, read_past
 from tests.support.slurm_samples import VERSIONS, in_epoch_seconds, sample, whole
 from tests.support.slurm_stub import Stub
 
@@ -119,6 +121,22 @@ def test_accounting_that_does_not_answer_well_is_blind(
     assert isinstance(found, Blind)
     assert reason in found.reason
     assert stub.ran("sacct")[0][5:11] == ["-r", "debug,gpu", "-S", "uts0", "-E", "uts101"]
+
+
+def test_a_replay_asks_accounting_as_the_daemon_does_for_more_columns_of_its_scope(tmp_path: Path) -> None:
+    stub = Stub(tmp_path)
+    stub.answers("sacct", "|".join([*line(), "1", "60", "n1"]) + "\n")
+    commands = stub.commands()
+    commands.draw = lambda: "1"
+    past = read_past(commands, 0, 100, ScopeSection(("gpu",), ("vision", "nlp"), ("high",)))
+    assert isinstance(past, Past), past
+    assert (labels(past.runs.key), past.nodes, past.limit_seconds.tolist()) == (["7"], (("n1",),), [3600.0])
+    SlurmHistory(commands).runs(0, 100, ["gpu"])
+    ours, daemons = stub.ran("sacct")
+    fields = "JobID,Account,User,Submit,Start,End,State,AllocTRES,ReqTRES"
+    assert daemons[-1] == fields
+    assert ours[-1] == f"{fields},NNodes,TimelimitRaw,NodeList"
+    assert [word for word in ours[:-1] if word not in ("-A", "nlp,vision", "-q", "high")] == daemons[:-1]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents, liberate
+from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
 from slurm_fair.slurm.ownership.out_of_scope import strays
 from slurm_fair.slurm.reading.details import DetailsBook
@@ -107,6 +108,11 @@ class Scene:
         """What may be ours."""
         return self.record.held, self.record.eligible, self.record.wanted
 
+    def keepers(self, queue: Queue, details: DetailsBook) -> Keepers:
+        """What tells whose its gate is."""
+        marks = MarkBook(MarksInHand(self.marks))
+        return Keepers(queue, details, marks, self.world.clock.now(), 121.0, 0.0)
+
 
 @cases
 def test_fail_open_undoes_what_is_ours_and_only_that(case: Case) -> None:
@@ -129,10 +135,10 @@ def test_a_job_outside_of_the_scope_is_freed_of_what_is_ours_alone(case: Case) -
     assert not isinstance(rows, str), rows
     details.learn(dict.fromkeys(zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)))
     nobody = np.zeros(0, dtype=np.int64)
-    found = strays(rows, nobody, queue, details, MarkBook(MarksInHand(scene.marks)))
+    found = strays(rows, nobody, scene.keepers(queue, details))
     assert [action.record for action in found] == ([scene.job] if case.ours else [])
     managed = np.array([pack(scene.job)])
-    assert strays(rows, managed, queue, details, MarkBook(MarksInHand(scene.marks))) == ()
+    assert strays(rows, managed, scene.keepers(queue, details)) == ()
 
 
 @cases
@@ -206,5 +212,5 @@ def test_a_task_that_was_split_off_its_array_has_the_hold_and_the_gate_of_its_ar
         queue, details = Queue(scene.commands), DetailsBook(scene.commands)
         rows = queue.read()
         assert not isinstance(rows, str), rows
-        found = strays(rows, np.zeros(0, dtype=np.int64), queue, details, MarkBook(MarksInHand(scene.marks)))
+        found = strays(rows, np.zeros(0, dtype=np.int64), scene.keepers(queue, details))
         assert sorted(action.record for action in found) == sorted([scene.job, split.number])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from slurm_fair.errors import StoreError
-from slurm_fair.model import LeaseTerms, RunTable, Verb, Verdict
+from slurm_fair.model import Action, LeaseTerms, RunTable, Verb, Verdict
 from slurm_fair.store.blobs import name_of, squeeze, unpacked
 from slurm_fair.store.codec import Encoder, decode, decode_as, read, write
 from slurm_fair.store.parcel import Packer, unpack
@@ -74,6 +75,15 @@ def test_journals_of_older_versions_are_read_with_what_was_true_of_their_rows() 
     old_jobs, old_accounts = (decode(tree, lambda column: encoder.blobs[column]) for tree in trees)
     assert journals.same(old_jobs, jobs.with_columns(most_nodes=np.zeros(5, dtype=np.int64)))
     assert journals.same(old_accounts, accounts.with_columns(waits=accounts.active))
+
+
+def test_a_snapshot_keeps_what_is_to_be_freed_and_one_of_an_older_version_frees_nobody() -> None:
+    free = Action(Verb.FREE, 7, 8, 100.0, 0, whole_record=True, why="it is not managed")
+    seen, encoder = replace(journals.snapshot(), to_free=(free,)), Encoder()
+    assert journals.same(there_and_back(seen), seen)
+    tree = encoder.tree(seen)
+    del tree["of"]["to_free"]
+    assert journals.same(decode(tree, lambda column: encoder.blobs[column]), journals.snapshot())
 
 
 def test_a_plan_of_an_older_version_was_one_table_with_why_it_decides() -> None:

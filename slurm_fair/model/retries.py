@@ -1,0 +1,56 @@
+"""Retries: what failed rests before it is tried again, and rests longer after each failure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Generic, Self, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+_DOUBLINGS = 20  # a number that goes on doubling has an end
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The rest after the n-th failure in a row: twice as long each time, up to the longest."""
+
+    first_seconds: float
+    most_seconds: float
+    spared: int = 0  # failures in a row that cost no rest
+
+    def rest_after(self, times: int) -> float:
+        doublings = times - self.spared - 1
+        if doublings < 0:
+            return 0.0
+        return min(self.first_seconds * 2.0 ** min(doublings, _DOUBLINGS), self.most_seconds)
+
+
+def resting(rests: Mapping[Key, tuple[float, int]], now: float) -> list[Key]:
+    """Those whose time has not come."""
+    return [key for key, (until, _) in rests.items() if now < until]
+
+
+@dataclass(frozen=True, slots=True)
+class Retries(Generic[Key]):
+    """Until when each of them rests, and how often in a row it failed."""
+
+    rests: Mapping[Key, tuple[float, int]]
+    growth: Growth
+
+    def failed(self, keys: Iterable[Key], now: float) -> Self:
+        """After one more failure of each."""
+        rests = dict(self.rests)
+        for key in keys:
+            times = rests.get(key, (0.0, 0))[1] + 1
+            rests[key] = now + self.growth.rest_after(times), times
+        return replace(self, rests=rests)
+
+    def only(self, keys: Iterable[Key]) -> Self:
+        """The others are forgotten, and begin anew."""
+        kept = {key: self.rests[key] for key in keys if key in self.rests}
+        return replace(self, rests=kept)
+
+    def without(self, keys: Iterable[Key]) -> Self:
+        """These are forgotten, and begin anew."""
+        gone = set(keys)
+        return self.only([key for key in self.rests if key not in gone])

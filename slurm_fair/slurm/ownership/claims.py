@@ -1,0 +1,89 @@
+"""Tell whose the hold, the begin time and the node list of one job are, as a fresh read shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slurm_fair.model import Action, Verb
+from slurm_fair.model.ids import NO_TASK, pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.ours import (
+    Noted,
+    WaitState,
+    is_noted_gate,
+    is_our_hold,
+    is_our_list,
+    is_slurms_delay,
+)
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import UNSPLIT
+from slurm_fair.slurm.reading.reread import FreshRow
+from slurm_fair.slurm.reading.stamp import Stamp
+
+
+@dataclass(slots=True)
+class Claims:
+    """Whose a fresh row's state is."""
+
+    marks: MarkBook
+    details: DetailsBook
+    requeue_delay: float
+    booted_at: float = 0.0  # when slurmctld started, as far as is known
+
+    def mark_on(self, action: Action) -> Mark | None:
+        """The mark that speaks for the job."""
+        return self.marks.covering(action.key, action.whole_record, action.submit, action.restarts)
+
+    def stamp_on(self, action: Action) -> Stamp:
+        """The job's stamp, or one that says nothing."""
+        return self.details.of(action.record, action.restarts).gate_stamp
+
+    def hold(self, action: Action, row: FreshRow) -> bool:
+        """Whether it is held, and the hold is ours."""
+        if row.priority > 0:
+            return False
+        return bool(is_our_hold(WaitState.of_fresh(row), self._noted(action), self.stamp_on(action).is_hold))
+
+    def foreign_hold(self, action: Action, row: FreshRow) -> bool:
+        """Whether it is held by its user, an admin or Slurm."""
+        return row.priority == 0 and not self.hold(action, row)
+
+    def begin(self, action: Action, row: FreshRow) -> bool:
+        """Whether the begin time that keeps it waiting is ours, or Slurm's after a requeue of ours."""
+        noted = self._noted(action)
+        ours = bool(is_noted_gate(WaitState.of_fresh(row), noted)) or (bool(noted.known) and self.delay(row))
+        return ours or self.stamp_on(action).is_gate(row.eligible, row.submit)
+
+    def delay(self, row: FreshRow) -> bool:
+        """Whether Slurm itself keeps it back after a requeue."""
+        return bool(is_slurms_delay(WaitState.of_fresh(row), self.requeue_delay))
+
+    def pins(self, action: Action, row: FreshRow) -> Mark | None:
+        """The mark whose node list the job carries."""
+        mark = self.mark_on(action)
+        return mark if mark and is_our_list(mark, row.node_text, self.booted_at) else None
+
+    def own_nodes(self, action: Action, row: FreshRow) -> str:
+        """The user's own node list."""
+        mark = self.pins(action, row)
+        return mark.user_nodes if mark else row.node_text
+
+    def _noted(self, action: Action) -> Noted:
+        return Noted.of_one(self.marks.on(action.key, action.whole_record, action.submit, action.restarts))
+
+
+def free_action(row: np.void, why: str = "fail open") -> Action:
+    whole = bool(row["task"] == UNSPLIT)
+    key = pack(int(row["base"]), NO_TASK if whole else int(row["task"]))
+    return Action(
+        Verb.FREE,
+        key,
+        int(row["record"]),
+        float(row["submit"]),
+        int(row["restarts"]),
+        whole_record=whole,
+        why=why,
+    )

@@ -1,0 +1,139 @@
+"""Columns and one row answer alike whose a hold, a begin time and a node list are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from slurm_fair.model import JobState, pack_keys
+from slurm_fair.model.ids import pack
+from slurm_fair.model.mark import Mark
+from slurm_fair.slurm.ownership.claims import Claims, free_action
+from slurm_fair.slurm.ownership.kept_back import Keepers, gates_of, whose_are
+from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.ours import kept_by_us
+from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, Queue
+from slurm_fair.slurm.reading.reread import look
+from tests.support.fake_commands import FakeCommands
+from tests.support.fake_jobs import ADMIN, REQUEUE_DELAY_SECONDS, REQUEUED_HELD, START, USER, Record
+from tests.support.fake_slurm import PushedClock, World
+
+BOOTED = START - 50
+BEGINS = (0.0, 0.0, START - 40, START + 1, START + 120, START + 121, START + 600, START + 602)
+GATES = (0.0, math.inf, math.inf, START - 40, START + 1, START + 120, START + 600)
+LISTS: tuple[tuple[str, ...], ...] = ((), ("n1",), ("n2",), ("n1", "n2"))
+COMMENTS = ("", "v1,signal=USR2", "v1,gate=hold", "v1,gate=+600", f"v1,gate=uts{START + 120:.0f}")
+
+shown = st.fixed_dictionaries(
+    {
+        "held": st.sampled_from(("", "", USER, USER, ADMIN, REQUEUED_HELD)),
+        "eligible": st.sampled_from(BEGINS),
+        "restarts": st.sampled_from((0, 0, 1)),
+        "wanted": st.sampled_from(LISTS),
+        "comment": st.sampled_from([f"slurm_fair:{text}" if text else "" for text in COMMENTS]),
+        "after_submit": st.booleans(),
+    }
+)
+noted = st.fixed_dictionaries(
+    {
+        "gate_until": st.sampled_from(GATES),
+        "gate_before": st.sampled_from(GATES[:1] + GATES[3:]),
+        "pinned": st.booleans(),
+        "set_at": st.sampled_from((0.0, BOOTED - 1, BOOTED + 0.5, START)),
+        "submit": st.sampled_from((START, START - 9)),
+        "user_nodes": st.sampled_from(("", "n1", "n2")),
+        "pin": st.sampled_from(("", "n1", "n2")),
+    }
+)
+jobs = st.lists(st.tuples(shown, st.none() | noted, st.none() | noted, st.booleans()), min_size=1, max_size=6)
+
+
+class Scene:
+    """Waiting jobs and arrays that Slurm shows in any state, and marks of ours on them that say anything."""
+
+    def __init__(self, drawn: list[Any]) -> None:
+        self.world = World(PushedClock(), {"n1": 4, "n2": 4})
+        for name in ("n1", "n2"):
+            self.world.take(name, 4)
+        marks: list[Mark] = []
+        for state, own, array, is_array in drawn:
+            base = self.world.submit(1, tasks=(1, 2, 3) if is_array else ())
+            records = [self.world.records[base]]
+            if is_array:
+                records.append(self.world.split(records[0], 2))
+                marks += [Mark(pack(base), base, True, restarts=0, **array)] if array else []
+            for record in records:
+                self.shape(record, state)
+            split = records[-1]
+            key = pack(base, 2) if is_array else pack(base)
+            marks += [Mark(key, split.number, False, restarts=0, **own)] if own else []
+        commands = FakeCommands(self.world)
+        self.queue, self.details = Queue(commands), DetailsBook(commands)
+        self.marks = MarkBook(MarksInHand(marks))
+        rows = self.queue.read()
+        assert not isinstance(rows, str), rows
+        runs = zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)
+        assert self.details.learn(dict.fromkeys(runs)) == ""
+        self.rows = rows[rows["state"] == JobState.WAITING]
+        delay = REQUEUE_DELAY_SECONDS
+        self.keepers = Keepers(self.queue, self.details, self.marks, START, delay, BOOTED)
+        self.claims = Claims(self.marks, self.details, delay, BOOTED)
+
+    def shape(self, record: Record, state: dict[str, Any]) -> None:
+        for name in ("held", "eligible", "restarts", "wanted", "comment"):
+            setattr(record, name, state[name])
+        if not state["after_submit"]:
+            record.submit = START - 100
+
+
+@given(jobs)
+def test_columns_and_one_row_agree_on_what_is_ours(drawn: list[Any]) -> None:
+    scene = Scene(drawn)
+    rows, queue = scene.rows, scene.queue
+    assert len(rows) >= len(drawn)
+    key = pack_keys(rows["base"], np.where(rows["task"] == UNSPLIT, NO_TASK, rows["task"]))
+    whose = whose_are(rows, key, np.ones(len(rows), dtype=bool), scene.keepers)
+    acts = [free_action(row) for row in rows]
+    fresh = look(queue, [(act.key, act.whole_record) for act in acts])
+    assert not isinstance(fresh, str), fresh
+    for at, act in enumerate(acts):
+        row, claims = fresh[act.key, act.whole_record], scene.claims
+        known = claims.mark_on(act) is not None
+        begin = whose.begin[at] or (known and whose.delay[at])
+        one = (
+            claims.hold(act, row),
+            claims.begin(act, row),
+            claims.pins(act, row) is not None,
+            claims.delay(row),
+        )
+        listed = bool(row.node_text)
+        assert one[:2] == (whose.hold[at], begin)
+        assert (one[2] and listed, one[3]) == (whose.nodes[at], whose.delay[at])
+        event(f"hold {one[0]}, begin {one[1]}, list {one[2]}")
+        if not known:
+            stamp = claims.stamp_on(act)
+            kept = kept_by_us(rows[at], stamp, row.reason, lost=False)
+            assert kept == (whose.hold[at] if row.priority == 0 else whose.begin[at])
+
+
+@given(jobs)
+def test_a_look_and_a_fresh_read_agree_on_who_keeps_a_job_back(drawn: list[Any]) -> None:
+    scene = Scene(drawn)
+    rows = scene.rows[scene.rows["task"] != UNSPLIT]
+    key = pack_keys(rows["base"], rows["task"])
+    gates = gates_of(rows, key, scene.keepers)
+    fresh = look(scene.queue, [(job, False) for job in key.tolist()])
+    assert not isinstance(fresh, str), fresh
+    for at, raw in enumerate(rows):
+        act, claims = free_action(raw), scene.claims
+        row = fresh[act.key, False]
+        assert gates.held_by_us[at] == claims.hold(act, row)
+        if row.eligible > START + 2:
+            begin = claims.begin(act, row) or claims.delay(row)
+            assert gates.ours[at] == (begin or claims.hold(act, row))
+            assert gates.own_begin[at] == (not begin)
