@@ -104,7 +104,10 @@ class Placement(Columns):
 
 
 def poured(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:
-    """As Slurm fills nodes: in their order, each with all that it has, but for one GPU on each that follows."""
+    """(node, GPUs) as Slurm fills nodes (slurm-facts: gang-split).
+
+    Nodes are filled in their order. Each gives all that it has, less one GPU for each node that follows.
+    """
     sites, left = [], gpus
     for after, node, here in zip(range(len(nodes) - 1, -1, -1), nodes, free, strict=True):
         here = min(here, left - after)

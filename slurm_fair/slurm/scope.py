@@ -157,7 +157,10 @@ REQUEUE_HOLD = frozenset({"job requeued in held state", "job_requeued_in_held_st
 def blocked_codes(
     rows: NDArray[np.void], queue: Queue, machines: NodeListing, ours: Bools, own_begin: Bools
 ) -> Codes:
-    """Why a waiting row may not be planned; `ours` = held by us, `own_begin` = waits for its user's time."""
+    """Why a waiting row may not be planned; `ours` = held by us, `own_begin` = waits for its user's time.
+
+    A hold goes before a dependency, which Slurm does not look at meanwhile (slurm-facts: held-dependency).
+    """
     waiting = rows["state"] == JobState.WAITING
     held = waiting & (rows["priority"] == 0) & ~ours
     by_user = by_name(queue.reasons, USER_HOLD.__contains__, rows["reason"])

@@ -2,7 +2,7 @@
 
 We set begin times and node lists, never holds. The one hold of ours is the one that the submit hook or a template
 submitted a job with; at the first look a begin time takes its place. From then on every hold is somebody's own,
-because Slurm shows nothing of a hold that is put on a held job.
+because Slurm shows nothing of a user's hold that is put on a held job (slurm-facts: hold-of-a-held-job).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ DELAY_SLACK_SECONDS = 5.0
 def is_as_submitted(stamp_gate: str, reason: str, restarts: int, eligible: float) -> bool:
     """Whether a hold without a mark is the one that the job was submitted with.
 
-    Slurm gives a job that was held from its submission no eligible time before it is released for the first time.
+    Slurm gives a job that was held from its submission no eligible time before it is released for the first
+    time (slurm-facts: held-from-submission).
     """
     return stamp_gate == "hold" and restarts == 0 and reason in USER_HOLD and eligible <= 0
 
@@ -45,14 +46,15 @@ def is_foreign(reason: str, gate_before: float) -> bool:
 
 
 def is_slurms_delay(restarts: int, eligible: float, submit: float, delay_seconds: float) -> bool:
-    """Whether a begin time is the one that Slurm itself gives a requeued job."""
+    """Whether a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay)."""
     return restarts > 0 and 0 <= eligible - submit <= delay_seconds + DELAY_SLACK_SECONDS
 
 
 def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
     """Whether the node list of a job is the one that we set.
 
-    A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away.
+    A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away
+    (slurm-facts: state-goes-back). Lists are compared as sets of nodes (slurm-facts: lists-are-normalised).
     """
     if not mark.pinned and not (mark.pin and 0 < mark.set_at < booted_at + 1):  # it says whole seconds
         return False
