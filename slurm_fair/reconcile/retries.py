@@ -64,7 +64,10 @@ def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
 
 
 def _with_unmoved(snapshot: Snapshot, unmoved: Mapping[int, tuple[float, int]]) -> Snapshot:
-    """Whom Slurm would not take off its GPUs is not asked again for a while: others may be who can be stopped."""
+    """The snapshot in which jobs whose stop Slurm refused are not requeueable until their backoff ends.
+
+    Other jobs are evicted instead.
+    """
     resting = [key for key, (until, _) in unmoved.items() if snapshot.time < until]
     rows = find(snapshot.jobs.key, np.array(resting, dtype=np.int64))
     requeueable = snapshot.jobs.requeueable.copy()

@@ -1,6 +1,6 @@
 """Lives and runs of one window as looks at the cluster show them: the ledger's jobs, and those seen since.
 
-Most looks show that little changed: what did not happen is not worked out.
+Most looks show that little changed. Columns are worked out only for changes that a look shows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Over whom a walk down an order competes: a contest in which jobs may also leave of themselves, or nobody."""
+"""Competitors of an ordered walk: `Rivals` (their leases are over; they may be evicted or move) or `NoRivals`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Rivals(Contest):
     """Jobs whose lease is over, some of which may be evicted."""
 
     def leave(self, contested: int) -> None:
-        """It goes elsewhere: its GPUs are free."""
+        """The job moves to other nodes: the GPUs that it had are free."""
         if self.is_open(contested):
             self._evict(contested)
 
 
 class NoRivals:
-    """The same without such jobs: one room, nobody to evict, and far less to prepare."""
+    """No competitors: one room, nobody to evict, and far less to prepare."""
 
     def __init__(self, view: View, pools: Pools, place: Placer) -> None:
         self._placer, self._pools = place, pools

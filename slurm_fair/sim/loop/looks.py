@@ -1,9 +1,10 @@
 """Looks that a ledger has not been brought up to yet, and which of them can be folded into it together.
 
-A look is plain when it shows nothing but arrivals, starts and ends since the look before, at instants between
-the two: the ledger counts all of them from their instants, whichever look showed them first. So it does with jobs
-that gave their GPUs back at the very instant up to which it has charged everybody. Everything else (other
-requeues, holds, weights, gangs, jobs that are gone, late news) counts from a look, and that look is folded alone.
+A look is plain when it shows nothing but arrivals, starts and ends at instants since the look before. The ledger
+counts these from their own instants, so it does not matter which look shows them first. The same is true of jobs
+that gave their GPUs back at the very instant up to which the ledger has charged everybody. Everything else (other
+requeues, holds, weights, gangs, jobs that are gone, late news) counts from the look that shows it. Such a look is
+folded alone.
 """
 
 from __future__ import annotations
