@@ -15,7 +15,7 @@ from slurm_fair.model.columns import Columns, Ints, among, any_of
 class Placement(Columns):
     """Sorted by row; `node` is an index into the snapshot's nodes.
 
-    Several ask for what is taken on each node: that is kept with it, so it has no slots.
+    The GPUs taken on each node are asked for several times, and so kept with it: no slots.
     """
 
     row: Ints

@@ -1,4 +1,4 @@
-"""A plan in the making: what every policy says alike, and room for what it decides."""
+"""A plan in the making: verdicts that are the same under every policy, and room for its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From Slurm's answers to one Snapshot."""
+"""Make one Snapshot of Slurm's answers."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def oldest_first(view: View, rows: Ints) -> Ints:
 
 
 class _Queue:
-    """The order, and who of those that run may have to give way."""
+    """The order, and the running jobs that may have to give way."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
 
 
 class Look:
-    """A look that waits to be folded, and afterwards what it was folded into, as which look of that."""
+    """A look that waits to be folded; once it was, the batch that it was folded in, and its number there."""
 
     __slots__ = ("happened", "highest", "known", "number", "snapshot")
 
@@ -67,7 +67,7 @@ def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iter
 
 
 class _Series:
-    """Looks one after the other, their jobs one below the other: what each shows since the one before."""
+    """Looks in order of time, their jobs stacked in one table: the changes that each look shows since the last."""
 
     def __init__(self, before: Snapshot, looks: Sequence[Look]) -> None:
         self._snapshots = (before, *(look.snapshot for look in looks))

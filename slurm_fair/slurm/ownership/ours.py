@@ -69,7 +69,7 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
 
 @dataclass(slots=True)
 class Claims:
-    """Whose a fresh row's state is."""
+    """Tells whether the hold, begin time and node list of a fresh row are ours."""
 
     marks: MarkBook
     details: DetailsBook

@@ -1,4 +1,4 @@
-"""Jobs that carry something of ours although they are not, or no longer, ours to keep back."""
+"""Jobs outside our scope, or no longer in it, that still carry a gate or a node list of ours."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def strays(
 
 @dataclass(slots=True)
 class StrayRests:
-    """Strays that Slurm refused to free: tried again later, and later still."""
+    """Strays that Slurm refused to free; each further try comes later than the last."""
 
     _rests: dict[Which, tuple[float, int, str]] = field(default_factory=dict)  # until, times, why
 
