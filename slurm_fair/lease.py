@@ -83,6 +83,7 @@ class Lease:
         folder = environ.get("SLURM_FAIR_DIR", "")
         self._folder = Path(folder) if self._managed and folder else None
         self._job = job_name(environ)
+        # It tells runs of one job apart, which may live at the same time (slurm-facts: two-runs-at-once).
         self.restart = _whole(environ.get("SLURM_RESTART_COUNT"), 0)
         self.grace_seconds = float(_whole(environ.get("SLURM_FAIR_GRACE"), int(GRACE_SECONDS)))
         self._watching = False

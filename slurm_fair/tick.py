@@ -52,7 +52,7 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 
-# Looked up at every look: a name of an enum costs as much as the comparison that it is for.
+# Members of enums, bound once: looking one up costs as much as comparing with it, and this runs at every look.
 _OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
 _TOLD = (_OPEN, _ASK, _REQUEUE)
 _STOPS = (_ASK, _REQUEUE)

@@ -16,6 +16,7 @@ WORD = re.compile(r"[A-Za-z0-9_.-]+\Z")
 # Slurm names the socket of a step SPOOL/NODE_JOB.STEP, and a Unix socket's path has at most 107 bytes.
 SOCKET_PATH_BYTES = 107
 LONGEST_STEP = "67108863.4294967291"
+# It starts jobs at once; with many waiting jobs it makes slurmctld slow (slurm-facts: backfill-locks).
 SCHEDULER = (
     "sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0,bf_continue,"
     "default_queue_depth=1000,bf_max_job_test=1000"
@@ -177,7 +178,7 @@ def _base(site: LabSite) -> dict[str, str]:
 
 
 def _with_database(site: LabSite) -> dict[str, str]:
-    """AccountingStoragePass is the munge socket: AuthInfo is not used for the way to slurmdbd."""
+    """Settings for slurmdbd; AccountingStoragePass is the munge socket (slurm-facts: dbd-munge-socket)."""
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
         "AccountingStorageHost": "127.0.0.1",
@@ -227,7 +228,10 @@ def _span(prefix: str, first: int, last: int) -> str:
 
 
 def gres_conf(spec: LabSpec, site: LabSite) -> str:
-    """The pretend GPUs: slurmd drops GPUs without a device file, so each has a link to /dev/null."""
+    """The pretend GPUs: slurmd drops GPUs without a device file, so each has a link to /dev/null.
+
+    (slurm-facts: gpus-need-files)
+    """
     lines, first = ["AutoDetect=off"], 1
     for group in spec.groups:
         nodes = _span("n", first, first + group.count - 1)

@@ -1,4 +1,6 @@
-"""Find and end every process of one lab, whoever started it: slurmd leaves its slurmstepd behind.
+"""Find and end every process of one lab, whoever started it.
+
+slurmd leaves its slurmstepd behind (slurm-facts: stepd-stays).
 
 Run as `python -m slurm_fair.lab.sweep FOLDER remove|keep` it is the lab's last guard: it waits on standard
 input and cleans up when the process that brought the lab up is gone without having stopped it.

@@ -1,4 +1,4 @@
-"""Bounded lists that one user cannot fill: everybody's first entry comes before anybody's second."""
+"""Bounded lists that one user cannot fill: the first entry of each user comes before the second of any user."""
 
 from __future__ import annotations
 

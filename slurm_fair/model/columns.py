@@ -27,8 +27,8 @@ ZERO: Floats = np.zeros(())
 class Columns:
     """A frozen dataclass whose array fields all have one entry per row.
 
-    Copies are made at every look, and so without the constructor, whose checks are about what comes from outside;
-    which fields are columns is known of each kind of table. What else is kept with a table is not copied.
+    Copies are made at every look. They avoid the constructor, because its checks are for values from outside.
+    The names of the columns are kept for each kind of table. Values kept beside the columns are not copied.
     """
 
     if TYPE_CHECKING:  # of each kind of table, and no fields of it

@@ -1,6 +1,7 @@
 """Job keys: one integer names a job or an array task for as long as Slurm's id means the same job.
 
-A key alone is not an identity, because Slurm reuses ids: (cluster, key, submit, restarts) is.
+A key alone is not an identity, because Slurm reuses ids (slurm-facts: ids-come-again).
+(cluster, key, submit, restarts) is one.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def is_same_job(known_submit: float | Floats, submit: float | Floats, restarts: 
     """Whether a job that is listed now is the one that was known under its id.
 
     The next bearer of an id begins without a restart, and later. A restart count or a submission that went back
-    is no other job: a slurmctld that was killed comes back with its last saved state.
+    is no other job: a slurmctld that was killed comes back with its last saved state
+    (slurm-facts: state-goes-back).
     """
     return (restarts > 0) | (submit <= known_submit)
 

@@ -17,7 +17,7 @@ class JobState(IntEnum):
     WAITING = 0
     RUNNING = 1
     ENDING = 2  # COMPLETING: its processes are gone or going, its GPUs are not free yet
-    SUSPENDED = 3  # holds its GPUs: Slurm does not free them
+    SUSPENDED = 3  # holds its GPUs (slurm-facts: suspend-keeps-gpus)
     DONE = 4  # completed, failed, cancelled: still listed, with its end time
 
 

@@ -38,7 +38,7 @@ NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until th
 
 @dataclass(frozen=True)
 class LeaseTerms:
-    """The site's rules for leases, all in seconds. What follows from them is kept with them: no slots."""
+    """The site's rules for leases, all in seconds. Values worked out from them are kept with them: no slots."""
 
     term: float = 900.0
     interval: float = 10.0
@@ -81,7 +81,7 @@ class LeaseTerms:
 class Leases(Columns):
     """One row per job that holds or was promised GPUs, sorted by key.
 
-    Slurm's snapshot says where those lie that run.
+    The snapshot says on which nodes running jobs lie.
     """
 
     key: Ints

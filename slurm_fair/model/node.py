@@ -15,7 +15,7 @@ from slurm_fair.model.once import once
 class NodeTable(Columns):
     """One row per node of a managed partition, in Slurm's order.
 
-    Nodes seldom change between two looks, so what follows from them is kept with them: no slots.
+    Nodes seldom change between two looks, so values worked out from them are kept with them: no slots.
     """
 
     names: tuple[str, ...]
@@ -64,7 +64,7 @@ class NodeTable(Columns):
 
 @dataclass(frozen=True)
 class PartitionTable:
-    """The partitions that jobs of the snapshot name; as with nodes, what follows from them is kept with them."""
+    """The partitions that jobs of the snapshot name; values worked out from them are kept with them."""
 
     names: tuple[str, ...]
     up: Bools

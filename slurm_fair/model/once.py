@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class once(Generic[Of, Value]):
-    """For values that never change; functools.cached_property takes a lock, which no look has any need of."""
+    """functools.cached_property without its lock, for values that never change."""
 
     def __init__(self, work: Callable[[Of], Value]) -> None:
         self._work, self._name = work, ""

@@ -15,7 +15,7 @@ from slurm_fair.model.columns import Columns, Ints, among, any_of
 class Placement(Columns):
     """Sorted by row; `node` is an index into the snapshot's nodes.
 
-    Several ask for what is taken on each node: that is kept with it, so it has no slots.
+    The GPUs taken on each node are asked for several times, and so kept with it: no slots.
     """
 
     row: Ints
@@ -104,7 +104,7 @@ class Placement(Columns):
 
 
 def slurm_fill(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:
-    """How Slurm fills nodes with a gang whose user fixed no split: (node, GPUs there).
+    """How Slurm fills nodes with a gang whose user fixed no split (slurm-facts: gang-split): (node, GPUs there).
 
     In their order, each gives all that it has free, but for one GPU that is kept for each node that follows.
     `free` is of each node. Together they give fewer than `gpus` where they have fewer.

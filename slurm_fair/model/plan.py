@@ -41,7 +41,7 @@ class Explanation(Columns):
 
 @dataclass(frozen=True)
 class Plan:
-    """Row i speaks of row i of the snapshot's jobs. What follows from it is kept with it: no slots."""
+    """Row i is about row i of the snapshot's jobs. Values worked out from a plan are kept with it: no slots."""
 
     verdict: Codes
     places: Placement  # of GRANT rows

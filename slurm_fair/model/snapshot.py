@@ -26,7 +26,7 @@ class LeftAlone:
 
 @dataclass(frozen=True, slots=True)
 class ListInDoubt:
-    """A job with a node list of which nobody can tell whether its user or an earlier daemon set it."""
+    """A job whose node list was set by its user or by an earlier daemon: nobody can tell which."""
 
     label: str
     nodes: str

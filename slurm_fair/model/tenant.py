@@ -13,7 +13,7 @@ LEAST_WEIGHT = 1e-12  # what is divided by less than this, and then squared, is 
 class TenantTable(Columns):
     """One row per account that has a job in the snapshot or a share in Slurm, sorted by name.
 
-    Seldom another one than at the last look, so what follows from it may be kept with it: no slots.
+    It seldom changes between two looks, so values worked out from it are kept with it: no slots.
     """
 
     names: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Claims of users and jobs about their work. A policy may go by them; they are never facts.
 
-A policy never sees a run time or a regime that lies ahead; what it can know stands here.
+A policy never sees a run time or a regime that lies ahead. It sees these claims.
 """
 
 from __future__ import annotations

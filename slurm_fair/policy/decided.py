@@ -23,7 +23,7 @@ class Order(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The number by which each job of a plan came to its place; nan = none."""
+    """The number that decided each job's place in the order of a plan; nan = none."""
 
     by: str = ""  # its name; nothing where the policy names none
     of_tenants: bool = False  # the number is that of the job's tenant
@@ -34,7 +34,7 @@ class Decided(NamedTuple):
 
 @runtime_checkable
 class Decides(Protocol):
-    """A policy that tells its numbers by itself. Others say what `Plan.score` is, in `score_is`, or nothing."""
+    """A policy that tells its own numbers. Others say in `score_is` what `Plan.score` means, or say nothing."""
 
     def decided(self, plan: Plan, view: View) -> Decided:
         """The numbers of a plan of its own."""

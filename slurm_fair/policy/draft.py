@@ -1,4 +1,4 @@
-"""A plan in the making: what every policy says alike, and room for what it decides."""
+"""A plan in the making: verdicts that are the same under every policy, and room for its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 
 
 def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
-    """What is said of a job that no policy has a say in, and of the others until one has spoken."""
+    """The default verdict and its reason: final where no policy may decide, replaced by a policy elsewhere.
+
+    A lease that is over is renewed by default.
+    """
     if lease == OVER:
         return Verdict.RENEW, "nobody who is owed more can use its GPUs"
     if state is JobState.DONE:
@@ -94,7 +97,7 @@ class Draft:
         self._verdict[rows] = verdict
 
     def because(self, rows: Rows, reason: str) -> None:
-        """Why these rows have the verdict that they have anyway."""
+        """Set the reason of rows whose verdict does not change."""
         self._said.append((rows.copy(), reason))  # its maker may go on to use it
 
     def explain(self, why: Callable[[], Iterable[Saying]]) -> None:

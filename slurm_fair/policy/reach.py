@@ -1,4 +1,4 @@
-"""Jobs for which there is no place, whoever gives way: they claim nothing and hold nobody back."""
+"""Jobs that fit nowhere, even if every other job gave way: they claim nothing and hold no job back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One number for a job's lease, state and block together: a view works out the possible verdicts from it."""
+"""One number for a job's lease phase, state and block together.
+
+A view finds in a table, by this number, which verdicts the job may have.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file and the line of a policy's own code at which an error came up: for the person who wrote it."""
+"""The file and line of a policy's own code at which an error came up, for its author."""
 
 from __future__ import annotations
 

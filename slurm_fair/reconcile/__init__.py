@@ -1,4 +1,4 @@
-"""From what is planned and what is seen to what must be done about the difference."""
+"""Compare the plan with the cluster, and work out the acts that make the cluster follow the plan."""
 
 from slurm_fair.reconcile.diff import actions_for, requeues_for
 from slurm_fair.reconcile.follow import follow

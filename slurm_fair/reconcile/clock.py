@@ -1,4 +1,4 @@
-"""A clock that was set back: what was noted at an instant that is still to come counts as noted now."""
+"""A clock that was set back: a note whose instant lies ahead counts as made now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan against fact: what must be done so that the second becomes the first. Level-triggered."""
+"""Plan against cluster: the acts that make the cluster follow the plan. Level-triggered."""
 
 from __future__ import annotations
 

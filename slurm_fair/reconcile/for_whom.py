@@ -1,4 +1,4 @@
-"""For whom jobs are asked to give their GPUs back, and requests that nobody needs any more."""
+"""The jobs that get the GPUs of a job that is asked to save, and requests that no job needs any more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
 
 
 class Spare(NamedTuple):
-    """What nodes have beside all leases and promises; below zero where a promise waits for somebody to leave."""
+    """GPUs of each node less all leases and promises; below zero where a promise waits for a job to leave."""
 
     gpus: Ints
     cpus: Ints

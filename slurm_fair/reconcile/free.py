@@ -41,7 +41,7 @@ def needs(jobs: JobTable, row: int, sites: Sequence[tuple[int, int]]) -> Needs:
 
 
 class Free(NamedTuple):
-    """What no job has in fact, by node: a gate that opens before all of it is there opens in vain."""
+    """What no job has in fact, by node. A gate that opens before its job's GPUs are free opens in vain."""
 
     gpus: Ints
     cpus: Ints

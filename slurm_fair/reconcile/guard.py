@@ -1,4 +1,4 @@
-"""The guard: odd sights and large numbers are held back, never acted out."""
+"""The guard: it lets no act through after an odd look, and only so many acts in one tick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases after a plan, and after what came of its acts."""
+"""Leases after a plan, and after the outcomes of its acts."""
 
 from __future__ import annotations
 

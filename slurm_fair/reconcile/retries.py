@@ -72,7 +72,10 @@ def overlaid(snapshot: Snapshot, standing: Standing) -> Snapshot:
 
 
 def _with_unmoved(snapshot: Snapshot, later: list[int]) -> Snapshot:
-    """Whom Slurm would not take off its GPUs is not asked again for a while: others may be who can be stopped."""
+    """The snapshot in which jobs whose stop Slurm refused are not requeueable until their backoff ends.
+
+    So other jobs are asked in their place.
+    """
     rows = find(snapshot.jobs.key, np.array(later, dtype=np.int64))
     requeueable = snapshot.jobs.requeueable.copy()
     requeueable[rows[rows >= 0]] = False

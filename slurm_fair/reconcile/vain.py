@@ -1,4 +1,4 @@
-"""Promises that cannot be kept, and why."""
+"""Promises that cannot be kept, each with its reason."""
 
 from __future__ import annotations
 

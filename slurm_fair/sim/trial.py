@@ -29,7 +29,7 @@ class TrialStage(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What a policy was shown on a stage, and the error that ended it early."""
+    """The views that a policy was shown on a stage, and the error that ended the trial early."""
 
     views: tuple[Kept, ...]
     error: BaseException | None

@@ -21,7 +21,7 @@ USUAL_TERM = 900.0  # Astraea's, and what a site has that has chosen nothing; wh
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """What is too little to care about, and what is too much to pay; each a part, 0 to 1.
+    """Differences too small to care about, and costs too high to pay; each a part, 0 to 1.
 
     Judgements, not measurements: one job in a hundred, one tenant's hour in a hundred and a twentieth of the mean
     JCT are too little to change a term for. A twentieth of the GPU time is what the usual term costs at most where
@@ -42,7 +42,7 @@ class Tolerances:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one lease term came to; nan = not known."""
+    """The result of one lease term; nan = not known."""
 
     lease_seconds: float
     job_loss: float  # part of the jobs with sharing loss

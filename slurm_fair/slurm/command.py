@@ -29,7 +29,8 @@ _FIXED = {
     "SLURM_BITSTR_LEN": "0",  # task lists of arrays in full
 }
 
-# Else squeue folds the waiting tasks of an array into one row, whatever their restarts, nodes and begin times.
+# Else squeue folds the waiting tasks of an array into one row, whatever their restarts, nodes and begin times
+# (slurm-facts: squeue-folds).
 # Newer releases have only the second: it lists each task of an array by itself.
 BY_RECORD, BY_TASK = "--array-unique", "--array"
 
@@ -55,7 +56,10 @@ class CommandResult:
 
     @property
     def whole(self) -> bool:
-        """Exit 0 and a silent standard error: anything else is not a valid answer."""
+        """Exit 0 and a silent standard error: anything else is not a valid answer.
+
+        JSON is not asked for, because its exit code hides failure (slurm-facts: json-hides-failure).
+        """
         return self.code == 0 and not self.err.strip()
 
     @property

@@ -91,7 +91,7 @@ def liberate(
 
 
 def _still_pinned(rows: NDArray[np.void], queue: Queue, known: MarkBook) -> dict[tuple[int, bool], str]:
-    """Jobs that run with a node list of ours, which Slurm does not change on a running job, and that list."""
+    """Jobs that run with a node list of ours, and that list (slurm-facts: running-list-stays)."""
     runs = rows[(rows["state"] > JobState.WAITING) & (rows["state"] < JobState.DONE)]
     found = {}
     for row in runs:

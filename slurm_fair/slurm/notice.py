@@ -1,6 +1,7 @@
 """One daemon on a cluster: a notice that slurmctld keeps, so that daemons with two storages, or two hosts, meet.
 
-The notice is a held job without GPUs, submitted by the daemon's own account. Its comment says who acts and until
+The notice is a held job without GPUs, submitted by the daemon's own account (an Operator may not write the comment
+of a node or of a reservation everywhere; slurm-facts: operators-comments). Its comment says who acts and until
 when; it is renewed three times in a lease, and what a daemon that died left behind counts for no longer than a
 lease. Only notices of accounts that may act on jobs count: root, SlurmUser, Operators, Administrators, our own.
 """

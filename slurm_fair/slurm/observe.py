@@ -1,4 +1,4 @@
-"""From Slurm's answers to one Snapshot."""
+"""Make one Snapshot of Slurm's answers."""
 
 from __future__ import annotations
 
@@ -280,7 +280,8 @@ def _answers(key: Ints, seen: Sighting) -> Codes:
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
     """Running jobs that Slurm would end instead of starting them again once another had their lease.
 
-    It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline.
+    It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline
+    (slurm-facts: deadline-ends-job).
     """
     again = seen.time + seen.config.lease.term + raw["set_aside"]
     out: Bools = (raw["state"] == JobState.RUNNING) & (raw["deadline"] > 0) & (again > raw["deadline"])

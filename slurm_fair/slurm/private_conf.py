@@ -1,4 +1,7 @@
-"""A private copy of slurm.conf with a short MessageTimeout, so that a dead controller costs 3 s a call, not 10."""
+"""A private copy of slurm.conf with a short MessageTimeout: a dead controller costs 3 s a call, not 10.
+
+(slurm-facts: message-timeout)
+"""
 
 from __future__ import annotations
 

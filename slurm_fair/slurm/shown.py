@@ -10,8 +10,9 @@ from slurm_fair.slurm.command import Commands
 def show_jobs(commands: Commands, records: Iterable[int], *options: str) -> dict[int, str]:
     """Per record its one line; an empty one where Slurm explains it with none or two, nothing without an answer.
 
-    Names and comments hold newlines. So after each answer scontrol repeats a word that is drawn anew: what stands
-    between two of them is about one job and its array. scontrol itself prints the commands that it reads.
+    Names and comments hold newlines (slurm-facts: comments-keep-newlines). So after each answer scontrol repeats a
+    word that is drawn anew: what stands between two of them is about one job and its array. scontrol itself prints
+    the commands that it reads.
     """
     asked = list(records)
     word = f"end{commands.draw()}here"  # a number at its end would be a range of hosts

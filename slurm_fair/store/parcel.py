@@ -1,4 +1,4 @@
-"""A value in one piece, with its columns: a standing depends on no other row of the journal."""
+"""A value packed in one piece with its columns, so that a standing needs no other row of the journal."""
 
 from __future__ import annotations
 

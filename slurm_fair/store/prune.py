@@ -1,4 +1,4 @@
-"""Forgetting: the oldest first, a few rows at a time, so that no tick waits for it."""
+"""Delete old rows of the journal: the oldest first, a few at a time, so that no tick waits."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from slurm_fair_accounting.source.period import Period, choose
 
 @dataclass(frozen=True, slots=True)
 class PastSource:
-    """Where a past is from, and who is in it."""
+    """A past: its source, its jobs and the period that it covers."""
 
     kind: str  # slurmdbd or sacct
     name: Path  # as titles and tables name it
@@ -82,7 +82,7 @@ class PastSource:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the options say that a past is to be found."""
+    """The source of the past that the options name."""
 
     saved: Path | None  # a file of sacct; without one slurmdbd is asked
     start: str | None

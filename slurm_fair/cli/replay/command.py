@@ -56,7 +56,7 @@ _NOT_RECORDED = (
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What is to be written, and where each file lies until it gets its name."""
+    """The files to write, and the place of each until it gets its name."""
 
     jobs: dict[str, Path]  # by policy
     events: dict[str, Path]

@@ -64,7 +64,7 @@ class SimulationOrder:
 
 
 class _Ear:
-    """Hears of every tick: keeps the nodes of leases, and writes events to a file."""
+    """Is given every tick: keeps the nodes of leases, and writes events to a file."""
 
     def __init__(self, keeps_grants: bool, events: EventsOut | None) -> None:
         self.grants: list[Grant] = []

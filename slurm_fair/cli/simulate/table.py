@@ -23,7 +23,7 @@ _GAP = 2
 
 
 class Better(Enum):
-    """Which values are better."""
+    """Whether low or high values are better, or neither."""
 
     LOW = "low"
     HIGH = "high"

@@ -1,4 +1,4 @@
-"""Charge one window: lives and runs in, a ledger at the window's end out."""
+"""Charge one window: its lives and runs make the ledger at its end."""
 
 from __future__ import annotations
 

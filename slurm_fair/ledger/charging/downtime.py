@@ -1,4 +1,4 @@
-"""Time without the daemon: who lived and ran then is known to accounting alone."""
+"""Charge the time without a daemon, from what accounting alone knows of the jobs that lived and ran then."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Lives and runs of one window as looks at the cluster show them: the ledger's jobs, and those seen since.
 
-Most looks show that little changed: what did not happen is not worked out.
+Most looks show that little changed. Columns are worked out only for changes that a look shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOBODY = np.zeros(0, dtype=np.int64)
 
 
 class _Match(NamedTuple):
-    """Which row of the snapshot's jobs shows which life: the ledger's accounts, then jobs that it has not met."""
+    """The row of the snapshot's jobs that shows each life; lives are the ledger's accounts, then new jobs."""
 
     met: int  # how many lives have an account
     row: Ints | None  # -1 = gone; None = life i is row i

@@ -1,4 +1,4 @@
-"""Settle charges with accounting, which knows to the second who ran when."""
+"""Correct charges by accounting, which knows to the second when each job ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room in a ledger for tenants that it has not met."""
+"""Add rows to a ledger for tenants that it does not have yet."""
 
 from __future__ import annotations
 

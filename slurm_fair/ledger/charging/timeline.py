@@ -17,7 +17,7 @@ _NOBODY, _NEVER = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 class ActiveSpans(NamedTuple):
-    """When which job was active, in any order; one that never was begins at inf and ends at -inf."""
+    """The span in which each job was active, in any order; a job that never was begins at inf and ends at -inf."""
 
     tenant: Ints
     gpus: Ints | Floats  # counts; as floats they need not be made such at every product
@@ -95,7 +95,7 @@ def timeline(
 
 
 class _Steps(NamedTuple):
-    """Which tenants count in the quota: those at the beginning, and who joins (+1) or leaves (-1) when."""
+    """Tenants that count in the quota: at the beginning, and each that joins (+1) or leaves (-1), with when."""
 
     present: Bools
     tenant: Ints

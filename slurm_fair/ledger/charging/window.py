@@ -82,7 +82,7 @@ Rows = TypeVar("Rows", JobLives, JobRuns)
 
 
 class Window(NamedTuple):
-    """Everyone who lived between two instants, the runs of that time, and which rows of theirs want more work."""
+    """The jobs that lived between two instants, the runs of that time, and the rows that want more work."""
 
     lives: JobLives
     runs: JobRuns

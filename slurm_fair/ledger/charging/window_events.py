@@ -27,7 +27,7 @@ CAME, BEGAN, OVER, STOPPED = range(4)
 
 
 class Edge(NamedTuple):
-    """Who came, began, ended or was stopped: which look is the first to show it, and at which row of its jobs."""
+    """Jobs that came, began, ended or were stopped: the first look that shows it, and the row in that look."""
 
     key: Ints  # sorted; each is there once
     look: Ints
@@ -35,7 +35,7 @@ class Edge(NamedTuple):
 
 
 class Strip(NamedTuple):
-    """Looks that are folded together, and all jobs that any of them shows, as the last one that does."""
+    """Looks that are folded together, and every job that one of them shows, as the last such look shows it."""
 
     snapshots: Sequence[Snapshot]
     jobs: JobTable
@@ -54,7 +54,7 @@ NO_LOOKS = Strip((), JobTable.empty())
 
 
 class Became(NamedTuple):
-    """What became of some jobs, all of one kind, one entry each."""
+    """Events of one kind, one entry a job."""
 
     kind: str
     look: Sequence[int]  # the number of the one that is the first to show it
@@ -79,7 +79,7 @@ class Became(NamedTuple):
 
 
 class Happened:
-    """What looks that are folded together are the first to show, worked out when somebody asks."""
+    """Events that looks which are folded together are the first to show; worked out when somebody asks."""
 
     def __init__(self, ledger: Ledger, strip: Strip, window: Window, result: Charged) -> None:
         self.looks = len(strip.snapshots)

@@ -24,7 +24,7 @@ RECENT_HOURS = 24.0  # of RAQLR, before the end of the run or period
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the table of outcomes does not know of the run; what is left out makes its metrics unknown."""
+    """Facts of a run that the table of outcomes lacks. Metrics that need a fact that is left out are unknown."""
 
     total_gpus: float  # M; where it changed, its mean over time
     capacity_gpu_seconds: float | None = None  # of the span; None = M * span

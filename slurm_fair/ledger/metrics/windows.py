@@ -93,7 +93,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class TenantWindows:
-    """What tenant unfairness is counted over; had and owed in GPU-seconds of the window."""
+    """The windows over which tenant unfairness is counted; had and owed in GPU-seconds of the window."""
 
     edges: Floats  # one more than there are windows
     had: Floats  # [tenant, window]

@@ -1,4 +1,4 @@
-"""Run times that were to be expected of jobs, from what was declared and from the past of their kind."""
+"""Expected run times of jobs, from declarations and from the past of jobs of their kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backfill: who cannot start is reserved the earliest place, and others may only start where they do not delay it.
+"""Backfill: a job that cannot start is reserved its earliest place; others start only where they do not delay it.
 
 EASY reserves for the first job that does not fit, of each partition; conservative for every job that is tested.
 Both go by declared run times, in GPUs: CPUs and memory are looked at only for what starts now.

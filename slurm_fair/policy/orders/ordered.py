@@ -144,7 +144,7 @@ def oldest_first(view: View, rows: Ints) -> Ints:
 
 
 class _Queue:
-    """The order, and who of those that run may have to give way."""
+    """The order, and the running jobs that may have to give way."""
 
     def __init__(self, view: View, order: Ints, waits: Ints, how: OrderOptions) -> None:
         """`waits` are those of the order that wait."""

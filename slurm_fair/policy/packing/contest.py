@@ -23,10 +23,10 @@ Stake: TypeAlias = tuple[int, Amounts]
 
 
 class Contest:
-    """Three rooms over the same nodes, each with all that the one before it has (one room where nothing is added).
+    """Three rooms over the same nodes. Each has all GPUs of the room before it (one room where nothing is added).
 
-    free: nobody has it. likely: and what contested jobs hold that are not expected to be renewed.
-    all: and what every contested job holds that has not been renewed yet.
+    `free` holds GPUs that nobody has. `likely` adds GPUs of contested jobs that are not expected to be renewed.
+    `all` adds GPUs of every contested job that has not been renewed yet.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Gangs that take several nodes lie in as few racks as can be: crossing racks costs more than crossing nodes."""
+"""Lay a gang of several nodes in as few racks as possible: crossing racks costs more than crossing nodes."""
 
 from __future__ import annotations
 

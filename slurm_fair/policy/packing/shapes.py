@@ -17,7 +17,7 @@ _MOST_MET = 4096  # shapes that are remembered
 
 
 class Shapes(ABC):
-    """How each of some jobs may lie; a job is counted along the rows that were asked about."""
+    """The ways in which each of some jobs may lie; jobs are numbered as they were asked about."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Shapes(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Met(Shapes):
-    """Of a few jobs, each as it was worked out when the first one like it was met."""
+    """Shapes of a few jobs; those of jobs that are alike are worked out once."""
 
     each: list[tuple[Gang, ...]]
 
@@ -110,7 +110,7 @@ class _Met(Shapes):
 
 @dataclass(frozen=True, slots=True)
 class _Table(Shapes):
-    """Of many jobs: [choice, job] tables, one row per choice of pool, fewest nodes first."""
+    """Shapes of many jobs: [choice, job] tables, one row per choice of pool, fewest nodes first."""
 
     pool: Ints  # -1 = not this way
     count: Ints

@@ -1,1 +1,1 @@
-"""Tricks that make the loop of a simulation fast; each comes to what the plain way of the daemon comes to."""
+"""Tricks that make the loop of a simulation fast; each has the same result as the daemon's plain way."""

@@ -1,7 +1,7 @@
-"""A ledger that is brought up to the looks since when somebody reads it: plain looks in one pass.
+"""A ledger that folds the looks which it lacks when its tables are read, many plain looks in one pass.
 
-The daemon folds every look at once (ledger/charging/advance.py). Nobody asks the ledger of a simulation about
-most of its looks, and one pass over many of them costs little more than a pass over one.
+The daemon folds every look at once (ledger/charging/advance.py). At most looks of a simulation nobody reads the
+ledger, and one pass over many looks costs little more than a pass over one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Hear = Callable[[Happened, Sequence[int]], None]
 
 
 class LedgerBatches:
-    """Folds looks into ledgers many at a time; `hear` is told what each pass shows, and of which of its looks."""
+    """Folds looks into ledgers, many at a time; `hear` is given what each pass shows, and of which look."""
 
     def __init__(self, hear: Hear) -> None:
         self._hear = hear
@@ -96,7 +96,7 @@ class LookEvents(Sequence[Event]):
 
 
 class Pending:
-    """What the tables of a ledger are read from: a ledger that is at hand, and the looks that it lacks."""
+    """The source of a ledger's tables: an earlier ledger, and the looks that it lacks."""
 
     def __init__(
         self, base: Ledger, before: Snapshot | None, looks: tuple[Look, ...], settings: LedgerSettings

@@ -27,7 +27,7 @@ def _failure(tick: TickRecord, second: float) -> str:
 
 
 class Log:
-    """A Journal that keeps of events what outcomes are made of; `listen` hears of every tick what it wants."""
+    """A Journal that keeps only what outcomes are made of; `listen` is given of every tick what it wants."""
 
     def __init__(
         self, epoch: float, listen: Listener | None = None, wants: Collection[Want] = EVERYTHING

@@ -1,9 +1,10 @@
 """Looks that a ledger has not been brought up to yet, and which of them can be folded into it together.
 
-A look is plain when it shows nothing but arrivals, starts and ends since the look before, at instants between
-the two: the ledger counts all of them from their instants, whichever look showed them first. So it does with jobs
-that gave their GPUs back at the very instant up to which it has charged everybody. Everything else (other
-requeues, holds, weights, gangs, jobs that are gone, late news) counts from a look, and that look is folded alone.
+A look is plain when it shows nothing but arrivals, starts and ends at instants since the look before. The ledger
+counts these from their own instants, so it does not matter which look shows them first. The same is true of jobs
+that gave their GPUs back at the very instant up to which the ledger has charged everybody. Everything else (other
+requeues, holds, weights, gangs, jobs that are gone, late news) counts from the look that shows it. Such a look is
+folded alone.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _jobs(columns: Sequence[NDArray[Any]]) -> JobTable:
 
 
 class Look:
-    """A look that waits to be folded, and afterwards what it was folded into, as which look of that."""
+    """A look that waits to be folded; once it was, the batch that it was folded in, and its number there."""
 
     __slots__ = ("happened", "highest", "known", "number", "snapshot")
 
@@ -66,7 +67,7 @@ def strips(since: float, before: Snapshot | None, looks: Sequence[Look]) -> Iter
 
 
 class _Series:
-    """Looks one after the other, their jobs one below the other: what each shows since the one before."""
+    """Looks in order of time, their jobs stacked in one table: the changes that each look shows since the last."""
 
     def __init__(self, before: Snapshot, looks: Sequence[Look]) -> None:
         self._snapshots = (before, *(look.snapshot for look in looks))

@@ -1,4 +1,4 @@
-"""Leases that are only renewed: what looks at their ends would come to, without the looks."""
+"""Renew leases without a look, where looks at their ends would do nothing but renew them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The virtual cluster: the Cluster port on virtual time. Things happen to jobs here; who decides is elsewhere."""
+"""The virtual cluster: the Cluster port on virtual time. It carries decisions out and makes none."""
 
 from __future__ import annotations
 

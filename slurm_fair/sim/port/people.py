@@ -42,7 +42,7 @@ class Submission:
 
 
 class People:
-    """Jobs are named by their keys; what cannot be done to a job in its present state is silently not done."""
+    """Acts by hand on jobs, named by their keys. An act that a job's state does not allow does nothing."""
 
     def __init__(self, life: Life, roster: Roster, now: Callable[[], float]) -> None:
         self._life, self._roster, self._jobs, self._now = life, roster, life.jobs, now

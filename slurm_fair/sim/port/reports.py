@@ -19,7 +19,7 @@ _OWN = frozenset({"done_seconds", "declared_seconds", "rate", "spread_rate"})
 
 
 class Reports(Told):
-    """Each column is worked out when it is asked for; how far jobs are was noted at the look."""
+    """Columns, each worked out when it is read, from the progress that was noted at the look."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ for _name in Told._columns:
 
 
 class _Source:
-    """What columns are worked out from."""
+    """The values that columns are worked out from."""
 
     def __init__(
         self,

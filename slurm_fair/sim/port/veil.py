@@ -11,7 +11,7 @@ from slurm_fair.ports import Clock, Cluster
 
 @dataclass(slots=True)
 class Veil:
-    """The Cluster port before another one; while there is a reason, nothing is seen and nothing done."""
+    """A Cluster in front of another one. While it has a reason, it shows nothing and does nothing."""
 
     cluster: Cluster
     clock: Clock

@@ -9,7 +9,7 @@ from slurm_fair.sim.world.columns import JobColumns
 
 
 class Agenda:
-    """A heap; what was expected of an earlier run of a job never comes."""
+    """A heap of coming events; an event that was expected of an earlier run of a job is dropped."""
 
     def __init__(self, jobs: JobColumns) -> None:
         self._cells = jobs.cells

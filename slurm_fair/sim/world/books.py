@@ -36,8 +36,8 @@ class Run(NamedTuple):
 class Books:
     """A History port; keeps what has ended, and what runs.
 
-    Whoever takes over what has ended looks at the cluster too: of runs that were seen and did not end with their
-    nodes there is no more to tell, and no more is kept.
+    A caller that takes over ended runs looks at the cluster too. A run that a look showed, and that did not end
+    with its nodes, holds nothing new for that caller, and is not kept.
     """
 
     def __init__(self, people: Population, node_names: Sequence[str]) -> None:

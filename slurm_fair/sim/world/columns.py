@@ -28,7 +28,10 @@ _DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": n
 
 
 class Plain:
-    """Columns in which jobs seldom differ: those in which they do not are made once for so many jobs."""
+    """Columns in which jobs seldom differ.
+
+    A column whose entries are all alike is cut once for each number of jobs, and kept.
+    """
 
     def __init__(self, columns: Mapping[str, NDArray[Any]]) -> None:
         alike = {name: _alike(column) for name, column in columns.items()}
@@ -60,7 +63,10 @@ def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
 
 
 class Cells:
-    """The columns once more, to read and write one number at a time: it is a plain one, at half of the time."""
+    """Memoryviews of the same columns, to read and write one number at a time.
+
+    They give plain Python numbers, in half the time that indexing numpy takes.
+    """
 
     key: MutableSequence[int]
     restarts: MutableSequence[int]

@@ -17,7 +17,7 @@ from slurm_fair.sim.world.load import Population
 from slurm_fair.sim.world.work import spread_factor
 
 REQUEUED = "REQUEUED"  # after such a run, and after one whose node failed, a job may live on
-REQUEUE_GATE_SECONDS = 121.0  # the begin time that Slurm itself gives a requeued job
+REQUEUE_GATE_SECONDS = 121.0  # after now (slurm-facts: requeue-delay)
 WAITING, RUNNING, ENDING, DONE = (
     int(s) for s in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.DONE)
 )

@@ -56,5 +56,9 @@ _TEXTS: tuple[tuple[str, Class], ...] = (
 
 
 def classify(text: str) -> Class:
-    """The class of an error text. A time-out and a dead controller read alike, so the default is UNKNOWN."""
+    """The class of an error text; UNKNOWN unless it is listed.
+
+    A time-out and a dead controller read alike, and what timed out may still be done
+    (slurm-facts: dead-reads-like-frozen, slurm-facts: timeout-may-be-done).
+    """
     return next((kind for words, kind in _TEXTS if words in text), Class.UNKNOWN)

@@ -19,8 +19,8 @@ _REMEMBERED = 4
 class Rounds:
     """How long rounds take: as long as the fastest of the last few.
 
-    In a slower one slurmctld answered nobody for a while, because its scheduler was at work: that tells nothing of
-    the next.
+    In a slower round slurmctld did not answer for a while, because its scheduler was at work. That says nothing
+    about the next round.
     """
 
     tick_began: float = math.inf  # when the tick began to look; unknown before the first look

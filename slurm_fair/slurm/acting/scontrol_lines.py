@@ -1,7 +1,7 @@
 """Gates as scontrol lines: a begin time, and the end of the hold that a job may have been submitted with.
 
 Lines go to one scontrol's standard input, which splits on blanks and knows no quotes: only tokens that match
-strict patterns get in.
+strict patterns get in (slurm-facts: scontrol-has-no-quotes).
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def job_id(key: int) -> str:
 
 
 def tasks_id(key: int, tasks: str) -> str:
-    """The id of an array's waiting tasks. Its plain id would mean the running tasks too, and hold them."""
+    """The id of an array's waiting tasks. Its plain id would mean the running tasks too, and hold them.
+
+    (slurm-facts: base-reaches-split)
+    """
     return _checked(f"{label(key)}_[{tasks}]")
 
 
@@ -37,7 +40,7 @@ def _checked(text: str) -> str:
 
 
 def update(job: str, *, start: str = "", eligible: str = "", nodes: str | None = None) -> str:
-    """One update line; `nodes` = "" takes the list away."""
+    """One update line, for one job (slurm-facts: one-id-a-node-list); `nodes` = "" takes the list away."""
     parts = [f"update jobid={_checked(job)}"]
     if nodes is not None:
         parts.append(f"reqnodelist={hostlist.join(hostlist.expand(nodes))}")
@@ -57,20 +60,27 @@ def uts(instant: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScontrolLines:
-    """What to send: `pin` first, and `open` only for jobs whose pin was seen to hold."""
+    """What to send: `pin` first, and `then` only for jobs whose pin was seen to hold."""
 
     pin: tuple[str, ...] = ()
     then: tuple[str, ...] = ()
 
 
 def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> ScontrolLines:
-    """Keep a job waiting; `held` = a begin time is to take the place of the hold that it was submitted with."""
+    """Keep a job waiting; `held` = a begin time is to take the place of the hold that it was submitted with.
+
+    A job of ours is never held (slurm-facts: hold-costs-priority), and a running one is not closed
+    (slurm-facts: begin-time-refused).
+    """
     begin = update(job, start=uts(until), nodes=clear_nodes)
     return ScontrolLines(then=(begin, f"release {_checked(job)}") if held else (begin,))
 
 
 def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) -> ScontrolLines:
-    """Let a job start on these nodes; in the next second when it left a node in this one (fact 1)."""
+    """Let a job start on these nodes, which must hold first (slurm-facts: bad-node-refuses-all).
+
+    `next_second` = it left a node in this second (slurm-facts: same-second).
+    """
     when = "now+1" if next_second else "now"
     pin = (update(job, nodes=hostlist.join(nodes)),)
     if held:
@@ -79,7 +89,7 @@ def open_lines(job: str, nodes: Sequence[str], next_second: bool, held: bool) ->
 
 
 def requeue_lines(job: str) -> ScontrolLines:
-    """Take a running job off its GPUs; `incomplete` leaves a job that has ended as it is."""
+    """Take a running job off its GPUs; a job that has ended stays so (slurm-facts: requeue-incomplete)."""
     return ScontrolLines(then=(f"requeue incomplete {_checked(job)}",))
 
 

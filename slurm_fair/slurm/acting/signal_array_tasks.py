@@ -2,7 +2,7 @@
 
 Slurm (22.05 to 26.05) sends such a task its signal and then answers that the array is in transition, because its
 waiting tasks cannot be signalled; scancel believes it and sends the signal again every few seconds, for minutes.
-So it is ended as soon as it has heard that answer once for each task.
+So it is ended as soon as it has heard that answer once for each task (slurm-facts: scancel-transitional).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Node lists of which nobody can tell whether they are ours: the journal that knew it is gone."""
+"""Node lists that may be ours or a user's: the journal that knew it is gone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from slurm_fair.slurm.scope import wants_others
 
 
 class Lists(Protocol):
-    """Where the node lists that nothing explained at the journal's first look survive us."""
+    """A store for node lists that nothing explained at the journal's first look; it outlives the daemon."""
 
     def lists_at_first(self) -> Mapping[int, str] | None:
         """By record; None before that look."""
@@ -34,7 +34,7 @@ class Lists(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListsInHand:
-    """Those that were read, or {} of a shadow: it sets no list and keeps nothing."""
+    """Lists kept in memory: those that were read, or {} in a dry run, which sets no list."""
 
     lists: Mapping[int, str] | None
 

@@ -29,7 +29,7 @@ _OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not so
 
 @dataclass(frozen=True, slots=True)
 class Keepers:
-    """What tells whose a gate is."""
+    """The evidence by which the owner of a gate is told."""
 
     queue: Queue
     details: DetailsBook
@@ -58,7 +58,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """Per row: who keeps it back, and until when."""
+    """For each row, the keeper of its gate and the instant at which it opens."""
 
     ours: Bools
     until: Floats

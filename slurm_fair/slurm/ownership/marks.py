@@ -27,7 +27,7 @@ def is_of(mark: Mark, submit: float, restarts: int) -> bool:
 
 
 class MarkSink(Protocol):
-    """Where marks survive us."""
+    """A store for marks that outlives the daemon."""
 
     def marks(self) -> Sequence[Mark]:
         """All marks in force."""
@@ -41,7 +41,7 @@ class MarkSink(Protocol):
 
 
 class MarksInHand:
-    """Marks that need not survive us: of a dry run, or of a dead-man that only takes them away."""
+    """Marks kept in memory, for a dry run, or for a dead-man that only takes marks away."""
 
     def __init__(self, marks: Sequence[Mark] = ()) -> None:
         self._marks = tuple(marks)

@@ -2,8 +2,8 @@
 
 Each rule takes the values of one job, or columns of many. We set begin times and node lists, never holds. The one
 hold of ours is the one that the submit hook or a template submitted a job with; at the first look a begin time
-takes its place. From then on every hold is somebody's own, because Slurm shows nothing of a hold that is put on a
-held job.
+takes its place. From then on every hold is somebody's own, because Slurm shows nothing of a user's hold that is put
+on a held job (slurm-facts: hold-of-a-held-job).
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
 
 
 def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
-    """Whether a begin time is the one that Slurm itself gives a requeued job."""
+    """Whether a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay)."""
     delay = shown.eligible - shown.submit
     return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
 
@@ -111,7 +111,8 @@ def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
 def is_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
     """Whether a hold without a mark is the one that the job was submitted with; `with_hold` = its stamp says so.
 
-    Slurm gives a job that was held from its submission no eligible time before it is released for the first time.
+    Slurm gives a job that was held from its submission no eligible time before it is released for the first
+    time (slurm-facts: held-from-submission).
     """
     return with_hold & shown.by_user & (shown.restarts == 0) & (shown.eligible <= 0)
 
@@ -134,7 +135,8 @@ def is_our_hold(shown: WaitState, noted: Noted, with_hold: Flag) -> Flag:
 def may_carry_ours(pinned: Flag, has_pin: Flag, set_at: Instant, booted_at: float) -> Flag:
     """Whether a node list may be the one of a mark.
 
-    A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away.
+    A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away
+    (slurm-facts: state-goes-back). Lists are compared as sets of nodes (slurm-facts: lists-are-normalised).
     """
     return pinned | (has_pin & (set_at > 0) & (set_at < booted_at + BOOT_SLACK_SECONDS))
 

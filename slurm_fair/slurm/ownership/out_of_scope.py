@@ -1,4 +1,4 @@
-"""Jobs that carry something of ours although they are not, or no longer, ours to keep back."""
+"""Jobs outside our scope, or no longer in it, that still carry a gate or a node list of ours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
 
 @dataclass(slots=True)
 class StrayRests:
-    """Strays that Slurm refused to free: tried again later, and later still."""
+    """Strays that Slurm refused to free; each further try comes later than the last."""
 
     _retries: Retries[Which] = field(default_factory=lambda: Retries({}, _GROWTH))
     _said: dict[Which, str] = field(default_factory=dict)

@@ -19,7 +19,7 @@ _IDENTITY = ("base", "user", "account")
 
 @dataclass(frozen=True, slots=True)
 class Remit:
-    """The scope, and whose each record was at the last look."""
+    """The scope, and the job that each record belonged to at the last look."""
 
     territory: Territory
     scope: ScopeSection

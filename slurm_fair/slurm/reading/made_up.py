@@ -14,7 +14,7 @@ OF_A_USER = 16  # each is a tenant that the ledger and the journal remember
 
 
 class MadeUp:
-    """Which user brought which account that neither Slurm nor the configuration lists, while the daemon runs."""
+    """The accounts that neither Slurm nor the configuration lists, each with the user who brought it."""
 
     def __init__(self) -> None:
         self._brought: dict[str, set[str]] = {}

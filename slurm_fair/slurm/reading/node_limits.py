@@ -1,4 +1,4 @@
-"""Over how many nodes a waiting job may lie: the listing shows one node alike for `-N1` and for no `-N` at all."""
+"""The most nodes of a waiting job, which the listing lacks: it shows one node for `-N1` and without `-N` alike."""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ _MANY_NAMES = 20_000
 _MANY_SPANS = 200_000  # kept in lists of tasks: an array that runs has a new list at each look
 
 # What holds its GPUs is RUNNING, ENDING or SUSPENDED; a word that we do not know is never guessed at.
+# FAILED may also be a submission that was refused (slurm-facts: refused-rows-stay).
 STATES = {
     "PENDING": JobState.WAITING, "REQUEUED": JobState.WAITING, "REQUEUE_HOLD": JobState.WAITING,
     "REQUEUE_FED": JobState.WAITING, "SPECIAL_EXIT": JobState.WAITING, "RESV_DEL_HOLD": JobState.WAITING,
@@ -280,7 +281,7 @@ class Queue:
         listed = self._task_texts[task]
         tasks = self.task_lists[listed]
         limit = self.array_limits[values.count(base)] = tasks.limit
-        if tasks.count == 1:  # `3%2`: one task, which carries its own marks
+        if tasks.count == 1:  # `3%2`: its own marks count (slurm-facts: one-task-list)
             return values.count(base), tasks.spans[0][0], -1, limit
         return values.count(base), UNSPLIT, listed, limit
 

@@ -1,4 +1,4 @@
-"""Processes that read in folders of users: whatever hangs there, they are killed and we go on.
+"""Processes that read in folders of users. A process that hangs there is killed, and the daemon goes on.
 
 A user has one read under way at most. A user whose folder hangs is not read again for a while, so that it delays
 one look, and nobody else's answers.
@@ -92,7 +92,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Rest:
-    """Of a user whose folder hung."""
+    """The time for which a user's folder is not read, because it hung."""
 
     until: float
     seconds: float

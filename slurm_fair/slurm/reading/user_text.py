@@ -13,8 +13,9 @@ _MOST_IDS = 200  # squeue itself picks several ids out of the whole queue, for e
 def ask_text(commands: Commands, ids: Sequence[int], columns: str) -> dict[int, list[str]] | str:
     """Per record the columns of `squeue -o` (letters), or why there is no answer.
 
-    Slurm keeps separators and newlines in comments. So columns and rows end with a mark that is drawn anew for
-    each call: whatever a text holds, it stays in its column, and no text costs a call more.
+    Slurm keeps separators and newlines in comments (slurm-facts: comments-keep-newlines). So columns and rows end
+    with a mark that is drawn anew for each call. Whatever a text holds, it stays in its column, and no text costs
+    a call more.
     """
     if not ids:
         return {}

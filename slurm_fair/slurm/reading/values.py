@@ -103,7 +103,10 @@ def tres_gpus(counts: dict[str, str]) -> tuple[int, str]:
 
 
 def gres_gpus(text: str) -> tuple[int, str]:
-    """GPUs and type in `gres:gpu:a100:4`, `gres/gpu:4`, `gpu:a100:8(S:0-1)`, alone or in a list."""
+    """GPUs and type in `gres:gpu:a100:4`, `gres/gpu:4`, `gpu:a100:8(S:0-1)`, alone or in a list.
+
+    The text may be anything (slurm-facts: gpu-text-is-the-users, slurm-facts: gres-text-is-short).
+    """
     if text in _NOTHING:
         return 0, ""
     total, kinds = 0, set()
