@@ -15,7 +15,7 @@ import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Placement, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
-from slurm_fair.reconcile import promise
+from slurm_fair.reconcile import apply_plan
 from slurm_fair.tick import Rules, decide, prepare
 
 _MOMENT = 1e-3
@@ -166,7 +166,7 @@ class _World:
         plan = decide(ready.view, rules, _Still(self.now), in_full=False)
         if plan.note:
             return False
-        leases, _ = promise(
+        leases, _ = apply_plan(
             ready.standing.leases, plan, ready.snapshot, rules.terms, self.now, tell_all=False
         )
         self.standing = ready.standing._replace(leases=leases, memory=plan.memory, asked_for={})

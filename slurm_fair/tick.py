@@ -38,7 +38,15 @@ from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
-from slurm_fair.reconcile import Limits, actions_for, follow, hold_back, promise, requeues_for, settle
+from slurm_fair.reconcile import (
+    Limits,
+    actions_for,
+    apply_outcomes,
+    apply_plan,
+    follow,
+    hold_back,
+    requeues_for,
+)
 from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.events import job_event, lease_event
 from slurm_fair.reconcile.for_whom import Spare, for_whom, withdrawn
@@ -257,7 +265,7 @@ def reconcile(
 ) -> tuple[Leases, tuple[Action, ...], tuple[Event, ...]]:
     """The leases with the plan's promises in them, and the acts that would make them true."""
     standing, snapshot = ready.standing, ready.snapshot
-    leases, events = promise(
+    leases, events = apply_plan(
         standing.leases, plan, snapshot, rules.terms, snapshot.time, tell_all=Want.LEASE_EVENTS in wants
     )
     actions = actions_for(leases, snapshot, rules.terms, standing.unsettled, snapshot.time)
@@ -271,7 +279,7 @@ def conclude(
     before, snapshot, terms = ready.standing, ready.snapshot, rules.terms
     asked_for = for_whom(leases, snapshot, before.asked_for)
     if outcomes:
-        leases = settle(leases, outcomes, terms, snapshot.time)
+        leases = apply_outcomes(leases, outcomes, terms, snapshot.time)
     memory = before.memory if plan.note else plan.memory
     after = before._replace(leases=leases, memory=memory, asked_for=asked_for)
     return resting_after(after, outcomes, snapshot, terms)

@@ -3,14 +3,14 @@
 from slurm_fair.reconcile.diff import actions_for, requeues_for
 from slurm_fair.reconcile.follow import follow
 from slurm_fair.reconcile.guard import Limits, hold_back
-from slurm_fair.reconcile.lease_changes import promise, settle
+from slurm_fair.reconcile.lease_changes import apply_outcomes, apply_plan
 
 __all__ = [
     "Limits",
     "actions_for",
+    "apply_outcomes",
+    "apply_plan",
     "follow",
     "hold_back",
-    "promise",
     "requeues_for",
-    "settle",
 ]

@@ -28,7 +28,7 @@ _OF_LEASES = (_ASK, _REQUEUE, _OPEN)
 _DONE = Result.DONE
 
 
-def promise(
+def apply_plan(
     leases: Leases,
     plan: Plan,
     snapshot: Snapshot,
@@ -144,7 +144,7 @@ def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: 
     ]  # fmt: skip
 
 
-def settle(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
+def apply_outcomes(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
     """What came of the acts: opened gates, asked jobs, and promises that could not be kept."""
     outcomes = [o for o in outcomes if o.action.verb in _OF_LEASES and not o.action.whole_record]
     if not outcomes:

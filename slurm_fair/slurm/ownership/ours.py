@@ -2,8 +2,8 @@
 
 Each rule takes the values of one job, or columns of many. We set begin times and node lists, never holds. The one
 hold of ours is the one that the submit hook or a template submitted a job with; at the first look a begin time
-takes its place. From then on every hold is somebody's own, because Slurm shows nothing of a user's hold that is put
-on a held job (slurm-facts: hold-of-a-held-job).
+takes its place. From then on every hold is somebody's own, because Slurm shows nothing of a user's hold that is
+put on a held job (slurm-facts: hold-of-a-held-job).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
-from slurm_fair.reconcile import follow, promise, settle
+from slurm_fair.reconcile import apply_outcomes, apply_plan, follow
 from slurm_fair.sim.loop.renewals import renewals_until, renewed_until
 from tests.support.builders import job, lease, leases, lying, snapshot
 
@@ -65,7 +65,7 @@ def columns(table: Leases | Placement, *names: str) -> list[Any]:
 
 
 def test_a_renewed_lease_lasts_until_the_next_boundary_and_counts() -> None:
-    after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, TERMS, NOW)
+    after, (event,) = apply_plan(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, TERMS, NOW)
     assert columns(after, "end", "renewals", "granted", "phase") == [
         [5400.0],
         [4],
@@ -80,7 +80,7 @@ def test_a_renewed_rolling_lease_lasts_a_term_from_now_or_the_least_run_time(
     min_runtime: float, end: float
 ) -> None:
     rolling = replace(TERMS, aligned=False, min_runtime=min_runtime)
-    after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, rolling, NOW)
+    after, (event,) = apply_plan(HELD, plan(SHOWN, {1: Verdict.RENEW}), SHOWN, rolling, NOW)
     assert columns(after, "end", "renewals", "granted") == [[end], [4], [NOW]]
     assert event.detail == {"until": end, "number": 5}
 
@@ -107,21 +107,21 @@ def test_leases_that_only_go_on_are_renewed_at_each_of_their_ends(
 
 
 def test_a_revoked_lease_is_being_given_back_and_keeps_its_end() -> None:
-    after, (event,) = promise(HELD, plan(SHOWN, {1: Verdict.REVOKE}), SHOWN, TERMS, NOW)
+    after, (event,) = apply_plan(HELD, plan(SHOWN, {1: Verdict.REVOKE}), SHOWN, TERMS, NOW)
     assert columns(after, "phase", "end", "asked") == [[LeasePhase.REVOKING], [4500.0], [0.0]]
     assert (event.kind, event.detail["why"]) == ("revoked", "because")
 
 
 @pytest.mark.parametrize("verdict", [Verdict.KEEP, Verdict.LEAVE, Verdict.WAIT])
 def test_any_other_verdict_changes_nothing(verdict: Verdict) -> None:
-    after, events = promise(HELD, plan(SHOWN, {1: verdict}), SHOWN, TERMS, NOW)
+    after, events = apply_plan(HELD, plan(SHOWN, {1: verdict}), SHOWN, TERMS, NOW)
     assert columns(after, "phase", "end", "renewals") == columns(HELD, "phase", "end", "renewals")
     assert events == ()
 
 
 def test_a_granted_job_has_a_promise_of_its_gang_where_the_plan_says() -> None:
     made = plan(SHOWN, {3: Verdict.GRANT}, {3: {"n1": 2, "n2": 2}})
-    after, (event,) = promise(HELD, made, SHOWN, TERMS, NOW)
+    after, (event,) = apply_plan(HELD, made, SHOWN, TERMS, NOW)
     assert [key >> 23 for key in after.key.tolist()] == [1, 3]
     assert columns(after, "phase", "gpus", "opened") == [
         [LeasePhase.RUNNING, LeasePhase.GRANTED],
@@ -134,7 +134,7 @@ def test_a_granted_job_has_a_promise_of_its_gang_where_the_plan_says() -> None:
 
 def test_a_grant_takes_its_place_among_leases_of_earlier_and_later_jobs() -> None:
     held = leases(lease(1, {"n1": 4}, granted=3600), lease(3, {"n2": 4}, granted=3600))
-    after, (event,) = promise(held, plan(SHOWN, {2: Verdict.GRANT}, {2: {"n1": 2}}), SHOWN, TERMS, NOW)
+    after, (event,) = apply_plan(held, plan(SHOWN, {2: Verdict.GRANT}, {2: {"n1": 2}}), SHOWN, TERMS, NOW)
     assert [key >> 23 for key in after.key.tolist()] == [1, 2, 3]
     assert after.granted.tolist() == [3600, NOW, 3600]
     assert columns(after.promises, "row", "node") == [[pack(2)], [0]]
@@ -143,14 +143,14 @@ def test_a_grant_takes_its_place_among_leases_of_earlier_and_later_jobs() -> Non
 
 def test_grants_and_renewals_of_one_plan_are_told_apart() -> None:
     made = plan(SHOWN, {1: Verdict.RENEW, 2: Verdict.GRANT, 3: Verdict.GRANT}, {2: {"n1": 2}, 3: {"n2": 4}})
-    after, events = promise(HELD, made, SHOWN, TERMS, NOW)
+    after, events = apply_plan(HELD, made, SHOWN, TERMS, NOW)
     assert [(e.kind, e.key >> 23) for e in events] == [("renewed", 1), ("granted", 2), ("granted", 3)]
     assert columns(after.promises, "row", "node") == [[pack(2), pack(3)], [0, 1]]
 
 
 def test_a_plan_for_an_empty_queue_changes_nothing() -> None:
     empty = snapshot(time=NOW, nodes={"n1": 8})
-    after, events = promise(Leases.none(), plan(empty, {}), empty, TERMS, NOW)
+    after, events = apply_plan(Leases.none(), plan(empty, {}), empty, TERMS, NOW)
     assert (len(after), len(events)) == (0, 0)
 
 
@@ -165,7 +165,7 @@ def outcome(verb: Verb, result: Result, base: int = 1, **more: Any) -> Outcome:
 def settled(phase: LeasePhase, verb: Verb, result: Result, **more: Any) -> Leases:
     """One lease after one outcome at 4510."""
     before = leases(lease(1, {"n1": 4}, phase=phase, end=4500.0, asked=4400.0))
-    return settle(before, [outcome(verb, result, **more)], TERMS, 4510.0)
+    return apply_outcomes(before, [outcome(verb, result, **more)], TERMS, 4510.0)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_job_that_slurm_will_not_stop_has_another_lease(
 def test_what_slurm_refuses_only_for_now_leaves_the_lease_as_it_is() -> None:
     before = leases(lease(1, {"n1": 4}, phase=LeasePhase.REVOKING, end=4500.0, asked=4400.0))
     busy = Outcome(outcome(Verb.REQUEUE, Result.REFUSED).action, Result.REFUSED, "slow down", later=True)
-    after = settle(before, [busy], TERMS, 4510.0)
+    after = apply_outcomes(before, [busy], TERMS, 4510.0)
     assert columns(after, "phase", "asked", "end") == [[LeasePhase.REVOKING], [4400.0], [4500.0]]
 
 
@@ -217,12 +217,12 @@ def test_what_becomes_of_a_gate_does_not_touch_leases(result: Result) -> None:
 
 def test_an_act_on_a_whole_array_is_not_one_on_its_first_task() -> None:
     before = leases(lease(1, {"n1": 4}, phase=LeasePhase.GRANTED))
-    after = settle(before, [outcome(Verb.OPEN, Result.REFUSED, whole_record=True)], TERMS, NOW)
+    after = apply_outcomes(before, [outcome(Verb.OPEN, Result.REFUSED, whole_record=True)], TERMS, NOW)
     assert len(after) == 1
 
 
 def test_an_outcome_for_a_job_without_a_lease_is_nobodys() -> None:
-    assert len(settle(HELD, [outcome(Verb.OPEN, Result.REFUSED, base=99)], TERMS, NOW)) == 1
+    assert len(apply_outcomes(HELD, [outcome(Verb.OPEN, Result.REFUSED, base=99)], TERMS, NOW)) == 1
 
 
 def test_leases_lie_where_the_look_and_the_promises_say_whenever_somebody_asks() -> None:
@@ -237,8 +237,8 @@ def test_leases_lie_where_the_look_and_the_promises_say_whenever_somebody_asks()
         jobs=[job(1, gpus=4, state=RUNNING, start=3600, on={"n1": 4}), *[job(n, gpus=2) for n in (2, 3, 4)]],
     )
     followed, _, _ = follow(held, shown, TERMS)
-    after, _ = promise(followed, plan(shown, {2: Verdict.GRANT}, {2: {"n0": 2}}), shown, TERMS, NOW)
-    after = settle(after, [outcome(Verb.OPEN, Result.REFUSED, base=3)], TERMS, NOW)
+    after, _ = apply_plan(followed, plan(shown, {2: Verdict.GRANT}, {2: {"n0": 2}}), shown, TERMS, NOW)
+    after = apply_outcomes(after, [outcome(Verb.OPEN, Result.REFUSED, base=3)], TERMS, NOW)
     assert [key >> 23 for key in after.key.tolist()] == [1, 2, 4]
     assert columns(lying(after, shown), "row", "node", "gpus") == [[0, 1, 2], [1, 0, 2], [4, 2, 2]]
     assert columns(lying(followed, shown), "row", "node", "gpus") == [[0, 1, 2], [1, 2, 2], [4, 2, 2]]
