@@ -74,7 +74,7 @@ def forecast(
         if world.hopes.any() and not world.decide(rules):
             break
         looks, due = looks + 1, world.next_look()
-    return world.told(min(due, end), looks)
+    return world.estimated(min(due, end), looks)
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class _World:
         self.changed = bool((~leases.running).any())
         return True
 
-    def told(self, until: float, looks: int) -> Forecast:
+    def estimated(self, until: float, looks: int) -> Forecast:
         """What came of it."""
         waits = (self.hopes | self.later) & self.snapshot.jobs.waiting
         keys = self.snapshot.jobs.key[waits].tolist()

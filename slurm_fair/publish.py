@@ -40,7 +40,7 @@ _ASK_AGAIN_SECONDS = 600.0
 Document = Mapping[str, Any]
 
 
-class _Told(NamedTuple):
+class _Published(NamedTuple):
     """What the files of jobs say, in columns sorted by key; the end is 0 for a job that is asked to give way."""
 
     key: Ints
@@ -68,7 +68,7 @@ class _Told(NamedTuple):
             told["lease_end"] = end
         return json.dumps(told | ({"asked": self.asked[key]} if key in self.asked else {}))
 
-    def changed(self, before: _Told) -> list[int]:
+    def changed(self, before: _Published) -> list[int]:
         """Keys of the jobs whose file is not what it was, those that are asked first."""
         if self.asked == before.asked and all(map(np.array_equal, self[:3], before[:3])):
             return []
@@ -93,7 +93,7 @@ class Publisher:
         self._directory = Path(directory) if directory else None
         self._hides_names, self._draws = hides_names, draws
         self._nameless, self._ask_at = True, 0.0
-        self._told, self._due = _Told.nothing(), dict[int, None]()
+        self._told, self._due = _Published.nothing(), dict[int, None]()
         self._folder = (0, 0)  # which one was published in: one that was made anew is filled anew
         self._next_board = 0.0
         self._recent = Recent(ended)
@@ -155,7 +155,7 @@ class Publisher:
             self._folder = (found.st_dev, found.st_ino)
 
     def _forget(self) -> None:
-        self._told, self._next_board = _Told.nothing(), 0.0
+        self._told, self._next_board = _Published.nothing(), 0.0
         self._due.clear()
 
     def _look_at_privacy(self) -> None:
@@ -169,7 +169,7 @@ class Publisher:
     def _publish_jobs(self, folder: Folder, record: TickRecord, standing: Standing) -> None:
         asked = requests(standing, record.snapshot)
         shown = {key: _shown(told) for key, told in asked.items()} if self._nameless else asked
-        now = _Told.of(standing.leases, shown)
+        now = _Published.of(standing.leases, shown)
         gone = self._told.key[find(now.key, self._told.key) < 0].tolist()
         self._due = dict.fromkeys([*now.changed(self._told), *self._due, *gone])
         self._told = now

@@ -73,7 +73,7 @@ Advance = Callable[[Ledger, Snapshot, LedgerSettings], tuple[Ledger, tuple[Event
 Show = Callable[[tuple[Event, ...]], Sequence[Event]]
 
 
-def _all_told(events: tuple[Event, ...]) -> Sequence[Event]:
+def _all_events(events: tuple[Event, ...]) -> Sequence[Event]:
     return events
 
 
@@ -90,7 +90,7 @@ class Rules:
     seed: int = 0
     plan_limit_seconds: float = 30.0
     advance: Advance = advance
-    show: Show = _all_told
+    show: Show = _all_events
 
 
 class Prepared(NamedTuple):

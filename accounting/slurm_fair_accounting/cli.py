@@ -37,7 +37,7 @@ _HELP = {
 }
 
 
-class _Told(click.ClickException):
+class _OneLineError(click.ClickException):
     """An error of ours with its exit code."""
 
     def __init__(self, error: SlurmFairError) -> None:
@@ -51,7 +51,7 @@ def _one_line() -> Iterator[None]:
     try:
         yield
     except SlurmFairError as error:
-        raise _Told(error) from error
+        raise _OneLineError(error) from error
 
 
 def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> click.Group:

@@ -75,7 +75,7 @@ class InRounds:
 
     def plan(self, view: View) -> Plan:
         """One round, or what can be done between two."""
-        books = _Books(view, self)
+        books = _RoundAccounts(view, self)
         return ordered(
             view,
             lambda: books.order(contenders(view)),
@@ -94,7 +94,7 @@ class InRounds:
         return bool(kept["members"] == jobs.key[jobs.active].tolist())
 
 
-class _Books:
+class _RoundAccounts:
     """Shares and what was received of them, brought up to now."""
 
     def __init__(self, view: View, policy: InRounds) -> None:

@@ -59,7 +59,7 @@ class ActFacts:
     books: str = "sacct"  # who tells of the runs
 
 
-class JournalTold(TypedDict):
+class JournalFacts(TypedDict):
     """What the journal adds to the facts."""
 
     requeued: int
@@ -67,14 +67,14 @@ class JournalTold(TypedDict):
     tick_seconds: tuple[float, ...]
 
 
-def told_by_the_journal(path: Path, ids: Mapping[str, int]) -> JournalTold:
+def facts_of_the_journal(path: Path, ids: Mapping[str, int]) -> JournalFacts:
     """Pre-emptions and ticks, once the daemon has ended."""
     with open_reader(path) as journal:
         requeues = list(journal.events(kinds=(EventKind.REQUEUED,)))
         seconds = tuple(sum(tick.seconds.values()) for tick in journal.ticks())
     late = {event.key for event in requeues if event.detail["why"] == _UNANSWERED}
     unanswered = frozenset(number for number in ids.values() if pack(number) in late)
-    return JournalTold(requeued=len(requeues), unanswered=unanswered, tick_seconds=seconds)
+    return JournalFacts(requeued=len(requeues), unanswered=unanswered, tick_seconds=seconds)
 
 
 def submission(job: DemoJob, folder: Path, gated: bool, now: float) -> tuple[tuple[str, ...], str]:
@@ -233,7 +233,7 @@ class Stage:
             left=tuple(left),
             daemon_code=code,
             complaints=self._controller.complaints(),
-            **told_by_the_journal(self.journal, self._ids),
+            **facts_of_the_journal(self.journal, self._ids),
         )
 
     def _runs(self, began: float) -> RunTable:

@@ -21,7 +21,7 @@ from slurm_fair.demo.controller import complaints_in
 from slurm_fair.demo.counters import leave_behind
 from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import DemoJob, DemoScenario
-from slurm_fair.demo.stage import ActFacts, Played, Stopped, told_by_the_journal
+from slurm_fair.demo.stage import ActFacts, Played, Stopped, facts_of_the_journal
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.model import JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
@@ -101,7 +101,7 @@ class VirtualAct:
                 rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
             )  # fmt: skip
             yield from self._play(daemon)
-        told = told_by_the_journal(self.places.journal, self._ids)
+        told = facts_of_the_journal(self.places.journal, self._ids)
         complaints = complaints_in(self.folder / "daemon.log")
         self._keep(
             ActFacts(

@@ -10,7 +10,7 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Snapshot, label
 from slurm_fair.slurm.reading.acks import Asked
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.readers import Readers
 
 VERBS = "begin times, node lists, hold, release, requeue, signals"
@@ -61,7 +61,7 @@ def folders(facts: Facts) -> Iterator[Finding]:
     reports = facts.config.slurm.reports
     if reports not in ("auto", "file") or isinstance(facts.snapshot, str):
         return
-    asked = _running(facts.snapshot, DetailsBook(facts.commands()))
+    asked = _running(facts.snapshot, JobDetails(facts.commands()))
     if not asked:
         return
     readers = Readers()
@@ -85,7 +85,7 @@ def folders(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _running(snapshot: Snapshot, book: DetailsBook) -> dict[int, Asked]:
+def _running(snapshot: Snapshot, book: JobDetails) -> dict[int, Asked]:
     """Some running jobs that speak the protocol, by their rows, as if they were asked now."""
     jobs = snapshot.jobs
     rows = np.flatnonzero(jobs.running & jobs.checkpoints)[:_JOBS_LOOKED_AT].tolist()

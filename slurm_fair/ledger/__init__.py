@@ -21,7 +21,7 @@ from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_rati
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
 from slurm_fair.ledger.outcomes.expected import expected_seconds
-from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, recorded, told
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, outcomes_of, recorded
 from slurm_fair.ledger.settings import LedgerSettings
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "largest_envy",
     "latency_ratio",
     "loss_fraction",
+    "outcomes_of",
     "quota",
     "ratio_of",
     "recent_latency_ratio",
@@ -59,6 +60,5 @@ __all__ = [
     "settle",
     "summarise",
     "tenant_share",
-    "told",
     "unfair_fraction",
 ]

@@ -64,18 +64,18 @@ class Plan:
     @once
     def granted(self) -> Ints:
         """Rows that get a lease."""
-        return self._told(_GRANT)
+        return self._rows_with(_GRANT)
 
     @once
     def renewed(self) -> Ints:
         """Rows that keep their GPUs for another lease."""
-        return self._told(_RENEW)
+        return self._rows_with(_RENEW)
 
     @once
     def revoked(self) -> Ints:
         """Rows that are to give their GPUs back."""
-        return self._told(_REVOKE)
+        return self._rows_with(_REVOKE)
 
-    def _told(self, verdict: Codes) -> Ints:
+    def _rows_with(self, verdict: Codes) -> Ints:
         rows: Ints = (self.verdict == verdict).nonzero()[0]
         return rows

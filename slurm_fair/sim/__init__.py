@@ -7,7 +7,7 @@ from slurm_fair.sim.loop.drive import Simulation
 from slurm_fair.sim.loop.log import Listener, Log
 from slurm_fair.sim.port.clock import VirtualClock
 from slurm_fair.sim.port.cluster import VirtualCluster
-from slurm_fair.sim.port.people import People, Submission
+from slurm_fair.sim.port.people import Submission, UserActions
 from slurm_fair.sim.port.veil import Veil
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.run import rules_for, simulate
@@ -24,12 +24,12 @@ __all__ = [
     "Manners",
     "NodeEvent",
     "Outage",
-    "People",
     "Run",
     "Scenario",
     "Simulation",
     "SimulationResult",
     "Submission",
+    "UserActions",
     "Veil",
     "VirtualClock",
     "VirtualCluster",

@@ -18,7 +18,7 @@ from slurm_fair.ledger.metrics.latency import modelled_seconds
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
 from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows
 from slurm_fair.ledger.outcomes.expected import expected_seconds
-from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, told_by
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, outcomes_heard
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, find
@@ -81,7 +81,7 @@ class SimulationResult:
 def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds: float) -> SimulationResult:
     """Everything that can be said of a simulation that is over."""
     cluster, until = simulation.cluster, simulation.clock.now()
-    outcomes, runs = told_by(log.heard, until)
+    outcomes, runs = outcomes_heard(log.heard, until)
     trace_row = find(cluster.jobs.key[: cluster.jobs.count], outcomes.key)
     outcomes = _with_truth(outcomes, trace_row, cluster)
     scenario = simulation.scenario

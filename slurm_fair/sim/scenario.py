@@ -92,7 +92,7 @@ class Scenario:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)
 
     @property
-    def told_seconds(self) -> Floats:
+    def declared_seconds_of_jobs(self) -> Floats:
         """Run time of each job as policies are told it; nan = they are not."""
         trace = self.trace
         known = trace.duration_s if self.undeclared == "actual" else np.full(len(trace), np.nan)

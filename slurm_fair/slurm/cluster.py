@@ -21,15 +21,15 @@ from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
-from slurm_fair.slurm.ownership.marks import MarkBook, MarkSink
+from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
 from slurm_fair.slurm.ownership.remit import Remit
-from slurm_fair.slurm.reading.accounts import WeightBook
+from slurm_fair.slurm.reading.accounts import WeightReader
 from slurm_fair.slurm.reading.answers import Answers
-from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.gpu_layout import LayoutBook
+from slurm_fair.slurm.reading.details import JobDetails
+from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
-from slurm_fair.slurm.reading.node_limits import SpanBook
+from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.readers import Readers
@@ -58,14 +58,14 @@ class SlurmCluster:
         readers: Readers | None = None,
     ) -> None:
         self._commands, self._config, self._now = commands, config, now
-        self.marks = MarkBook(sink)
+        self.marks = Marks(sink)
         self._queue = Queue(commands)
-        self._details = DetailsBook(commands)
-        self._layouts = LayoutBook(commands)
-        self._spans = SpanBook(commands)
+        self._details = JobDetails(commands)
+        self._layouts = GpuLayouts(commands)
+        self._spans = NodeLimits(commands)
         self._absences = Absences()
         self._answers = Answers(commands, self._details, readers or Readers())
-        self._weights, self._made_up = WeightBook(commands), MadeUp()
+        self._weights, self._made_up = WeightReader(commands), MadeUp()
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._said: frozenset[str] = frozenset()

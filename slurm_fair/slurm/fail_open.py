@@ -17,9 +17,9 @@ from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.ownership.claims import free_action
-from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import is_our_list, kept_by_us
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 
 _NAMED = 20  # jobs in one line of the log
@@ -67,7 +67,7 @@ def liberate(
     A job submitted with our gate that the controller never saw is known by its stamp alone; when the journal is
     `lost`, all jobs are.
     """
-    queue, details = Queue(commands), DetailsBook(commands)
+    queue, details = Queue(commands), JobDetails(commands)
     rows = queue.read()
     if isinstance(rows, str):
         raise SlurmUnreachable(f"the queue cannot be read, so nothing was freed: {rows}")
@@ -77,8 +77,8 @@ def liberate(
     )
     if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
-    known = MarkBook(MarksInHand(marks))
-    known = MarkBook(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
+    known = Marks(MarksInHand(marks))
+    known = Marks(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
     ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
     actuator = Actuator(commands, queue, known, details, intents or NoIntents(), now)
     outcomes = actuator.actuate(ours)
@@ -90,7 +90,7 @@ def liberate(
     return Liberated(freed, tuple(left), _still_pinned(rows, queue, known))
 
 
-def _still_pinned(rows: NDArray[np.void], queue: Queue, known: MarkBook) -> dict[tuple[int, bool], str]:
+def _still_pinned(rows: NDArray[np.void], queue: Queue, known: Marks) -> dict[tuple[int, bool], str]:
     """Jobs that run with a node list of ours, and that list (slurm-facts: running-list-stays)."""
     runs = rows[(rows["state"] > JobState.WAITING) & (rows["state"] < JobState.DONE)]
     found = {}
@@ -113,13 +113,13 @@ def liberate_patiently(free: Callable[[], Liberated], tries: int, pause_seconds:
     return Liberated(total + done.freed, done.left, done.pinned)
 
 
-def _mark_of(row: np.void, known: MarkBook) -> Mark | None:
+def _mark_of(row: np.void, known: Marks) -> Mark | None:
     act = free_action(row)
     return known.covering(act.key, act.whole_record, act.submit, act.restarts)
 
 
 def _stamped(
-    waiting: NDArray[np.void], queue: Queue, details: DetailsBook, known: MarkBook, lost: bool
+    waiting: NDArray[np.void], queue: Queue, details: JobDetails, known: Marks, lost: bool
 ) -> list[Mark]:
     """Marks made up for jobs without one that their stamp shows to be kept back on our account."""
     made_up = []

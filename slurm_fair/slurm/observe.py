@@ -24,7 +24,7 @@ from slurm_fair.policy.packing.placement import RELAXED
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
-from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, spread_tasks
+from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, with_tasks
 from slurm_fair.slurm.scope import (
     blocked_codes,
     in_scope,
@@ -90,7 +90,7 @@ def _texts(names: Names, column: NDArray[np.int64]) -> tuple[str, ...]:
 
 def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.void], Ints]:
     """One row per job or array task, sorted by key; a finished row gives way to a living one."""
-    row, base, task = spread_tasks(rows, seen.queue.task_lists)
+    row, base, task = with_tasks(rows, seen.queue.task_lists)
     key = pack_keys(base, task)
     order = np.lexsort((rows["state"][row] == JobState.DONE, key))
     key, row = key[order], row[order]

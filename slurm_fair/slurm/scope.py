@@ -13,7 +13,7 @@ from slurm_fair.model import Blocked, JobState, LeftAlone
 from slurm_fair.model.apiece import apiece, rows_apiece
 from slurm_fair.model.columns import Bools, Codes
 from slurm_fair.slurm.reading import hostlist, values
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.made_up import OF_A_USER
 from slurm_fair.slurm.reading.nodes import NodeListing
 from slurm_fair.slurm.reading.queue import Names, Queue
@@ -88,7 +88,7 @@ _REASONS = (
 def left_alone(
     rows: NDArray[np.void],
     queue: Queue,
-    details: DetailsBook,
+    details: JobDetails,
     nodes: Collection[str],
     beyond: Bools | None = None,
 ) -> tuple[Bools, list[LeftAlone]]:

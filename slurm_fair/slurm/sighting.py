@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import Config
 from slurm_fair.slurm.ownership.kept_back import Keepers
-from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.reading.accounts import Weights
-from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.gpu_layout import LayoutBook
+from slurm_fair.slurm.reading.details import JobDetails
+from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
-from slurm_fair.slurm.reading.node_limits import SpanBook
+from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import Territory
@@ -34,10 +34,10 @@ class Sighting:
     made_up: MadeUp
     acknowledged: Mapping[int, int]  # by job key
     queue: Queue
-    details: DetailsBook
-    layouts: LayoutBook
-    spans: SpanBook
-    marks: MarkBook
+    details: JobDetails
+    layouts: GpuLayouts
+    spans: NodeLimits
+    marks: Marks
     config: Config
     booted_at: float = 0.0  # when slurmctld started
     lists_at_first: Mapping[int, str] = field(

@@ -21,11 +21,11 @@ from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.past import read_past
 from slurm_fair.slurm.reading import acks, hostlist, values
 from slurm_fair.slurm.reading.accounts import weights_from
-from slurm_fair.slurm.reading.details import DetailsBook
-from slurm_fair.slurm.reading.gpu_layout import LayoutBook
-from slurm_fair.slurm.reading.node_limits import SpanBook
+from slurm_fair.slurm.reading.details import JobDetails
+from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
+from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import read_nodes, read_reservations
-from slurm_fair.slurm.reading.queue import Queue, spread_tasks
+from slurm_fair.slurm.reading.queue import Queue, with_tasks
 from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.reading.stamp import read_stamp
 from slurm_fair.slurm.reading.task_lists import read_tasks
@@ -55,14 +55,14 @@ def _queue(text: str, unfold: str = "--array-unique") -> None:
     for _ in range(2):
         rows = queue.read()
         if not isinstance(rows, str):
-            spread_tasks(rows, queue.task_lists)
+            with_tasks(rows, queue.task_lists)
             assert (rows["gpus"] >= 0).all()
             assert (rows["gpus"] <= 10**6).all()
     look(queue, [(7 << 23, False), (7 << 23, True)])
 
 
 def _layout(text: str) -> None:
-    book = LayoutBook(Saying(f"{text}\nendhere\n"))
+    book = GpuLayouts(Saying(f"{text}\nendhere\n"))
     book.learn({(43, 0): (("n2", "n3"), 5)}, {"n2": 8, "n3": 8})
     told = book.of(43, 0)
     assert told is not None
@@ -72,13 +72,13 @@ def _layout(text: str) -> None:
 
 
 def _spans(text: str) -> None:
-    book = SpanBook(Saying(f"{text}\nendhere\n"))
+    book = NodeLimits(Saying(f"{text}\nendhere\n"))
     book.learn([(43, 0)])
     assert book.of(43, 0) >= 0
 
 
 def _details(text: str) -> None:
-    book = DetailsBook(Saying(text))
+    book = JobDetails(Saying(text))
     book.learn([(7, 0)])
     stamp = book.of(7, 0).gate_stamp
     stamp.is_gate(1795000000.0, 1795000000.0)

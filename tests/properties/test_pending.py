@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from slurm_fair.ledger import LedgerSettings, advance, settle
 from slurm_fair.ledger.charging.window_events import Happened
 from slurm_fair.ledger.outcomes.event_columns import Heard
-from slurm_fair.ledger.outcomes.outcomes import told_by
+from slurm_fair.ledger.outcomes.outcomes import outcomes_heard
 from slurm_fair.model import Blocked, Event, EventKind, JobState, Ledger, Snapshot
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
 from tests.support.builders import HOLDING, JobSpec, job, run, runs, snapshot
@@ -289,7 +289,7 @@ def same_events(some: Sequence[Event], others: Sequence[Event]) -> None:
 def same_outcomes(by_column: Heard, events: Sequence[Event]) -> None:
     """Whether all that looks tell is taken by the column, or event by event."""
     assert by_column.last == max((event.time for event in events), default=0.0)
-    for found, expected in zip(told_by(by_column), told_by(Heard.of(events)), strict=True):
+    for found, expected in zip(outcomes_heard(by_column), outcomes_heard(Heard.of(events)), strict=True):
         for name in found._names:
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 

@@ -14,9 +14,9 @@ from slurm_fair.model import Action, Outcome, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting.actuator import Actuator
-from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.remit import Remit
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import RAW, Queue
 from slurm_fair.slurm.scope import Territory
 from tests.support.slurm_stub import QUIET, Stub, row
@@ -85,7 +85,7 @@ class Diary:
 class Anybody(Remit):
     """A remit over every job that anybody may have."""
 
-    def objections(self, rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> dict[int, str]:
+    def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
         """None."""
         return {}
 
@@ -107,8 +107,8 @@ class Bench:
         self.actuator = Actuator(
             commands,
             Queue(commands),
-            MarkBook(self.diary),
-            DetailsBook(commands),
+            Marks(self.diary),
+            JobDetails(commands),
             self.diary,
             lambda: NOW,
             remit=EVERYTHING,

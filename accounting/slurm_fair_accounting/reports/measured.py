@@ -16,7 +16,7 @@ from slurm_fair.ledger.metrics.windows import (
     exact_windows,
     windows_of_moments,
 )
-from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, told
+from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, outcomes_of
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair_accounting.reports.history import live_of, newest_known
@@ -118,16 +118,16 @@ def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
     standing = source.latest()
     until = min(period.end, newest_known(source, standing, period.start))
     if standing is None:
-        outcomes, runs = told(source.events(end=period.end, kinds=KINDS), until)
+        outcomes, runs = outcomes_of(source.events(end=period.end, kinds=KINDS), until)
         stays = np.ones(len(outcomes), dtype=bool)
     else:
-        events, known = _told(source, standing, period)
-        outcomes, runs = told(events, until)
+        events, known = _outcomes_of(source, standing, period)
+        outcomes, runs = outcomes_of(events, until)
         stays = outcomes.over | np.isin(outcomes.key, list(known))
     return only(outcomes, runs, np.flatnonzero(stays & (outcomes.ended_or_now >= period.start)))
 
 
-def _told(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:
+def _outcomes_of(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:
     """What the period's jobs did up to its end, and who of them is known to have lived on."""
     living = live_of(standing, Period(period.start, _FOR_EVER))
     within = list(source.events(period.start, period.end, kinds=KINDS))

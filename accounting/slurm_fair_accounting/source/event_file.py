@@ -12,7 +12,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.model import Event, Standing
 from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair_accounting.source.event_reading import read_line
-from slurm_fair_accounting.source.one_run import ToldLine, fault_of, put_in_order
+from slurm_fair_accounting.source.one_run import CheckedLine, fault_of, put_in_order
 
 _time_of = attrgetter("time")
 _CURE = "give the events of one run, each line once"
@@ -79,11 +79,11 @@ def read_events(path: Path) -> EventFile:
     """An export read back; InputError names the line that is wrong, or that is of another run."""
     from slurm_fair.trace.files import reading  # only who reads a file waits for the code of traces
 
-    lines: list[ToldLine] = []
+    lines: list[CheckedLine] = []
     with reading(path) as text:
         for number, line in enumerate(text, start=1):
             if line.strip():
-                lines.append(ToldLine(number, read_line(line, f"{path}:{number}")))
+                lines.append(CheckedLine(number, read_line(line, f"{path}:{number}")))
     if not lines:
         raise InputError(
             f"{path}: no event in it: give what `slurm-fair report export` or --events-out wrote"

@@ -41,14 +41,14 @@ _LEAST_LOSS = 3600.0  # GPU-seconds of a quota, which only grows
 _LONGEST_SILENCE = 7200.0
 
 
-class ToldLine(NamedTuple):
+class CheckedLine(NamedTuple):
     """What one line says, and where it stands."""
 
     number: int
     what: Event | TenantMoment
 
 
-def put_in_order(lines: list[ToldLine]) -> None:
+def put_in_order(lines: list[CheckedLine]) -> None:
     """By time; of a file in another order, what happened to a job at one instant as it must have happened."""
     if any(after.what.time < before.what.time for before, after in pairwise(lines)):
         lines.sort(key=lambda told: (told.what.time, *_turn(told.what)))
@@ -58,7 +58,7 @@ def _turn(what: Event | TenantMoment) -> tuple[int, int]:
     return (what.key, _TURN.get(what.kind, len(_TURN))) if isinstance(what, Event) else (0, 0)
 
 
-def fault_of(lines: Sequence[ToldLine]) -> str:
+def fault_of(lines: Sequence[CheckedLine]) -> str:
     """Line number and words of what shows that lines, in order of time, are of several runs; empty if nothing."""
     for find in (_twice, _ended_before, _begun_anew, _without_account):
         if fault := find(lines):
@@ -66,7 +66,7 @@ def fault_of(lines: Sequence[ToldLine]) -> str:
     return ""
 
 
-def _twice(lines: Sequence[ToldLine]) -> str:
+def _twice(lines: Sequence[CheckedLine]) -> str:
     """What is told for the second time of one instant."""
     seen: dict[tuple[str, str | int], int] = {}
     now = -math.inf
@@ -91,9 +91,9 @@ def _twice(lines: Sequence[ToldLine]) -> str:
     return ""
 
 
-def _ended_before(lines: Sequence[ToldLine]) -> str:
+def _ended_before(lines: Sequence[CheckedLine]) -> str:
     """A job of a trace or a recorded past that ends within the life of another one of its id."""
-    ends: dict[int, ToldLine] = {}
+    ends: dict[int, CheckedLine] = {}
     for told in lines:
         what = told.what
         if isinstance(what, Event) and what.kind == EventKind.FINISHED and _ALONE in what.detail:
@@ -105,9 +105,9 @@ def _ended_before(lines: Sequence[ToldLine]) -> str:
     return ""
 
 
-def _begun_anew(lines: Sequence[ToldLine]) -> str:
+def _begun_anew(lines: Sequence[CheckedLine]) -> str:
     """A tenant's account that has lost most of what it held."""
-    last: dict[str, ToldLine] = {}
+    last: dict[str, CheckedLine] = {}
     for told in lines:
         what = told.what
         if not isinstance(what, TenantMoment):
@@ -124,7 +124,7 @@ def _lost(before: TenantMoment, after: TenantMoment) -> bool:
     return begun_anew or before.owed_quota - after.owed_quota > _LEAST_LOSS
 
 
-def _without_account(lines: Sequence[ToldLine]) -> str:
+def _without_account(lines: Sequence[CheckedLine]) -> str:
     """A tenant whose account is missing where everybody's is told: nobody who was met is ever forgotten."""
     accounts = [told for told in lines if isinstance(told.what, TenantMoment)]
     if not accounts:

@@ -96,7 +96,7 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
             f"{some(case.too_large)}"
         )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
-    notes += _told_notes(case, [done.result.policy for done in dones])
+    notes += _declared_notes(case, [done.result.policy for done in dones])
     for done in dones:
         outcomes = done.result.outcomes
         open_ = done.result.trace_row[~outcomes.over].tolist()
@@ -109,7 +109,7 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
     return ["note: " + clean(note) for note in notes]
 
 
-def _told_notes(case: Case, policies: Sequence[str]) -> list[str]:
+def _declared_notes(case: Case, policies: Sequence[str]) -> list[str]:
     """Whether policies knew what no site knows, and what those did that had to do without."""
     if not case.undeclared:
         return []

@@ -40,7 +40,7 @@ from slurm_fair.cli.simulate.text import row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.cli.tune.sources import Subject, ground_of
-from slurm_fair.cli.tune.text import TuneTold, trials_of
+from slurm_fair.cli.tune.text import TuneAnswer, trials_of
 from slurm_fair.errors import InputError
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.sim.scenario import Costs
@@ -141,7 +141,7 @@ def tune_lease(
         dones = _simulated(ground.case, turns, run.workers)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
         trials = trials_of(dones, rows)
-        told = TuneTold(ground, dones, rows, trials, advise(trials, limits), short, limits, run.seed)
+        told = TuneAnswer(ground, dones, rows, trials, advise(trials, limits), short, limits, run.seed)
         if page is not None:
             _write_page(page, told)
         outputs.commit()
@@ -189,7 +189,7 @@ def _simulated(case: Case, turns: Sequence[PolicyTurn], workers: int) -> list[Fi
         return run_all(orders, workers, beat)
 
 
-def _write_page(path: Path, told: TuneTold) -> None:
+def _write_page(path: Path, told: TuneAnswer) -> None:
     from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
     whole = page_of(told)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.tune.text import COLUMNS, MARK, TuneTold
+from slurm_fair.cli.tune.text import COLUMNS, MARK, TuneAnswer
 from slurm_fair.model.columns import Floats
 from slurm_fair_accounting.drawing import page, plot
 from slurm_fair_accounting.drawing.page import Cell
@@ -16,7 +16,7 @@ from slurm_fair_accounting.drawing.page import Cell
 _MORE_ROOM = 1.02
 
 
-def page_of(told: TuneTold) -> str:
+def page_of(told: TuneAnswer) -> str:
     sections = [
         page.section(
             "Recommended", told.recommendation(), _table(told.table()), *map(_paragraph, told.notes())
@@ -48,7 +48,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     return page.table([column.title for column in columns], [("", lines)])
 
 
-def _charts(told: TuneTold) -> list[str]:
+def _charts(told: TuneAnswer) -> list[str]:
     rows = told.table()
     terms = np.array([row["lease_s"] for row in rows])
     x = plot.logarithmic("lease term, log", terms, seconds=True)

@@ -60,7 +60,7 @@ def _known(value: float | None) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TuneTold:
+class TuneAnswer:
     """Everything that a run of the command came to."""
 
     ground: Ground

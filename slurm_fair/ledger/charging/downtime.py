@@ -63,10 +63,10 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
     everyone = rows_of(join(rows_of(lives, np.flatnonzero(kept)), others), order)
     window = Window.of(everyone, stretches)
     after, result = charge(known, window, until, settings)
-    return Filled(after, _told(Happened(known, NO_LOOKS, window, result), runs))
+    return Filled(after, _events_of(Happened(known, NO_LOOKS, window, result), runs))
 
 
-def _told(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
+def _events_of(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
     """In the order of time. Accounting knows whose the jobs are, and counts no restarts of their runs."""
     user = {key: runs.users[row] for key, row in zip(runs.key.tolist(), runs.user.tolist(), strict=True)}
     events = []

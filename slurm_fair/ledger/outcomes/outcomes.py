@@ -107,7 +107,7 @@ class Outcomes(Columns):
     @classmethod
     def from_events(cls, events: Iterable[Event], until: float | None = None) -> Outcomes:
         """The same table from what happened; see `told`."""
-        return told(events, until)[0]
+        return outcomes_of(events, until)[0]
 
     @property
     def over(self) -> Bools:
@@ -196,7 +196,7 @@ _COMPLETED = "COMPLETED"
 NODE_FAIL = "NODE_FAIL"  # Slurm's word for a run that ended because a node failed
 
 
-def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes, Runs]:
+def outcomes_of(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes, Runs]:
     """Jobs and runs as events of the journal, of an export or of a simulation tell them, in any order.
 
     What an event of an end says of its job (`ran`, `waited`, `had`, `owed`) is the ledger's own account and goes
@@ -205,10 +205,10 @@ def told(events: Iterable[Event], until: float | None = None) -> tuple[Outcomes,
     Of whom nobody said how long it runs alone, that ran so long; how long it was expected to run is then what its
     user declared, or its namesakes took, or its time limit.
     """
-    return told_by(Heard.of(events), until)
+    return outcomes_heard(Heard.of(events), until)
 
 
-def told_by(heard: Heard, until: float | None = None) -> tuple[Outcomes, Runs]:
+def outcomes_heard(heard: Heard, until: float | None = None) -> tuple[Outcomes, Runs]:
     """The same from events that were heard one by one."""
     instant = heard.last if until is None else until
     lines = heard.lines()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from slurm_fair.model import Action, Outcome, Snapshot
 from slurm_fair.sim.port.acts import Acts
 from slurm_fair.sim.port.clock import VirtualClock
-from slurm_fair.sim.port.people import People
+from slurm_fair.sim.port.people import UserActions
 from slurm_fair.sim.port.sight import Sight
 from slurm_fair.sim.scenario import Costs, Manners, Scenario
 from slurm_fair.sim.world.books import Books
@@ -41,7 +41,7 @@ class VirtualCluster:
         self._roster = Roster(people.jobs)
         self._sight = Sight(self.life, self._roster, term)
         self._acts = Acts(self.life, self._roster)
-        self.by_hand = People(self.life, self._roster, self._now)
+        self.by_hand = UserActions(self.life, self._roster, self._now)
         began = clock.now()
         outages = [(began + each.time_s, each.node, each.event) for each in scenario.outages]
         self._outages = sorted(outages, key=lambda outage: outage[0])  # of one instant: as they are listed

@@ -41,7 +41,7 @@ class Submission:
     weight: float = 1.0  # of the job
 
 
-class People:
+class UserActions:
     """Acts by hand on jobs, named by their keys. An act that a job's state does not allow does nothing."""
 
     def __init__(self, life: Life, roster: Roster, now: Callable[[], float]) -> None:

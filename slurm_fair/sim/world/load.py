@@ -91,7 +91,7 @@ def population(scenario: Scenario, epoch: float) -> Population:
     jobs = JobColumns(len(trace))
     jobs.add(len(trace))
     _fill(jobs, trace, types, epoch)
-    jobs.declared[:] = scenario.told_seconds
+    jobs.declared[:] = scenario.declared_seconds_of_jobs
     jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
     jobs.mode[:] = _modes(trace, scenario)

@@ -20,11 +20,11 @@ from slurm_fair.slurm.acting.signal_array_tasks import ask_crowded, is_crowded, 
 from slurm_fair.slurm.acting.telling import tell
 from slurm_fair.slurm.command import CommandResult, Commands
 from slurm_fair.slurm.ownership.claims import Claims
-from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_same_time
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading import hostlist
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import FreshRow, Rows, Which, look
 
@@ -40,8 +40,8 @@ class Actuator:
 
     commands: Commands
     queue: Queue
-    marks: MarkBook
-    details: DetailsBook
+    marks: Marks
+    details: JobDetails
     intents: IntentLog
     now: Callable[[], float]
     requeue_delay: float = 121.0

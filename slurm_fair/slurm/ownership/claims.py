@@ -9,7 +9,7 @@ import numpy as np
 from slurm_fair.model import Action, Verb
 from slurm_fair.model.ids import NO_TASK, pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import (
     Noted,
     WaitState,
@@ -18,7 +18,7 @@ from slurm_fair.slurm.ownership.ours import (
     is_our_list,
     is_slurms_delay,
 )
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import UNSPLIT
 from slurm_fair.slurm.reading.reread import FreshRow
 from slurm_fair.slurm.reading.stamp import Stamp
@@ -28,8 +28,8 @@ from slurm_fair.slurm.reading.stamp import Stamp
 class Claims:
     """Whose a fresh row's state is."""
 
-    marks: MarkBook
-    details: DetailsBook
+    marks: Marks
+    details: JobDetails
     requeue_delay: float
     booted_at: float = 0.0  # when slurmctld started, as far as is known
 

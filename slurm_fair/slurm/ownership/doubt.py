@@ -13,9 +13,9 @@ from slurm_fair.model import JobState, ListInDoubt, label
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import Bools
 from slurm_fair.slurm.ownership.claims import free_action
-from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import is_our_list
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import wants_others
 
@@ -48,7 +48,7 @@ _NAMED = 20  # jobs in one line of the log
 
 
 def may_be_ours(
-    rows: NDArray[np.void], inside: Bools, queue: Queue, details: DetailsBook, nodes: Collection[str]
+    rows: NDArray[np.void], inside: Bools, queue: Queue, details: JobDetails, nodes: Collection[str]
 ) -> NDArray[np.void]:
     """Rows whose node list we may have set: in the scope, or left it with our stamp; ours names managed nodes."""
     listed = _listed(rows, queue)
@@ -59,7 +59,7 @@ def may_be_ours(
     return ours
 
 
-def unexplained(rows: NDArray[np.void], queue: Queue, marks: MarkBook) -> dict[int, str]:
+def unexplained(rows: NDArray[np.void], queue: Queue, marks: Marks) -> dict[int, str]:
     """Node lists of living GPU jobs that no mark tells of, by record."""
     found = {}
     for row in rows[_listed(rows, queue)]:
@@ -70,7 +70,7 @@ def unexplained(rows: NDArray[np.void], queue: Queue, marks: MarkBook) -> dict[i
 
 
 def in_doubt(
-    rows: NDArray[np.void], queue: Queue, marks: MarkBook, at_first: Mapping[int, str], booted_at: float
+    rows: NDArray[np.void], queue: Queue, marks: Marks, at_first: Mapping[int, str], booted_at: float
 ) -> tuple[ListInDoubt, ...]:
     """Jobs that still carry the unexplained list that they had at the first look of the journal."""
     found = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.slurm.ownership.marks import MarkBook
+from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.ours import (
     Noted,
     WaitState,
@@ -21,7 +21,7 @@ from slurm_fair.slurm.ownership.ours import (
     is_slurms_delay,
     may_carry_ours,
 )
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 
 _OPENING_SECONDS = 2.0  # a gate that we open in the next second is open, not somebody's begin time
@@ -32,8 +32,8 @@ class Keepers:
     """The evidence by which the owner of a gate is told."""
 
     queue: Queue
-    details: DetailsBook
-    marks: MarkBook
+    details: JobDetails
+    marks: Marks
     now: float
     requeue_delay: float
     booted_at: float  # when slurmctld started
@@ -99,7 +99,7 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
     )  # fmt: skip
 
 
-def _marks(raw: NDArray[np.void], key: Ints, marks: MarkBook) -> tuple[NDArray[np.void], NDArray[np.void]]:
+def _marks(raw: NDArray[np.void], key: Ints, marks: Marks) -> tuple[NDArray[np.void], NDArray[np.void]]:
     """Each row's own mark, and its array's: a task that was split off has that until it gets its own."""
     arrays = pack_keys(raw["base"], np.full(len(raw), -1))
     own = marks.join(key, False, raw["submit"], raw["restarts"])

@@ -13,16 +13,16 @@ from slurm_fair.model import JobState, pack_keys
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.marks import MarkBook, is_of
+from slurm_fair.slurm.ownership.marks import Marks, is_of
 from slurm_fair.slurm.ownership.ours import is_our_list
-from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
-def lifted(book: MarkBook, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+def lifted(book: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
     """Marks of holds that are seen lifted: whoever holds such a job from now on is not us.
 
     A task that was split off its array since then has a record of its own, and from now on a mark.
@@ -31,7 +31,7 @@ def lifted(book: MarkBook, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
     if not ours:
         return []
     free = rows[(rows["state"] < JobState.DONE) & (rows["priority"] > 0)]
-    row, base, task = spread_tasks(free, queue.task_lists)
+    row, base, task = with_tasks(free, queue.task_lists)
     at = dict(zip(pack_keys(base, task).tolist(), row.tolist(), strict=True))
     records = {record: at for at, record in enumerate(free["record"].tolist())}
     found: list[Mark] = []
@@ -61,9 +61,7 @@ def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mar
     ]
 
 
-def unlisted(
-    book: MarkBook, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
-) -> list[Mark]:
+def unlisted(book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float) -> list[Mark]:
     """Marks of node lists that are seen gone: whoever gives such a job the same list again is not us.
 
     An act of unknown outcome may be carried out a while after it was sent.
@@ -122,7 +120,7 @@ class _Listed:
 
     @classmethod
     def of(cls, rows: NDArray[np.void], queue: Queue) -> _Listed:
-        row, base, task = spread_tasks(rows, queue.task_lists)
+        row, base, task = with_tasks(rows, queue.task_lists)
         key, done = pack_keys(base, task), rows["state"][row] == JobState.DONE
         order = np.lexsort((done, key))
         row, key = row[order], key[order]

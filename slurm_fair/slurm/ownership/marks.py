@@ -54,7 +54,7 @@ class MarksInHand:
     def drop_marks(self, keys: Iterable[tuple[int, bool]]) -> None: ...
 
 
-class MarkBook:
+class Marks:
     """Marks by job key, or by record for unsplit arrays."""
 
     def __init__(self, sink: MarkSink) -> None:

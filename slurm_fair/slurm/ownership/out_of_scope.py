@@ -13,7 +13,7 @@ from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.retries import Growth, Retries, resting
 from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, whose_are
-from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, spread_tasks
+from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
 REST_SECONDS, REST_MOST_SECONDS = 5.0, 3600.0
@@ -26,7 +26,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
     They were submitted with our gate by a template or the submit hook, or left the scope since.
     """
     waits = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
-    source, base, task = spread_tasks(waits, seen.queue.task_lists)
+    source, base, task = with_tasks(waits, seen.queue.task_lists)
     outside = np.unique(source[find(managed, pack_keys(base, task)) < 0])
     kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])
     kept_back |= waits["req_nodes"] != seen.queue.node_lists.known("")

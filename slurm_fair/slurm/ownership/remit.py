@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.config import ScopeSection
 from slurm_fair.model.columns import Ints, find
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.scope import Territory, in_scope, left_alone
 
@@ -32,7 +32,7 @@ class Remit:
         order = np.argsort(rows["record"], kind="stable")
         return cls(territory, scope, rows["record"][order].astype(np.int64), rows[order])
 
-    def objections(self, rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> dict[int, str]:
+    def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
         """Why jobs of a fresh read may not be acted on, by record."""
         inside = in_scope(rows, queue, self.territory, self.scope)
         alone, _ = left_alone(rows, queue, details, self.territory.nodes)

@@ -30,7 +30,7 @@ class Weights:
         return self.by_account.get(account, self.usual)
 
 
-class WeightBook:
+class WeightReader:
     """The weights as last read: again each minute, and at once for an account that has not been asked for yet."""
 
     def __init__(self, commands: Commands) -> None:

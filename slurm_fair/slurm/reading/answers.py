@@ -10,7 +10,7 @@ from slurm_fair.model import Snapshot, label
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.reading import acks
 from slurm_fair.slurm.reading.acks import Asked
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.user_text import ask_text
 
@@ -23,7 +23,7 @@ class Answers:
     """The answers of jobs that were asked, by their rows in a snapshot."""
 
     commands: Commands
-    details: DetailsBook
+    details: JobDetails
     readers: Readers
     _comments_at: float = float("-inf")
     _hung: set[str] = field(default_factory=set)

@@ -34,7 +34,7 @@ UNKNOWN = Details(None, "", ())
 
 
 @dataclass(slots=True)
-class DetailsBook:
+class JobDetails:
     """Remembers details by (record, restarts): a requeue, or another job under the id, asks again."""
 
     commands: Commands

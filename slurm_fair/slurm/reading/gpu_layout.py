@@ -17,7 +17,7 @@ Layout: TypeAlias = tuple[tuple[str, int], ...]
 Room: TypeAlias = Mapping[str, int]  # GPUs that each node has
 
 
-class LayoutBook:
+class GpuLayouts:
     """Remembers the layout of each run by (record, restarts)."""
 
     def __init__(self, commands: Commands) -> None:
@@ -36,7 +36,7 @@ class LayoutBook:
             for who in some:
                 nodes, gpus = uneven[who]
                 told = read_layout(shown.get(who[0], ""), nodes, gpus, room)
-                self._known[who] = told or spread(nodes, gpus, room)
+                self._known[who] = told or laid_evenly(nodes, gpus, room)
                 if who[0] not in shown:
                     self._guessed.add(who)
 
@@ -68,7 +68,7 @@ def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layou
     return tuple(found) if once and fits and sum(count for _, count in found) == gpus else None
 
 
-def spread(nodes: tuple[str, ...], gpus: int, room: Room) -> Layout:
+def laid_evenly(nodes: tuple[str, ...], gpus: int, room: Room) -> Layout:
     """As even as it goes, no node with more than it has, the first nodes one more."""
     share: dict[str, int] = {}
     left = gpus

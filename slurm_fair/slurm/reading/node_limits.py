@@ -13,7 +13,7 @@ _AT_ONCE = 500
 _ASKED = re.compile(r" NumNodes=([0-9]{1,9})(?:-([0-9]{1,9}))? NumCPUs=[0-9]")
 
 
-class SpanBook:
+class NodeLimits:
     """Remembers the most nodes of each job by (record, restarts). Slurm refuses a longer node list, for good."""
 
     def __init__(self, commands: Commands) -> None:

@@ -340,7 +340,7 @@ def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int
     return min(nodes, asked) if requeued and asked else nodes
 
 
-def spread_tasks(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[Ints, Ints, Ints]:
+def with_tasks(rows: NDArray[np.void], task_lists: list[TaskList]) -> tuple[Ints, Ints, Ints]:
     """(row, base, task) with every task of an unsplit array as a job of its own; one beyond its user's is one."""
     unsplit = (rows["task"] == UNSPLIT) & ~rows["beyond"]
     counts = np.ones(len(rows), dtype=np.int64)

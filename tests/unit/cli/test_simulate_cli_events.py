@@ -11,7 +11,7 @@ import pytest
 
 from slurm_fair.ledger.metrics.evenness import jain
 from slurm_fair.ledger.metrics.windows import edges_of, windows_of_moments
-from slurm_fair.ledger.outcomes.outcomes import told
+from slurm_fair.ledger.outcomes.outcomes import outcomes_of
 from slurm_fair_accounting import read_events
 from tests.support.command_line import call
 from tests.support.schemas import faults
@@ -123,7 +123,7 @@ def test_accounts_stand_at_the_beginning_each_full_hour_and_the_end(told_run: To
 
 def test_outcomes_of_the_file_are_those_of_the_simulation(told_run: Told) -> None:
     found, events, _ = told_run
-    outcomes, runs = told(read_events(events).events())
+    outcomes, runs = outcomes_of(read_events(events).events())
     assert (len(outcomes), int(outcomes.preemptions.sum())) == (found["jobs_total"], found["preemptions"])
     assert float(((runs.end - runs.start) * runs.gpus).sum()) == pytest.approx(found["gpu_seconds"])
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.ledger import Outcomes, advance, recorded, told
+from slurm_fair.ledger import Outcomes, advance, outcomes_of, recorded
 from slurm_fair.model import Event, JobState, Ledger
 from slurm_fair.model.ids import parse_label
 from slurm_fair_accounting import EventFile, export_lines, read_events
@@ -54,7 +54,7 @@ def test_events_come_to_one_row_a_job(label: str) -> None:
 
 
 def test_runs_are_told_beside_the_jobs() -> None:
-    outcomes, stretches = told(months.events())
+    outcomes, stretches = outcomes_of(months.events())
     assert outcomes.until == months.MAR_1 - 3600 + 920  # the last thing that happened
     mine = stretches.take(outcomes.key[stretches.job] == parse_label("17"))
     assert mine.start.tolist() == [months.T + 30, months.T + 3605]
@@ -77,7 +77,7 @@ def assert_same(one: Outcomes, two: Outcomes) -> None:
 
 
 def test_nothing_happened_to_nobody() -> None:
-    outcomes, stretches = told([])
+    outcomes, stretches = outcomes_of([])
     assert (len(outcomes), len(stretches), outcomes.until) == (0, 0, 0.0)
 
 
@@ -177,7 +177,7 @@ def test_each_story(events: list[Event], expected: dict[str, Any]) -> None:
 def test_a_key_that_is_used_again_has_a_row_for_each_job() -> None:
     first = [event(0, "submitted"), event(1, "started"), event(5, "finished")]
     second = [event(10, "submitted"), event(12, "started"), event(20, "finished")]
-    outcomes, stretches = told([*second, *first])
+    outcomes, stretches = outcomes_of([*second, *first])
     assert outcomes.key.tolist() == [7, 7]
     assert outcomes.submit.tolist() == [0, 10]
     assert outcomes.ran.tolist() == [4, 8]
@@ -278,7 +278,7 @@ _LIVES = st.lists(
 def test_any_lives_are_told_as_they_were(lives: list[Life], dice: Any) -> None:
     events = [event for key, life in enumerate(lives) for event in life.events(key)]
     dice.shuffle(events)
-    outcomes, stretches = told(events, until=200.0)
+    outcomes, stretches = outcomes_of(events, until=200.0)
     stories = {story.key: story for story in tell(sorted(events, key=lambda event: event.time))}
     assert outcomes.key.tolist() == list(range(len(lives)))
     for key, life in enumerate(lives):

@@ -14,7 +14,7 @@ from slurm_fair.policy import Loss, Pools, Room, Shapes, load, names, relaxed
 from slurm_fair.sim import Costs
 from slurm_fair.sim.world.speed import notes_on_speeds
 from slurm_fair.slurm.command import CommandResult, Commands
-from slurm_fair.slurm.reading.node_limits import SpanBook, most_nodes
+from slurm_fair.slurm.reading.node_limits import NodeLimits, most_nodes
 from slurm_fair.trace import Machines, Throughputs, uniform
 from tests.support.accounts import view
 from tests.support.builders import JobSpec, NodeSpec, job, leases, node, snapshot
@@ -329,7 +329,7 @@ def test_no_job_says_how_many_nodes_another_may_have() -> None:
     slurm = Shown(
         {7: LINE.format(id=7, name=forged, nodes="1-2"), 8: LINE.format(id=8, name="c", nodes="1-3")}
     )
-    book = SpanBook(slurm)
+    book = NodeLimits(slurm)
     for _ in range(2):
         book.learn([(7, 0), (8, 0)])
     assert (book.of(7, 0), book.of(8, 0), slurm.calls) == (1, 3, 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.reading.accounts import WeightBook, read_share_weights, weights_from
+from slurm_fair.slurm.reading.accounts import WeightReader, read_share_weights, weights_from
 from tests.support.slurm_samples import sample
 from tests.support.slurm_stub import Stub
 
@@ -111,7 +111,7 @@ class Looks:
 
     def __init__(self, folder: Path) -> None:
         self.stub = Stub(folder)
-        self.book = WeightBook(self.stub.commands())
+        self.book = WeightReader(self.stub.commands())
         self.now = 0.0
 
     def look(self, *accounts: str, after: float = 1.0, **given: float) -> dict[str, float]:

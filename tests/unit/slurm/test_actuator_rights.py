@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from slurm_fair.model import Result, Verb
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.remit import Remit
-from slurm_fair.slurm.reading.details import Details, DetailsBook
+from slurm_fair.slurm.reading.details import Details, JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.stamp import Stamp
 from tests.support.actuator_bench import EVERYTHING, GATE, OPENED, RUNNING, WAITING, Bench, action, mark, sent
@@ -90,6 +90,6 @@ def test_what_is_ours_is_taken_back_from_anybody(stub: Stub) -> None:
 class Objecting(Remit):
     """A remit over nobody."""
 
-    def objections(self, rows: NDArray[np.void], queue: Queue, details: DetailsBook) -> dict[int, str]:
+    def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
         """All."""
         return dict.fromkeys(rows["record"].tolist(), "it is left alone")

@@ -20,7 +20,7 @@ from slurm_fair.slurm.command import CommandResult
 from slurm_fair.slurm.fail_open import NoIntents
 from slurm_fair.slurm.ownership.marks import MarksInHand
 from slurm_fair.slurm.reading.answers import Answers
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_journal, open_reader
@@ -153,7 +153,7 @@ class Unasked(Readers):
 def test_no_folder_is_read_where_answers_are_not_looked_for_in_files(reports: str) -> None:
     commands = FakeCommands(World(PushedClock(), {"n1": 4}))
     shown = snapshot(time=START, jobs=[job(1)])
-    answers = Answers(commands, DetailsBook(commands), Unasked())
+    answers = Answers(commands, JobDetails(commands), Unasked())
     assert answers.of(shown, {0: START - 10}, reports) == {}
     with pytest.raises(AssertionError, match="a folder was read"):
         answers.of(shown, {0: START - 10}, "file")

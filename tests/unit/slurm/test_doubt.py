@@ -14,7 +14,7 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting import scontrol_lines
 from slurm_fair.slurm.ownership.doubt import in_doubt, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import lifted
-from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.fake_commands import FakeCommands
 from tests.support.fake_jobs import START
@@ -35,7 +35,7 @@ class Scene:
             {"submit": record.submit, "gate_until": 0.0, "pinned": False, **(mark or {})},
         )
         mine = Mark(pack(self.job), self.job, False, restarts=0, set_at=START, **known) if mark else None
-        self.marks = MarkBook(MarksInHand((mine,) if mine else ()))
+        self.marks = Marks(MarksInHand((mine,) if mine else ()))
         self.queue = Queue(FakeCommands(self.world))
         rows = self.queue.read()
         assert not isinstance(rows, str), rows

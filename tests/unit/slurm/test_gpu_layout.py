@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurm_fair.slurm.reading.gpu_layout import LayoutBook, read_layout, spread
+from slurm_fair.slurm.reading.gpu_layout import GpuLayouts, laid_evenly, read_layout
 from tests.support.slurm_samples import sample
 from tests.support.slurm_stub import Stub
 
@@ -56,7 +56,7 @@ def test_a_forged_segment_in_a_name_costs_its_owner_the_exact_layout_and_nobody_
 
 @given(st.lists(st.text(min_size=1), max_size=9, unique=True), st.integers(0, 100))
 def test_an_unexplained_job_is_spread_as_evenly_as_it_goes(nodes: list[str], gpus: int) -> None:
-    counts = [count for _, count in spread(tuple(nodes), gpus, {})]
+    counts = [count for _, count in laid_evenly(tuple(nodes), gpus, {})]
     assert sum(counts) == (gpus if nodes else 0)
     assert max(counts, default=0) - min(counts, default=0) <= 1
 
@@ -96,7 +96,11 @@ def test_no_node_has_more_gpus_than_it_has_nor_less_than_none(counts: tuple[int,
 
 
 def test_a_guess_gives_no_node_more_than_it_has() -> None:
-    assert spread(("n1", "n2", "n3"), 12, {"n1": 8, "n2": 1, "n3": 8}) == (("n1", 6), ("n2", 1), ("n3", 5))
+    assert laid_evenly(("n1", "n2", "n3"), 12, {"n1": 8, "n2": 1, "n3": 8}) == (
+        ("n1", 6),
+        ("n2", 1),
+        ("n3", 5),
+    )
 
 
 def shown(*parts: str) -> str:
@@ -109,7 +113,7 @@ def shown(*parts: str) -> str:
 def test_a_run_is_asked_for_once_and_forgotten_when_it_is_over(tmp_path: Path) -> None:
     stub = Stub(tmp_path)
     stub.answers("scontrol", shown(sample("22.05", "job.txt")))
-    book = LayoutBook(stub.commands())
+    book = GpuLayouts(stub.commands())
     book.learn(UNEVEN, ROOM)
     book.learn(UNEVEN, ROOM)
     assert book.of(43, 0) == (("n2", 4), ("n3", 1))
@@ -123,7 +127,7 @@ def test_of_an_array_only_the_records_own_line_counts(tmp_path: Path) -> None:
     stub = Stub(tmp_path)
     other = sample("22.05", "job.txt").replace("JobId=43 ", "JobId=44 ")
     stub.answers("scontrol", shown(other + sample("22.05", "job.txt")))
-    book = LayoutBook(stub.commands())
+    book = GpuLayouts(stub.commands())
     book.learn(UNEVEN, ROOM)
     assert book.of(43, 0) == (("n2", 4), ("n3", 1))
 
@@ -143,7 +147,7 @@ def test_a_job_that_slurm_does_not_explain_is_spread_and_asked_again_without_an_
 ) -> None:
     stub = Stub(tmp_path)
     stub.answers("scontrol", answer)
-    book = LayoutBook(stub.commands())
+    book = GpuLayouts(stub.commands())
     for _ in range(2):
         book.learn(UNEVEN, ROOM)
         assert book.of(43, 0) == (("n2", 3), ("n3", 2))

@@ -14,9 +14,9 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.claims import Claims, free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, gates_of, whose_are
-from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import kept_by_us
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, Queue
 from slurm_fair.slurm.reading.reread import look
 from tests.support.fake_commands import FakeCommands
@@ -73,8 +73,8 @@ class Scene:
             key = pack(base, 2) if is_array else pack(base)
             marks += [Mark(key, split.number, False, restarts=0, **own)] if own else []
         commands = FakeCommands(self.world)
-        self.queue, self.details = Queue(commands), DetailsBook(commands)
-        self.marks = MarkBook(MarksInHand(marks))
+        self.queue, self.details = Queue(commands), JobDetails(commands)
+        self.marks = Marks(MarksInHand(marks))
         rows = self.queue.read()
         assert not isinstance(rows, str), rows
         runs = zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)

@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
-from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand, is_of
+from slurm_fair.slurm.ownership.marks import Marks, MarksInHand, is_of
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.slurm_stub import QUIET, Stub, row
 
@@ -77,7 +77,7 @@ def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
     rows = queue.read()
     assert not isinstance(rows, str)
     ours = replace(mark(), pinned=True, pin="n1", set_at=1000.0)
-    found = unlisted(MarkBook(MarksInHand([ours])), rows, queue, 0.0, 1000.0 + age)
+    found = unlisted(Marks(MarksInHand([ours])), rows, queue, 0.0, 1000.0 + age)
     assert found == ([replace(ours, pinned=False)] if gone else [])
 
 
@@ -120,7 +120,7 @@ def test_only_a_later_job_without_a_restart_is_another_under_the_id(
 
 def test_a_task_without_a_mark_of_its_own_has_its_arrays() -> None:
     whole, own = mark(whole=True), mark(pack(7, 2))
-    book = MarkBook(MarksInHand([whole, own]))
+    book = Marks(MarksInHand([whole, own]))
     assert book.covering(pack(7, 2), False, SUBMIT, 0) == own
     assert book.covering(pack(7, 3), False, SUBMIT, 0) == whole
     assert book.covering(pack(7, 3), False, SUBMIT + 5, 0) is None
@@ -155,6 +155,6 @@ def test_a_hold_is_seen_lifted_of_the_task_that_it_lay_on(
     rows = queue.read()
     assert not isinstance(rows, str)
     holds = replace(ours, gate_until=math.inf, gate_before=1795009000.0)
-    found = lifted(MarkBook(MarksInHand([holds])), rows, queue)
+    found = lifted(Marks(MarksInHand([holds])), rows, queue)
     assert [(each.key, each.whole_record) for each in found] == seen
     assert all((each.gate_until, each.gate_before) == (1795009000.0, 0.0) for each in found)

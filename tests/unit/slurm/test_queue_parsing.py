@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from slurm_fair.model import JobState
 from slurm_fair.slurm.command import BY_RECORD, BY_TASK, CommandResult, Commands
-from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, spread_tasks
+from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END, STATES, UNSPLIT, Queue, with_tasks
 from tests.support.slurm_samples import in_epoch_seconds, sample, whole
 from tests.support.slurm_stub import QUIET, Stub, row
 
@@ -165,7 +165,7 @@ def test_every_task_of_an_unsplit_array_is_a_job(stub: Stub) -> None:
     )
     rows = asked.read()
     assert not isinstance(rows, str)
-    which, base, task = spread_tasks(rows, asked.task_lists)
+    which, base, task = with_tasks(rows, asked.task_lists)
     assert (which.tolist(), base.tolist(), task.tolist()) == ([0, 0, 0, 1], [7] * 4, [1, 3, 4, 2])
 
 

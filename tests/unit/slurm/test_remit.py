@@ -11,7 +11,7 @@ from slurm_fair.config import ScopeSection
 from slurm_fair.model import JobState
 from slurm_fair.model.ids import pack
 from slurm_fair.slurm.ownership.remit import Remit
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import look
 from slurm_fair.slurm.scope import Territory
@@ -44,7 +44,7 @@ def test_a_job_is_acted_on_only_as_the_last_look_showed_it(now: Mapping[str, str
     world = World(PushedClock(), {"n1": 4, "n2": 4})
     job = world.submit(1, begin=world.clock.now() + 500)
     commands = FakeCommands(world)
-    queue, details = Queue(commands), DetailsBook(commands)
+    queue, details = Queue(commands), JobDetails(commands)
     scope = ScopeSection(accounts=("a", "b"), qos=("normal",))
     remit = Remit.of(_rows(queue), TERRITORY, scope)
     world.records[job].raw = dict(now)
@@ -56,7 +56,7 @@ def test_a_job_that_the_last_look_did_not_show_is_not_acted_on() -> None:
     world = World(PushedClock(), {"n1": 4, "n2": 4})
     world.submit(1)
     commands = FakeCommands(world)
-    queue, details = Queue(commands), DetailsBook(commands)
+    queue, details = Queue(commands), JobDetails(commands)
     remit = Remit.of(_rows(queue), TERRITORY, ScopeSection())
     new = world.submit(1)
     assert remit.objections(_rows(queue), queue, details) == {new: "the last look did not show it"}

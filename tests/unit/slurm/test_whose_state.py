@@ -17,9 +17,9 @@ from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents, liberate
 from slurm_fair.slurm.ownership.kept_back import Keepers
-from slurm_fair.slurm.ownership.marks import MarkBook, MarksInHand
+from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.out_of_scope import strays
-from slurm_fair.slurm.reading.details import DetailsBook
+from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.fake_commands import FakeCommands
 from tests.support.fake_jobs import ADMIN, COMPLETING, REQUEUED_HELD, RUNNING, START, USER
@@ -108,9 +108,9 @@ class Scene:
         """What may be ours."""
         return self.record.held, self.record.eligible, self.record.wanted
 
-    def keepers(self, queue: Queue, details: DetailsBook) -> Keepers:
+    def keepers(self, queue: Queue, details: JobDetails) -> Keepers:
         """What tells whose its gate is."""
-        marks = MarkBook(MarksInHand(self.marks))
+        marks = Marks(MarksInHand(self.marks))
         return Keepers(queue, details, marks, self.world.clock.now(), 121.0, 0.0)
 
 
@@ -130,7 +130,7 @@ def test_fail_open_undoes_what_is_ours_and_only_that(case: Case) -> None:
 @cases
 def test_a_job_outside_of_the_scope_is_freed_of_what_is_ours_alone(case: Case) -> None:
     scene = Scene(case)
-    queue, details = Queue(scene.commands), DetailsBook(scene.commands)
+    queue, details = Queue(scene.commands), JobDetails(scene.commands)
     rows = queue.read()
     assert not isinstance(rows, str), rows
     details.learn(dict.fromkeys(zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)))
@@ -209,7 +209,7 @@ def test_a_task_that_was_split_off_its_array_has_the_hold_and_the_gate_of_its_ar
         jobs = look_at(scene).jobs
         assert jobs.gated.tolist() == [True] * 3
         assert jobs.blocked.tolist() == [Blocked.NOT_BLOCKED] * 3
-        queue, details = Queue(scene.commands), DetailsBook(scene.commands)
+        queue, details = Queue(scene.commands), JobDetails(scene.commands)
         rows = queue.read()
         assert not isinstance(rows, str), rows
         found = strays(rows, np.zeros(0, dtype=np.int64), scene.keepers(queue, details))
