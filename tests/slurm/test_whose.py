@@ -13,9 +13,10 @@ import pytest
 
 from slurm_fair.config import Scope
 from slurm_fair.lab import LabSpec, available
-from slurm_fair.model import Blocked, Result, Verb
+from slurm_fair.model import Blocked, Outcome, Result, Verb
 from slurm_fair.slurm.liberate import liberate
 from tests.adapter_on_slurm import Adapter
+from tests.on_slurm import Seen
 
 pytestmark = [
     pytest.mark.slurm,
@@ -186,6 +187,20 @@ def crash(adapter: Adapter, saved: Path) -> None:
     adapter.cluster._booted = (0.0, adapter.cluster._booted[1])  # asked again at the next look
 
 
+def closes(adapter: Adapter, job: str) -> None:
+    """A job's gate closes once slurmctld, which came back a moment ago, lets it."""
+    tries: list[Outcome] = []
+
+    def is_closed(_: Seen) -> bool:
+        tries.append(adapter.do(Verb.CLOSE, job))
+        return tries[-1].result is Result.DONE
+
+    try:
+        adapter.slurm.wait(job, is_closed, 60)
+    except AssertionError as late:
+        raise AssertionError(f"{late}; the last try: {tries[-1]}") from None
+
+
 def test_a_node_list_of_ours_that_comes_back_with_slurms_last_state_is_ours(begin: Adapter) -> None:
     job = begin.submit()
     begin.start(job, "n1")
@@ -197,7 +212,7 @@ def test_a_node_list_of_ours_that_comes_back_with_slurms_last_state_is_ours(begi
     seen, row = begin.job(job)
     assert begin.slurm.look(job).pinned == "n1"
     assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
-    begin.slurm.wait(job, lambda _: begin.do(Verb.CLOSE, job).result is Result.DONE)
+    closes(begin, job)
     assert begin.slurm.look(job).pinned == ""
 
 
@@ -213,7 +228,7 @@ def test_a_job_whose_restart_slurm_forgot_is_the_same_and_its_node_list_ours(beg
     begin.requeue(job)
     seen, row = begin.job(job)
     assert (seen.jobs.pinned[row], seen.wanted.nodes_of(row).tolist()) == (True, [])
-    begin.slurm.wait(job, lambda _: begin.do(Verb.CLOSE, job).result is Result.DONE)
+    closes(begin, job)
     assert begin.slurm.look(job).pinned == ""
 
 
