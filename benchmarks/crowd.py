@@ -106,7 +106,9 @@ class Bench:
         journal = open_journal(self.lab.folder / "journal.db")
         clock = WallClock()
         rules = Rules("astraea", load("astraea", {}), {}, self.config.lease.terms())
-        cluster = SlurmCluster(Commands(self.lab.conf, 60.0), self.config, clock.now, journal, journal)
+        cluster = SlurmCluster(
+            Commands(self.lab.conf, 60.0), self.config.cluster, clock.now, journal, journal
+        )
         standing, end = Standing.new(clock.now()), clock.now() + seconds
         while clock.now() < end:
             began, before = clock.now(), Cpu.now(self.slurmctld)

@@ -14,6 +14,7 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.tenant import LEAST_WEIGHT
+from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import known_names, nearest
 
@@ -125,6 +126,18 @@ class PolicySection:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """All that the adapter to Slurm goes by."""
+
+    scope: ScopeSection
+    term: float  # of a lease
+    requeue_delay: float
+    reports: str
+    weights: Mapping[str, float]
+    gangs_may_spread: bool  # over more nodes than they need: then Slurm is asked over how many each may
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """Everything a site can set."""
 
@@ -137,6 +150,19 @@ class Config:
     guard: GuardSection = GuardSection()
     log: LogSection = LogSection()
     source: str = "built-in defaults"
+
+    @property
+    def cluster(self) -> ClusterSettings:
+        """What the adapter to Slurm is given."""
+        slurm, place = self.slurm, str(self.policy.chosen().get("placement", ""))
+        return ClusterSettings(
+            self.scope,
+            self.lease.term,
+            slurm.requeue_delay,
+            slurm.reports,
+            self.tenants.weights,
+            bool(place) and spreads(place),
+        )
 
 
 CHOICES = {

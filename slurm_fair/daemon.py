@@ -89,7 +89,7 @@ class Daemon:
         """Everything wired together over a journal that is ours."""
         commands = commands_of(config, places)
         sink = MarksInHand() if dry_run else journal
-        real = SlurmCluster(commands, config, clock.now, sink, journal)
+        real = SlurmCluster(commands, config.cluster, clock.now, sink, journal)
         rules = rules_of(config)
         standing = journal.latest() or Standing.new(clock.now())
         ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
@@ -361,7 +361,7 @@ class Daemon:
         self.publisher.direct(config.lease.publish_dir)
         inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster
         if isinstance(inner, SlurmCluster):
-            inner.reconfigure(config)
+            inner.reconfigure(config.cluster)
         self.reloaded(config)
         log.info("configuration read again from %s", config.source)
 

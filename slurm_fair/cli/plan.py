@@ -44,7 +44,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         standing, marks, past = None, (), _WITHOUT_PAST.format(why=problem)
     standing = standing or Standing.new(clock.now())
     commands = commands_of(site.config, site.places)
-    cluster = SlurmCluster(commands, site.config, clock.now, MarksInHand(marks), NoIntents())
+    cluster = SlurmCluster(commands, site.config.cluster, clock.now, MarksInHand(marks), NoIntents())
     snapshot = cluster.observe(owed_answers(standing))
     if isinstance(snapshot, Blind):
         raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")

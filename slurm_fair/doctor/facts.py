@@ -207,7 +207,7 @@ def _look(start: Facts, commands: Commands, notices: tuple[Notice, ...] | str) -
         marks, lists = (), None
     except SlurmFairError:  # it is there, and closed to us or broken: whose node lists are whose is not known
         marks, lists = (), {}
-    cluster = SlurmCluster(commands, start.config, time.time, MarksInHand(marks), NoIntents())
+    cluster = SlurmCluster(commands, start.config.cluster, time.time, MarksInHand(marks), NoIntents())
     cluster.lists = ListsInHand(lists)
     cluster.notices.update(notice.job for notice in notices if isinstance(notice, Notice))
     seen = cluster.observe({})

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config import Config
+from slurm_fair.config import ClusterSettings
 from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb
 from slurm_fair.model.apiece import apiece
@@ -51,13 +51,13 @@ class SlurmCluster:
     def __init__(
         self,
         commands: Commands,
-        config: Config,
+        settings: ClusterSettings,
         now: Callable[[], float],
         sink: MarkSink,
         intents: IntentLog,
         readers: Readers | None = None,
     ) -> None:
-        self._commands, self._config, self._now = commands, config, now
+        self._commands, self._settings, self._now = commands, settings, now
         self.marks = Marks(sink)
         self._queue = Queue(commands)
         self._details = JobDetails(commands)
@@ -82,18 +82,18 @@ class SlurmCluster:
             self._details,
             intents,
             now,
-            config.slurm.requeue_delay,
+            settings.requeue_delay,
         )
 
     def fence(self, may_act: Callable[[], None]) -> None:
         """What is asked before each batch of acts; it raises when we may not."""
         self._actuator.fence = may_act
 
-    def reconfigure(self, config: Config) -> None:
-        """Use a new configuration from the next look on."""
-        self._config = config
-        self._actuator.requeue_delay = config.slurm.requeue_delay
-        self._actuator.claims.requeue_delay = config.slurm.requeue_delay
+    def reconfigure(self, settings: ClusterSettings) -> None:
+        """Use new settings from the next look on."""
+        self._settings = settings
+        self._actuator.requeue_delay = settings.requeue_delay
+        self._actuator.claims.requeue_delay = settings.requeue_delay
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """One look at everything; a single answer that is not valid makes the whole look blind."""
@@ -151,7 +151,7 @@ class SlurmCluster:
             layouts=self._layouts,
             spans=self._spans,
             marks=self.marks,
-            config=self._config,
+            settings=self._settings,
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
@@ -162,7 +162,7 @@ class SlurmCluster:
         if snapshot.in_doubt and not self._doubts_said:
             _log.warning("%s", said_of_doubts(snapshot.in_doubt))
         self._doubts_said = True
-        scope = self._config.scope
+        scope = self._settings.scope
         self._actuator.remit = Remit.of(rows, Territory.of(machines, scope), scope)
         self._actuator.claims.booted_at = self._booted[1]
         found = strays(rows, snapshot.jobs.key, sighting.keepers)
@@ -182,7 +182,7 @@ class SlurmCluster:
         if self._at_first is None:
             self._at_first = self.lists.lists_at_first()
         if self._at_first is None:
-            scope = self._config.scope
+            scope = self._settings.scope
             territory = Territory.of(machines, scope)
             inside = in_scope(rows, self._queue, territory, scope)
             ours = may_be_ours(rows, inside, self._queue, self._details, territory.nodes)
@@ -199,7 +199,7 @@ class SlurmCluster:
         if complaint:
             return complaint
         accounts = [self._queue.accounts.texts[number] for number in np.unique(living["account"]).tolist()]
-        self._weights.learn(accounts, self._config.tenants.weights, self._now())
+        self._weights.learn(accounts, self._settings.weights, self._now())
         # A clock that was set back keeps nothing from being asked again.
         if not 0 <= self._now() - self._reservations[0] <= _RESERVATIONS_EVERY_SECONDS:
             reservations = read_reservations(self._commands)
@@ -235,7 +235,7 @@ class SlurmCluster:
         if not rows:
             return snapshot
         answers = snapshot.jobs.acknowledged.copy()
-        for row, answer in self._answers.of(snapshot, rows, self._config.slurm.reports).items():
+        for row, answer in self._answers.of(snapshot, rows, self._settings.reports).items():
             answers[row] = answer
         return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
 

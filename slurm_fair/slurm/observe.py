@@ -20,7 +20,6 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
-from slurm_fair.policy.packing.placement import RELAXED
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
@@ -40,7 +39,7 @@ _RESERVED_SOON_SECONDS = 60.0
 def build_snapshot(seen: Sighting) -> Snapshot:
     """The managed part of what was seen, in columns."""
     territory = seen.territory
-    scoped = in_scope(seen.rows, seen.queue, territory, seen.config.scope) & ~refused(seen.rows, seen.queue)
+    scoped = in_scope(seen.rows, seen.queue, territory, seen.settings.scope) & ~refused(seen.rows, seen.queue)
     inside = seen.rows[scoped]
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
     alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes, beyond)
@@ -198,7 +197,7 @@ def _why(seen: Sighting, name: str) -> str:
     node = seen.machines.nodes[name]
     if node.gpu_type == "+":
         return "several GPU types on one node"
-    horizon = seen.time + max(seen.config.lease.term, _RESERVED_SOON_SECONDS)
+    horizon = seen.time + max(seen.settings.term, _RESERVED_SOON_SECONDS)
     for kept in seen.reservations:
         if name in kept.nodes and kept.start < horizon and kept.end > seen.time:
             return f"reservation {kept.name}"
@@ -249,7 +248,7 @@ def _jobs(
 def _most_nodes(raw: NDArray[np.void], seen: Sighting) -> Ints:
     """Over how many nodes each row may lie; asked only where the policy spreads gangs over more than they need."""
     most = np.zeros(len(raw), dtype=np.int64)
-    if seen.config.policy.chosen().get("placement") != RELAXED:
+    if not seen.settings.gangs_may_spread:
         return most
     whole = raw["gpus_per_node"] == 0
     waiting = raw["state"] == JobState.WAITING
@@ -283,7 +282,7 @@ def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
     It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline
     (slurm-facts: deadline-ends-job).
     """
-    again = seen.time + seen.config.lease.term + raw["set_aside"]
+    again = seen.time + seen.settings.term + raw["set_aside"]
     out: Bools = (raw["state"] == JobState.RUNNING) & (raw["deadline"] > 0) & (again > raw["deadline"])
     return out
 

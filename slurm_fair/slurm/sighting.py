@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.config import Config
+from slurm_fair.config import ClusterSettings
 from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.reading.accounts import Weights
@@ -38,7 +38,7 @@ class Sighting:
     layouts: GpuLayouts
     spans: NodeLimits
     marks: Marks
-    config: Config
+    settings: ClusterSettings
     booted_at: float = 0.0  # when slurmctld started
     lists_at_first: Mapping[int, str] = field(
         default_factory=dict
@@ -47,10 +47,10 @@ class Sighting:
     @property
     def territory(self) -> Territory:
         """What of the cluster is managed."""
-        return Territory.of(self.machines, self.config.scope)
+        return Territory.of(self.machines, self.settings.scope)
 
     @property
     def keepers(self) -> Keepers:
         """What tells whose a gate is."""
-        delay = self.config.slurm.requeue_delay
+        delay = self.settings.requeue_delay
         return Keepers(self.queue, self.details, self.marks, self.time, delay, self.booted_at)

@@ -109,7 +109,7 @@ class RealStage:
         self.commands = Commands(lab.conf, 20.0)
         self.config = _config(gate)
         self.cluster: Cluster = SlurmCluster(
-            self.commands, self.config, time.time, self.journal, self.journal
+            self.commands, self.config.cluster, time.time, self.journal, self.journal
         )
         self._script = lab.folder / "work" / "contract.sh"
         self._script.write_text(SCRIPT)

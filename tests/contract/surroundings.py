@@ -98,7 +98,7 @@ class RealAround:
         """An adapter that has asked nothing yet, with these weights in its configuration."""
         stage = self._stage
         config = replace(stage.config, tenants=TenantsSection(weights=weights))
-        stage.cluster = SlurmCluster(stage.commands, config, time.time, stage.journal, stage.journal)
+        stage.cluster = SlurmCluster(stage.commands, config.cluster, time.time, stage.journal, stage.journal)
 
 
 class FakeAround:

@@ -77,7 +77,7 @@ def honest(world: World) -> None:
 def cluster_of(world: World) -> SlurmCluster:
     """The adapter over a fake that lists texts as raw as Slurm does."""
     config = from_tree({"scope": {"partitions": ["gpu"]}, "policy": {"name": "tiresias"}}, "t")
-    return SlurmCluster(FakeCommands(world), config, world.clock.now, MarksInHand(), NoIntents())
+    return SlurmCluster(FakeCommands(world), config.cluster, world.clock.now, MarksInHand(), NoIntents())
 
 
 def told(seen: Snapshot | Blind) -> Told:

@@ -205,7 +205,7 @@ os.chdir("/")
 journal = MemoryJournal()
 processes = readers.Readers((python, "-I", "-S", acks.__file__))
 cluster = SlurmCluster(
-    Commands(Path(conf), 20.0), from_tree({}, "test"), time.time, journal, journal, processes
+    Commands(Path(conf), 20.0), from_tree({}, "test").cluster, time.time, journal, journal, processes
 )
 key, end = parse_label(job), float(asked) + float(seconds)
 while time.time() < end:

@@ -107,7 +107,7 @@ def test_nothing_but_its_users_is_touched_of_a_job_outside_of_the_scope(adapter:
     adapter.start(running, "n1")
     planned = [adapter.action(verb, job, ("n2",)) for verb in (Verb.CLOSE, Verb.OPEN)]
     planned += [adapter.action(verb, running) for verb in (Verb.ASK, Verb.REQUEUE)]
-    adapter.cluster.reconfigure(replace(adapter.cluster._config, scope=ScopeSection(accounts=("nlp",))))
+    adapter.cluster.reconfigure(replace(adapter.cluster._settings, scope=ScopeSection(accounts=("nlp",))))
     adapter.observe()
     before = [adapter.slurm.look(each) for each in (job, running)]
     outcomes = adapter.cluster._actuator.actuate(planned)

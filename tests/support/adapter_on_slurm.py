@@ -31,7 +31,7 @@ class Adapter:
     def __post_init__(self) -> None:
         config = replace(Config(), slurm=SlurmConfig(gate=self.gate, reports=self.reports))
         self.commands = Commands(self.slurm.lab.conf)
-        self.cluster = SlurmCluster(self.commands, config, time.time, MarksInHand(), NoIntents())
+        self.cluster = SlurmCluster(self.commands, config.cluster, time.time, MarksInHand(), NoIntents())
 
     def submit(self, *options: str, body: str = "sleep 300", user: str | None = None) -> str:
         """A job gated at its submission, as a template would do it."""

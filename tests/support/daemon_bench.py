@@ -112,7 +112,7 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
     """As Daemon.build wires it, over the bench's commands, clock and accounting."""
     clock, journal, config = bench.world.clock, bench.journal, bench.config
     sink = MarksInHand() if dry_run else journal
-    real = SlurmCluster(bench.commands, config, clock.now, sink, journal)
+    real = SlurmCluster(bench.commands, config.cluster, clock.now, sink, journal)
     daemon = Daemon(
         config, bench.places, clock, journal, bench.commands, DryRun(real) if dry_run else real, bench.books,
         rules_of(config), journal.latest() or Standing.new(clock.now()), Publisher("", lambda: False),

@@ -107,7 +107,7 @@ class FakeCluster:
         self.commands = commands
         commands.work = f"{_WORK}/{next(_numbers)}"
         now = commands.world.clock.now
-        self.adapter = SlurmCluster(commands, config, now, journal, journal, _READERS)
+        self.adapter = SlurmCluster(commands, config.cluster, now, journal, journal, _READERS)
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
         """What the adapter sees, the jobs having written what they have to say."""

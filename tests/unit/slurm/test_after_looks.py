@@ -61,7 +61,7 @@ def test_after_a_clock_was_set_back_all_is_asked_again() -> None:
     world.submit(1)
     commands = Asked(world)
     config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
-    cluster = SlurmCluster(commands, config, world.clock.now, MarksInHand(), NoIntents())
+    cluster = SlurmCluster(commands, config.cluster, world.clock.now, MarksInHand(), NoIntents())
     cluster.observe({})
     world.clock.advance(-3600)
     commands.asked = []
@@ -81,7 +81,7 @@ class Scene:
         marks = MarksInHand((Mark(pack(self.job), self.job, False, restarts=0, **known),))
         config = from_tree({"lease": {"term": 300, "interval": 10}, "scope": dict(scope or {})}, "here")
         self.commands = Booted(self.world)
-        self.cluster = SlurmCluster(self.commands, config, self.world.clock.now, marks, NoIntents())
+        self.cluster = SlurmCluster(self.commands, config.cluster, self.world.clock.now, marks, NoIntents())
 
     @property
     def record(self) -> Record:

@@ -63,7 +63,9 @@ class Site:
         self.world = World(PushedClock(), {"n1": 8}, seed=1)
         config = from_tree({"scope": {"partitions": ["gpu"]}}, "t")
         self.commands = commands = FakeCommands(self.world)
-        self.cluster = SlurmCluster(commands, config, self.world.clock.now, MarksInHand(), NoIntents())
+        self.cluster = SlurmCluster(
+            commands, config.cluster, self.world.clock.now, MarksInHand(), NoIntents()
+        )
 
     def submit(self, user: str, **raw: str) -> int:
         job = self.world.submit(1, "a", begin=self.world.clock.now() + 900)

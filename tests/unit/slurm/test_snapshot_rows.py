@@ -49,7 +49,9 @@ def seen(world: World, weights: dict[str, float] | None = None, reservations: st
     tree = {"lease": {"term": TERM, "interval": 10}, "tenants": {"weights": weights or {}}}
     commands = Reserving(world)
     commands.reservations = reservations
-    cluster = SlurmCluster(commands, from_tree(tree, "t"), world.clock.now, MarksInHand(), NoIntents())
+    cluster = SlurmCluster(
+        commands, from_tree(tree, "t").cluster, world.clock.now, MarksInHand(), NoIntents()
+    )
     found = cluster.observe({})
     assert isinstance(found, Snapshot), found
     return found
@@ -149,7 +151,7 @@ def test_others_never_hold_less_than_nothing(world: World) -> None:
     world.submit(3)
     world.clock.advance(5)
     config = from_tree({"lease": {"term": TERM, "interval": 10}}, "t")
-    cluster = SlurmCluster(Behind(world), config, world.clock.now, MarksInHand(), NoIntents())
+    cluster = SlurmCluster(Behind(world), config.cluster, world.clock.now, MarksInHand(), NoIntents())
     found = cluster.observe({})
     assert isinstance(found, Snapshot), found
     assert found.held.gpus.tolist() == [3]
@@ -160,7 +162,7 @@ def test_others_never_hold_less_than_nothing(world: World) -> None:
 def test_a_waiting_job_whose_row_its_user_spoils_is_blocked(world: World) -> None:
     job = world.submit(1, begin=world.clock.now() + 500)
     config = from_tree({"lease": {"term": TERM, "interval": 10}}, "t")
-    cluster = SlurmCluster(FakeCommands(world), config, world.clock.now, MarksInHand(), NoIntents())
+    cluster = SlurmCluster(FakeCommands(world), config.cluster, world.clock.now, MarksInHand(), NoIntents())
     blocked = []
     for raw in ({}, {"tres-per-job": "gres:gpu:1\x1f1"}, {}):
         world.records[job].raw = raw

@@ -186,7 +186,7 @@ def look_at(scene: Scene) -> Snapshot:
     """What a daemon sees."""
     config = from_tree({"lease": {"term": 300, "interval": 10}}, "here")
     marks, now = MarksInHand(scene.marks), scene.world.clock.now
-    seen = SlurmCluster(scene.commands, config, now, marks, NoIntents()).observe({})
+    seen = SlurmCluster(scene.commands, config.cluster, now, marks, NoIntents()).observe({})
     assert isinstance(seen, Snapshot), seen
     return seen
 
