@@ -194,7 +194,7 @@ from pathlib import Path
 import numpy
 from slurm_fair.config import from_tree
 from slurm_fair.model import Blind, parse_label
-from slurm_fair.slurm import acks, readers
+from slurm_fair.slurm.reading import acks, readers
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from tests.support.fake_cluster import MemoryJournal

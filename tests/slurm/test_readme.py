@@ -26,7 +26,7 @@ def commands() -> list[str]:
 def at_home(command: str, site: Site, job: str) -> list[str]:
     """The command of this installation, its job a real one, and writing nothing outside the test's folder."""
     program, *words = shlex.split(command)
-    words = [job if word == "1234" else word for word in words]
+    words = [{"1234": job, "NAME": "fifo"}.get(word, word) for word in words]
     more = {"init": ["--dir", str(site.folder / "system")], "run": ["--once"]}
     extra = more.get(words[0], []) if words else []
     return [str(Path(sys.executable).parent / program), *words, *extra]

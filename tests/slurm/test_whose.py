@@ -62,6 +62,8 @@ def test_whoever_holds_a_job_of_ours_keeps_it_held(adapter: Adapter, by: str, wh
     adapter.done(Verb.CLOSE, job)
     if when == "opened":
         adapter.done(Verb.OPEN, job, "n1")
+        # Until Slurm has looked at it once more it shows the job as one that was never released.
+        adapter.slurm.wait(job, lambda seen: seen.eligible > 0)
     elif when != "closed":
         adapter.start(job, "n2")
     if when in ("requeued", "closed again"):

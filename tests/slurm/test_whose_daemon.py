@@ -151,7 +151,7 @@ def test_a_job_whose_list_reaches_beyond_the_managed_nodes_is_never_moved(
         assert site.planned(beyond) == []
         told = site.cli("explain", beyond.label).stdout
         assert "it names a node in its --nodelist that is not managed; plain Slurm schedules it" in told
-        assert beyond.now().reason == "BadConstraints", "Slurm itself holds it"
+        wait_until(lambda: beyond.now().reason == "BadConstraints", 30, "Slurm itself holds it")
         assert f"job {beyond.label} of" not in site.said(), "a list of ours never reaches beyond our nodes"
     finally:
         scenario_lab.run("scontrol", "update", "partitionname=gpu", "nodes=n1,n2,n3")
