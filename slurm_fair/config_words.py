@@ -47,13 +47,15 @@ KEYS = {
     "paper; max-min: what small jobs cannot use is owed to their siblings",
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold, which the controller turns into such a begin time when it first sees the job",
-    "slurm.transport": "cli: Slurm's commands; auto: the best that this version has, which is cli",
+    "slurm.transport": "how the daemon talks to Slurm. cli: by Slurm's commands; "
+    "auto: the best way of this version, which is cli",
     "slurm.reports": "how jobs answer. auto: in their own folder, and in their Slurm comment where that is "
     "not heard; file, comment: that way alone; none: not at all",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
     "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
     "slurm.timeout": "seconds after which a Slurm command is given up",
-    "slurm.client_timeout": "MessageTimeout of our own calls, so that a dead controller costs seconds",
+    "slurm.client_timeout": "MessageTimeout of the daemon's own Slurm commands: "
+    "a slurmctld that does not answer delays it only that long",
     "slurm.requeue_delay": "seconds that Slurm keeps a requeued job back by itself (`slurm-fair check` tells)",
     "slurm.notice": "leave a held job of the daemon's own in the queue, by which a second daemon with another "
     "storage is refused",
@@ -77,7 +79,8 @@ POLICY_KEYS = {
     "astraea.choose_share": "what a tenant is owed when the next one is chosen. quota: all of its quota, "
     "so that what it lends comes back; demand: at most what its jobs ask for",
     "astraea.new_jobs_first": "a job that never ran goes before others of its tenant: short jobs are soon done",
-    "astraea.keep_long_renewed": "so do running jobs whose lease was renewed this often, after the new ones; "
+    "astraea.keep_long_renewed": "a running job whose lease was renewed at least this often goes before others "
+    "of its tenant, after new jobs; "
     "0: none",
     "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
     "if they run a lease later; any: all that can still make it; off: none",

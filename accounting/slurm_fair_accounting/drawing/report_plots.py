@@ -105,7 +105,7 @@ def _jobs(report: Report) -> str:
         return page.section("Ended jobs", "No job ended in this period.")
     tenants = [str(row["tenant"]) for row in over]
     seconds, rho = _column(over, "end") - _column(over, "submit"), _column(over, "rho")
-    note = f"Which part of the {len(over)} jobs that ended had at most so much. {_FAIR}"
+    note = f"Each curve shows which part of the {len(over)} jobs that ended lies at most there. {_FAIR}"
     note += _most_jobs(Counter(tenants))
     figures = page.side_by_side(
         _cumulative(
@@ -125,8 +125,8 @@ def _waits(report: Report) -> str:
         return page.section("Waits", "No job ended in this period.")
     tenants, waited = [tenant for tenant, _ in pairs], np.array([seconds for _, seconds in pairs])
     note = (
-        f"Which part of the {len(pairs)} jobs that ended had waited at most so long in all, pre-empted time too; "
-        f"no wait at all lies at the left end.{_most_jobs(Counter(tenants))}"
+        f"Each curve shows which part of the {len(pairs)} jobs that ended waited at most that long, pre-empted "
+        f"time included; jobs that never waited lie at the left end.{_most_jobs(Counter(tenants))}"
     )
     axis = plot.logarithmic("waited, log", waited, seconds=True)
     figures = page.side_by_side(

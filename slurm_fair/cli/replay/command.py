@@ -65,7 +65,7 @@ class _Files:
 
 @click.command()
 @with_options(PERIOD)
-@click.option("--sacct", "saved", type=FILE, metavar="FILE", help="A saved file instead of slurmdbd.")
+@click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file instead of slurmdbd.")
 @with_options(POLICIES, MACHINES, WEIGHTS, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES)
 @JSON
 @click.pass_context

@@ -50,15 +50,28 @@ from slurm_fair.trace.files import write_with
     type=click.Choice(["conserving", "gavel"]),
     default="conserving",
     show_default=True,
-    help="gavel: rounds of --lease; GPUs of a job that ended idle until the round ends.",
+    help="gavel: time goes in rounds of --lease; GPUs of a job that ended stay idle until its round ends.",
 )
 @with_options(COSTS)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="Measured speeds by model and GPU type.")
-@click.option("--throughputs-source", metavar="NAME", help="Which source of it; its first unless given.")
-@click.option("--regimes", type=FILE, metavar="FILE", help="How jobs change their batch size.")
-@click.option("--outages", type=FILE, metavar="FILE.csv", help="time_s,node,event: drain, down or up.")
 @click.option(
-    "--weights", default="equal", show_default=True, metavar="equal|demand|FILE", help="Of the tenants."
+    "--throughputs-source",
+    metavar="NAME",
+    help="The source to read in the file of --throughputs; its first unless given.",
+)
+@click.option("--regimes", type=FILE, metavar="FILE", help="How jobs change their batch size.")
+@click.option(
+    "--outages",
+    type=FILE,
+    metavar="FILE.csv",
+    help="A table time_s,node,event; an event is drain, down or up.",
+)
+@click.option(
+    "--weights",
+    default="equal",
+    show_default=True,
+    metavar="equal|demand|FILE",
+    help="Weights of the tenants.",
 )
 @with_options(JOB_SHARE)
 @click.option(
@@ -68,7 +81,9 @@ from slurm_fair.trace.files import write_with
     show_default=True,
     help="What results say tenants are owed: at most what their jobs ask for, or all of their quota.",
 )
-@click.option("--until", type=Seconds(above_zero=True), help="End at this second of the trace.")
+@click.option(
+    "--until", type=Seconds(above_zero=True), help="End the simulation at this second of the trace."
+)
 @with_options(JOBS, RUN, FILES)
 @JSON
 def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:

@@ -50,11 +50,18 @@ PERIOD = (
     click.option("--end", "-E", help="End of the period; now if only --start is given."),
 )
 MACHINES = (
-    click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="So many GPUs, all alike."),
     click.option(
-        "--gpus-per-node", type=click.IntRange(min=1), metavar="N", help="Of --gpus; 8 unless given."
+        "--gpus", type=click.IntRange(min=1), metavar="N", help="The number of GPUs; all are alike."
     ),
-    click.option("--cluster", type=FILE, metavar="FILE.toml", help="Nodes with types, racks and speeds."),
+    click.option(
+        "--gpus-per-node",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="GPUs on each node of --gpus; 8 unless given.",
+    ),
+    click.option(
+        "--cluster", type=FILE, metavar="FILE.toml", help="A file of nodes with GPU types, racks and speeds."
+    ),
 )
 POLICIES = (
     click.option(
@@ -63,29 +70,41 @@ POLICIES = (
         default="astraea",
         show_default=True,
         metavar="A[,B...]",
-        help="Whom to compare.",
+        help="The policies to compare, separated by commas.",
     ),
 )
 TERM = (
-    click.option("--lease", type=Seconds(above_zero=True), help="Lease term; the policy's own, else 900."),
+    click.option(
+        "--lease",
+        type=Seconds(above_zero=True),
+        help="Length of a lease, in seconds; the policy's own, else 900.",
+    ),
 )
 COSTS = (
-    click.option("--checkpoint-cost", type=Seconds(), help="From the request until it is saved."),
-    click.option("--restart-cost", type=Seconds(), help="From a resumed start until progress."),
-    click.option("--requeue-delay", type=Seconds(), help="Before Slurm starts a job again; 0 unless given."),
+    click.option(
+        "--checkpoint-cost", type=Seconds(), help="Seconds that a job takes to save once it is asked."
+    ),
+    click.option(
+        "--restart-cost", type=Seconds(), help="Seconds from a resumed start until the job makes progress."
+    ),
+    click.option(
+        "--requeue-delay",
+        type=Seconds(),
+        help="Seconds before Slurm starts a requeued job again; 0 unless given.",
+    ),
 )
 LEASES = (
     click.option(
         "--interval",
         type=Seconds(above_zero=True),
-        help=f"Between two looks; {USUAL_INTERVAL:g} unless given.",
+        help=f"Seconds between two looks; {USUAL_INTERVAL:g} unless given.",
     ),
     click.option(
         "--align",
         type=click.Choice(["rolling", "aligned"]),
         default="aligned",
         show_default=True,
-        help="Leases end on their own, or together.",
+        help="Whether each lease ends at a time of its own, or all end together.",
     ),
 )
 JOBS = (
@@ -94,14 +113,14 @@ JOBS = (
         type=click.Choice(["keep", "drop"]),
         default="keep",
         show_default=True,
-        help="Jobs that failed, were cancelled or timed out.",
+        help="Whether jobs that failed, were cancelled or timed out are simulated.",
     ),
     click.option(
         "--too-large",
         type=click.Choice(["refuse", "drop"]),
         default="refuse",
         show_default=True,
-        help="Jobs that the cluster could never run.",
+        help="Whether jobs that the cluster could never run end the command or are left out.",
     ),
     click.option(
         "--undeclared",
@@ -113,15 +132,35 @@ JOBS = (
     click.option("--skip-bad", is_flag=True, help="Leave bad rows out, count and list them."),
 )
 RUN = (
-    click.option("--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="A policy's setting."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the policies."),
-    click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Processes."),
-    click.option("--html", type=FILE, metavar="FILE.html", help="One page with tables and plots."),
+    click.option(
+        "--set", "settings", multiple=True, metavar="POLICY.KEY=VALUE", help="Set one setting of one policy."
+    ),
+    click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the policies' dice."
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Simulations that run at the same time.",
+    ),
+    click.option(
+        "--html", type=FILE, metavar="FILE.html", help="Write one page with tables and plots to this file."
+    ),
 )
 FILES = (
-    click.option("--jobs-out", type=FILE, metavar="FILE.csv[.gz]", help="A row a job: what became of it."),
     click.option(
-        "--events-out", type=FILE, metavar="FILE.jsonl", help="Simulated events, for `report --from`."
+        "--jobs-out",
+        type=FILE,
+        metavar="FILE.csv[.gz]",
+        help="Write one row for each job: what became of it.",
+    ),
+    click.option(
+        "--events-out",
+        type=FILE,
+        metavar="FILE.jsonl",
+        help="Write the simulated events, for `report --from`.",
     ),
 )
 _SHARE_WORDS = "max-min: of a tenant's share, what small jobs cannot use is owed to their siblings."
@@ -141,7 +180,7 @@ WEIGHTS = (
     click.option(
         "--weights",
         metavar="shares|equal|demand|FILE",
-        help="Of the tenants; Slurm's shares on the site itself, else equal.",
+        help="Weights of the tenants; Slurm's shares for the site's own past, else equal.",
     ),
 )
 

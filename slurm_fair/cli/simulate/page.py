@@ -32,8 +32,14 @@ def page_of(case: Case, dones: Sequence[FinishedRun], rows: Sequence[Row], lead:
     results = [done.result for done in dones]
     sections = [
         page.section("Comparison", "The best value of each row is marked.", _comparison(rows)),
-        page.section("Jobs", "Which part of the jobs that ended had at most so much.", *_jobs(results)),
-        page.section("Cluster", "GPU time held by that of the GPUs that could work.", _utilisation(results)),
+        page.section(
+            "Jobs", "Each curve shows which part of the ended jobs took at most that long.", *_jobs(results)
+        ),
+        page.section(
+            "Cluster",
+            "GPU time that jobs held, as a part of the GPU time of all usable GPUs.",
+            _utilisation(results),
+        ),
         page.section("Tenants", _tenants_note(case), *(_tenants(case, result) for result in results)),
         _gantt_section(case, dones),
     ]

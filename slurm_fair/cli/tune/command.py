@@ -94,10 +94,16 @@ TOLERANCES = (
 
 @click.command("tune-lease")
 @click.argument("trace", metavar="[TRACE]", type=FILE, required=False)
-@click.option("--history", is_flag=True, help="The site's own past out of slurmdbd.")
+@click.option("--history", is_flag=True, help="Read the site's own past out of slurmdbd.")
 @with_options(PERIOD)
-@click.option("--sacct", "saved", type=FILE, metavar="FILE", help="A saved file of `sacct --parsable2`.")
-@click.option("--policy", default="astraea", show_default=True, metavar="NAME", help="Whose leases they are.")
+@click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file of `sacct --parsable2`.")
+@click.option(
+    "--policy",
+    default="astraea",
+    show_default=True,
+    metavar="NAME",
+    help="The policy that hands out the leases.",
+)
 @click.option(
     "--terms",
     type=Terms(),

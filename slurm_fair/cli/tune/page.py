@@ -79,7 +79,7 @@ def _charts(told: TuneAnswer) -> list[str]:
             [("lost", 100 * _column(rows, "overhead_fraction"))],
         ),
         chart(
-            "Regret: the greatest lag behind the best, in tolerances", "tolerances",
+            "Regret: how far a term lies behind the best one at most, in tolerances", "tolerances",
             [("regret", _column(rows, "regret"))],
         ),
     ]  # fmt: skip

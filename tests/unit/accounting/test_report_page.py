@@ -155,7 +155,7 @@ def test_jobs_are_drawn_as_the_parts_that_had_at_most_so_much(tmp_path: Path) ->
 def test_jobs_that_live_are_in_the_table_and_not_in_the_curves(tmp_path: Path) -> None:
     whole = page(tmp_path, "jobs")
     assert [row["state"] for row in rows("jobs")].count("RUNNING") == 1
-    assert "Which part of the 2 jobs that ended" in "".join(whole.itertext())
+    assert "Each curve shows which part of the 2 jobs that ended" in "".join(whole.itertext())
     assert len(curves(figures(whole)["Completion time (JCT)"])["all tenants"]) == 2
 
 
