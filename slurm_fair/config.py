@@ -41,7 +41,7 @@ class LeaseSection:
     grace: float = 60.0
     max_grace: float = 600.0
     min_runtime: float = 0.0
-    align: str = "aligned"
+    align: str = "rolling"
     reserve_after: float | str = TERM
     start_timeout: float = 60.0
     publish_dir: str = "/run/slurm-fair"

@@ -33,8 +33,8 @@ KEYS = {
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
     "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
-    "lease.align": "aligned: leases end together, so that large jobs find room; "
-    "rolling: each a term after its start",
+    "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
+    "aligned: all end together",
     "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits before "
     "nodes are set aside for it; term: as long as a lease, never: no nodes are set aside",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",

@@ -112,8 +112,7 @@ LEASES = (
     click.option(
         "--align",
         type=click.Choice(["rolling", "aligned"]),
-        default="aligned",
-        show_default=True,
+        show_default="rolling",
         help="Whether each lease ends at a time of its own, or all end together.",
     ),
     click.option(
@@ -227,7 +226,7 @@ class LeaseOptions:
     """TERM (where the command takes it), LEASES and JOB_SHARE, as a command gets them."""
 
     interval: float | None
-    align: str
+    align: str | None
     reserve_after: float | None
     job_share: JobShare | None
     lease: float | None = None

@@ -52,7 +52,15 @@ def turns_of(
 ) -> list[PolicyTurn]:
     """One turn for each policy; none is returned where one of them cannot be."""
     given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
-    how = leases.lease, looks, leases.align == "aligned", gavel_rounds, checkpoint_cost, run.seed, job_share
+    how = (
+        leases.lease,
+        looks,
+        leases.align == "aligned" or gavel_rounds,
+        gavel_rounds,
+        checkpoint_cost,
+        run.seed,
+        job_share,
+    )
     turns = [PolicyTurn(name, given[name], *how, reserve_after=leases.reserve_after) for name in policies]
     for turn in turns:
         check_turn(turn)
