@@ -194,7 +194,7 @@ PAST_JOB_SHARE = (
 WEIGHTS = (
     click.option(
         "--weights",
-        metavar="shares|equal|demand|FILE",
+        metavar="shares|equal|demand|requested|FILE",
         help="Weights of the tenants; Slurm's shares for the site's own past, else equal.",
     ),
 )

@@ -104,6 +104,14 @@ def test_a_setting_reaches_its_policy(tmp_path: Path) -> None:
     assert {**found, "settings": {}} != only(trace)
 
 
+def test_weights_by_the_gpus_that_jobs_ask_for(tmp_path: Path) -> None:
+    """One tenant asks for many GPUs for a short time, the other for few for a long time."""
+    trace = written(tmp_path, "a,x,0,12,600", "b,x,0,6,600", "c,y,0,6,9000")
+    (given := tmp_path / "weights.csv").write_text("name,share\nx,18\ny,6\n")
+    asked, file, time = (only(trace, "--weights", words) for words in ("requested", str(given), "demand"))
+    assert asked["tenants"] == file["tenants"] != time["tenants"]
+
+
 def test_weights_are_alike_by_demand_or_from_a_file(tmp_path: Path) -> None:
     trace = written(tmp_path, "a,x,0,16,9000", "b,y,0,16,3000", "c,x,0,16,9000", "d,y,0,16,3000")
     given = tmp_path / "weights.csv"
