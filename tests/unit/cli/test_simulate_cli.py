@@ -83,10 +83,10 @@ def test_the_lease_term_and_the_costs_of_changing_hands_matter(tmp_path: Path) -
 
 def test_leases_end_together_or_on_their_own(tmp_path: Path) -> None:
     trace = made(tmp_path)
-    usual, rolling = only(trace), only(trace, "--align", "rolling")
-    assert (usual["aligned"], rolling["aligned"]) == (True, False)
-    assert only(trace, "--align", "aligned") == usual
-    assert {**rolling, "aligned": True} != usual
+    usual, aligned = only(trace), only(trace, "--align", "aligned")
+    assert (usual["aligned"], aligned["aligned"]) == (False, True)
+    assert only(trace, "--align", "rolling") == usual
+    assert {**aligned, "aligned": False} != usual
 
 
 def test_gavels_rounds_leave_the_gpus_of_ended_jobs_idle(tmp_path: Path) -> None:
