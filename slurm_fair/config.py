@@ -72,12 +72,15 @@ class TenantsSection:
 
     weights: Mapping[str, float] = field(default_factory=dict)
     memory_days: float = 30.0
+    half_life: float = 0.0
     job_share: str = "proportional"
 
     def ledger(self) -> LedgerSettings:
         """What the ledger needs of it."""
         return LedgerSettings(
-            tenant_memory_seconds=self.memory_days * DAY, water_filled=self.job_share == "max-min"
+            tenant_memory_seconds=self.memory_days * DAY,
+            half_life_seconds=self.half_life,
+            water_filled=self.job_share == "max-min",
         )
 
 
@@ -198,7 +201,7 @@ _POSITIVE = (
     "guard.max_closes",
     "tenants.memory_days",
 )
-_NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
+_NOT_NEGATIVE = ("tenants.half_life", "lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
 _MOST_TIMEOUT = 600.0  # a command that hangs for longer would be a daemon that hangs

@@ -23,4 +23,5 @@ class LedgerSettings:
     )
     late_seconds: float = 5.0  # how far behind the last snapshot news may change what siblings were owed
     closed_memory_seconds: float = DAY / 4  # how long a closed run can still be settled with accounting
+    half_life_seconds: float = 0.0  # of what counts when policies compare tenants; 0 = it never fades
     water_filled: bool = False  # share among a tenant's jobs: the paper's eq. 13, or max-min

@@ -26,6 +26,7 @@ class Kept(NamedTuple):
     def of(cls, view: View) -> Kept:
         whole = {name: getattr(view, name) for name in _NAMES}
         whole["reserved"] = ()  # by names of jobs and nodes, which other views of this trial do not have
+        whole["fading"] = None
         whole["happened"] = tuple(view.happened)
         return cls(pickle.dumps(whole), _written(view.memory))
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -103,6 +103,7 @@ class Rounds:
     interval: float = 10.0
     aligned: bool = True
     reserve_after: float | None = None
+    half_life: float = 0.0
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
 
@@ -147,4 +148,5 @@ def simulated(
         checkpoint_cost=how.costs.checkpoint,
     )
     rules = with_reserve_after(rules, how.reserve_after)
+    rules = replace(rules, ledger=replace(rules.ledger, half_life_seconds=how.half_life))
     return simulate(scenario, rules, listen=listen, wants=wants)

@@ -32,7 +32,7 @@ class Balances:
     @classmethod
     def of(cls, view: View, share: str) -> Balances:
         """As the ledger has it; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
-        accounts, row = view.ledger.tenants, view.tenant_account
+        accounts, row = view.tenant_sums, view.tenant_account
         owed = accounts.owed_quota if share == "quota" else accounts.owed_demand
         return cls(take_or(accounts.had, row, 0.0), take_or(owed, row, 0.0), view.snapshot.tenants.weight)
 
