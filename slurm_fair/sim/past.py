@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from slurm_fair.ledger.settings import JobShare, LedgerSettings
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.result import SimulationResult
-from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
@@ -31,6 +31,7 @@ NO_TENANT = "(none)"  # of a site whose jobs have no account
 _WELL = ("COMPLETED", "COMPLETING", "")  # as in a trace, no word is a good one
 _NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
 _MAY_BE_LAST = ("NODE_FAIL", "PREEMPTED")  # after these a job may have been requeued, or not
+_LEAST_WORK_SECONDS = 1.0
 _COLUMNS = (
     "job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "gpu_type", "status", "node_count", "declared_s",
 )  # fmt: skip
@@ -56,8 +57,9 @@ class Jobs:
 def jobs_of(past: Past, until: float) -> Jobs | None:
     """Jobs with all their runs as one; None when none of them ever ran. `until` = when accounting was asked.
 
-    A job's work is all the time that it ran. One that had not ended yet has done as much as it had by then and is
-    over then, in what is recorded and in what is simulated: left out, its GPUs would be free for all others.
+    A job's work is all the time that it ran; `less_costs` takes off what of it was none. One that had not ended yet
+    has done as much as it had by then and is over then, in what is recorded and in what is simulated: left out, its
+    GPUs would be free for all others.
     """
     past, last = _in_order(past)
     outcomes, runs = recorded(past.runs, until)
@@ -89,6 +91,23 @@ def jobs_of(past: Past, until: float) -> Jobs | None:
         never_count=len(never) + sum(past.unsplit.values()),
         arrays=past.unsplit,
     )
+
+
+def less_costs(jobs: Jobs, costs: Costs) -> Jobs:
+    """The same jobs with less work: what their starts and saves took, the simulation charges anew.
+
+    So a job whose runs come out as they were holds its GPUs for as long as it did.
+    """
+    runs, count = jobs.runs, len(jobs.outcomes)
+    first = np.append(True, runs.job[1:] != runs.job[:-1])[: len(runs)]
+    last = np.append(first[1:], True)[: len(runs)]
+    lost = costs.start + np.where(first, 0.0, costs.restart) + np.where(last, 0.0, costs.checkpoint)
+    worked = totals(runs.job, np.maximum(runs.end - runs.start - lost, 0.0), count)
+    ran = totals(runs.job, runs.end - runs.start, count)
+    row = np.array([jobs.row_of[str(name)] for name in jobs.trace.job_id], dtype=np.int64)
+    # Whoever never got beyond its start has done a second's work: a trace has no jobs without any.
+    work = np.maximum(worked, np.minimum(ran, _LEAST_WORK_SECONDS))[row]
+    return replace(jobs, trace=jobs.trace.with_columns(duration_s=work))
 
 
 def _in_order(past: Past) -> tuple[Past, Ints]:
@@ -194,7 +213,7 @@ def _with_owed(
 
 
 def _with_truth(outcomes: Outcomes, trace: Trace) -> Outcomes:
-    """How long the jobs run alone is what a simulation of them takes it to be: all the time that they ran."""
+    """How long the jobs run alone is what a simulation of them takes it to be."""
     work = trace.duration_s
     return outcomes.with_columns(
         exclusive_seconds=work, expected_seconds=work, declared_seconds=trace.declared_s

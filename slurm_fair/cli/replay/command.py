@@ -82,7 +82,7 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
     _check(names, origin, run)
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, part(FileOptions, options), run.html)
-        past = read_known_past(context, origin, part(CostOptions, options), time.time())
+        past = read_known_past(context, origin, part(CostOptions, options), time.time(), load_in_work=True)
         share = leases.job_share or past.job_share
         turns = turns_of(names, leases, run, past.known.costs.checkpoint, share)
         case, about_nodes = case_of(past, wish)

@@ -84,8 +84,11 @@ COSTS = (
     click.option(
         "--checkpoint-cost", type=Seconds(), help="Seconds that a job takes to save once it is asked."
     ),
+    click.option("--start-cost", type=Seconds(), help="Seconds from any start until the job makes progress."),
     click.option(
-        "--restart-cost", type=Seconds(), help="Seconds from a resumed start until the job makes progress."
+        "--restart-cost",
+        type=Seconds(),
+        help="Seconds more from a resumed start until the job makes progress.",
     ),
     click.option(
         "--requeue-delay",
@@ -223,10 +226,12 @@ class CostOptions:
     checkpoint_cost: float | None
     restart_cost: float | None
     requeue_delay: float | None
+    start_cost: float | None = None
 
     def or_none(self) -> Costs:
         """What is not said costs nothing."""
-        return Costs(self.checkpoint_cost or 0.0, self.restart_cost or 0.0, self.requeue_delay or 0.0)
+        given = (self.checkpoint_cost, self.restart_cost, self.requeue_delay, self.start_cost)
+        return Costs(*(seconds or 0.0 for seconds in given))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ def lead_of(case: Case) -> list[str]:
     asked = [
         f"{words} {seconds:g} s"
         for words, seconds in (
-            ("a checkpoint costs", costs.checkpoint), ("a restart costs", costs.restart),
+            ("a checkpoint costs", costs.checkpoint), ("a start costs", costs.start),
+            ("a restart costs", costs.restart),
             ("a requeue is delayed by", costs.requeue_delay),
         )
         if seconds

@@ -78,6 +78,12 @@ def test_the_lease_term_and_the_costs_of_changing_hands_matter(tmp_path: Path) -
     assert (short["lease_s"], short["preemptions"] > usual["preemptions"]) == (300.0, True)
     assert usual["overhead_fraction"] == 0.0
     assert only(trace, "--restart-cost", "60")["overhead_fraction"] > 0
+    started, resumed = (
+        only(trace, f"--{which}-cost", "60", "--policy", "fifo") for which in ("start", "restart")
+    )
+    assert (started["overhead_fraction"] > 0, resumed["overhead_fraction"]) == (True, 0.0), (
+        "fifo resumes none"
+    )
     assert only(trace, "--checkpoint-cost", "60")["overhead_fraction"] > 0
 
 
