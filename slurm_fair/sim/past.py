@@ -57,9 +57,9 @@ class Jobs:
 def jobs_of(past: Past, until: float) -> Jobs | None:
     """Jobs with all their runs as one; None when none of them ever ran. `until` = when accounting was asked.
 
-    A job's work is all the time that it ran; `less_costs` takes off what of it was none. One that had not ended yet
-    has done as much as it had by then and is over then, in what is recorded and in what is simulated: left out, its
-    GPUs would be free for all others.
+    A job's work is all the time that it ran; `less_costs` takes off what of it was none. One that had not ended
+    yet has done as much as it had by then and is over then, in what is recorded and in what is simulated: left
+    out, its GPUs would be free for all others.
     """
     past, last = _in_order(past)
     outcomes, runs = recorded(past.runs, until)
