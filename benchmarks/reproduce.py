@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.sim import Costs, Scenario, rules_for, simulate
 from slurm_fair.trace import Trace, read_regimes, read_trace, read_weights, uniform
 
@@ -33,6 +34,7 @@ AS_THERE: dict[str, dict[str, object]] = {
 }
 PHILLY = ("astraea", "fifo", "slurm", "yarn-cs", "hived", "allox", "tiresias", "gavel-ftf", "gandiva-fair")
 NO_LEASES = ("fifo", "slurm", "yarn-cs")
+EVERYONE = LedgerSettings(everyone_counts=True)  # as in the simulators that the numbers are from
 PHILLY_LEASE, PHILLY_GPUS = 900.0, (400, 560)
 
 
@@ -53,8 +55,9 @@ class Case:
         scenario, lease, settings = self._scenario()
         rounds = scenario.rounds == "gavel"
         rules = rules_for(
-            self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed, aligned=self.aligned
-        )
+            self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed, aligned=self.aligned,
+            ledger=EVERYONE,
+        )  # fmt: skip
         facts = {"jobs": self.jobs, "gpus": self.gpus, "leases": self.leases}
         result = simulate(scenario, rules).to_dict() | facts
         print(f"{self.name} {self.gpus} GPUs {self.policy}: {result['cpu_s']:.0f} CPU s", file=sys.stderr)

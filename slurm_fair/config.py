@@ -62,12 +62,15 @@ class TenantsSection:
 
     weights: Mapping[str, float] = field(default_factory=dict)
     memory_days: float = 30.0
+    counted: str = "seen"
     job_share: str = "proportional"
 
     def ledger(self) -> LedgerSettings:
         """What the ledger needs of it."""
         return LedgerSettings(
-            tenant_memory_seconds=self.memory_days * DAY, water_filled=self.job_share == "max-min"
+            tenant_memory_seconds=self.memory_days * DAY,
+            everyone_counts=self.counted == "all",
+            water_filled=self.job_share == "max-min",
         )
 
 
@@ -167,6 +170,7 @@ class Config:
 
 CHOICES = {
     "lease.align": ("rolling", "aligned"),
+    "tenants.counted": ("seen", "all"),
     "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": ("begin", "hold"),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm

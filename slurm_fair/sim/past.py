@@ -15,7 +15,7 @@ from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, to
 from slurm_fair.ledger.metrics.summary import RunFacts, summarise
 from slurm_fair.ledger.metrics.windows import Steps, edges_of, exact_windows
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, recorded
-from slurm_fair.ledger.settings import JobShare, LedgerSettings
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.result import SimulationResult
@@ -169,7 +169,7 @@ def _trace(
 # -- what really happened ---------------------------------------------------------------------------------------
 
 
-def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "proportional") -> SimulationResult:
+def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None = None) -> SimulationResult:
     """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
 
     What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
@@ -180,11 +180,13 @@ def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "propo
     outcomes, runs = only(jobs.outcomes, jobs.runs, row[order])
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
-    outcomes, owed = _with_owed(outcomes, weight, total, job_share)
+    how = how or LedgerSettings()
+    outcomes, owed = _with_owed(outcomes, weight, total, how)
     outcomes = _with_truth(outcomes, scenario.trace.take(order))
     last = float(outcomes.ended_or_now.max())
     capacity = Steps.steady(total, jobs.since)
-    windows = exact_windows(outcomes, runs, weight, capacity, edges_of(jobs.since, last))
+    counts, edges = how.counts_seconds, edges_of(jobs.since, last)
+    windows = exact_windows(outcomes, runs, weight, capacity, edges, counts_seconds=counts)
     had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
     facts = RunFacts(
         total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed, tenant_weight=weight, runs=runs,
@@ -192,13 +194,13 @@ def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "propo
     )  # fmt: skip
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return SimulationResult(
-        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), "demand", windows, capacity,
-        total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), counts, "demand", windows,
+        capacity, total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
 
 
 def _with_owed(
-    outcomes: Outcomes, weight: Floats, total_gpus: float, job_share: JobShare
+    outcomes: Outcomes, weight: Floats, total_gpus: float, how: LedgerSettings
 ) -> tuple[Outcomes, Floats]:
     """Each job's and each tenant's claim (eq. 8 and 14), as the ledger would have integrated it."""
     claims = ActiveSpans(
@@ -206,7 +208,6 @@ def _with_owed(
     )
     cluster = ClusterInWindow(total_gpus, weight, np.full(len(weight), -np.inf))
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
-    how = LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min")
     owed = integrate(claims, cluster, first, last, how)
     rho = formulas.rho_for_reports(outcomes.had, owed.claims)
     return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
@@ -36,7 +35,7 @@ def rules_for(
     gavel_rounds: bool = False,
     checkpoint_cost: float = 0.0,
     seed: int = 0,
-    job_share: JobShare = "proportional",
+    ledger: LedgerSettings | None = None,
 ) -> Rules:
     """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s."""
     made = load(policy, settings)
@@ -53,7 +52,7 @@ def rules_for(
         made,
         settings,
         terms,
-        LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min"),
+        ledger or LedgerSettings(),
         _NO_LIMITS,
         seed,
         plan_limit_seconds=float("inf"),

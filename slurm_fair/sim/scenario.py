@@ -101,6 +101,6 @@ class Scenario:
 
     @property
     def weight_sum(self) -> float:
-        """Of those who count in quotas: all with a job in the trace, from the beginning to the end."""
+        """Of those who count in quotas where all do: each with a job in the trace."""
         trace = self.trace
         return float(self.weights_of(trace.tenants[row] for row in np.unique(trace.tenant).tolist()).sum())

@@ -133,7 +133,9 @@ HOW = st.builds(
         checkpoint=st.sampled_from((0.0, 0.0, 5.0)),
         restart=st.sampled_from((0.0, 20.0)),
         requeue_delay=st.sampled_from((0.0, 0.0, 60.0)),
+        start=st.sampled_from((0.0, 0.0, 7.0)),
     ),
+    everyone=st.booleans(),
 )
 
 
@@ -319,6 +321,7 @@ def play(
         aligned=case.how.aligned,
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,
+        ledger=case.how.ledger,
     )
     log = Log(epoch_for(rules.terms.term), listen, wants)
     manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)

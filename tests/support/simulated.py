@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from hypothesis import strategies as st
 
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
@@ -95,6 +96,12 @@ class Rounds:
     aligned: bool = True
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
+    everyone: bool = False  # counts in quotas from the beginning
+
+    @property
+    def ledger(self) -> LedgerSettings:
+        """How shares are counted."""
+        return LedgerSettings(everyone_counts=self.everyone)
 
 
 def simulated(
@@ -135,5 +142,6 @@ def simulated(
         aligned=how.aligned,
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,
+        ledger=how.ledger,
     )
     return simulate(scenario, rules, listen=listen, wants=wants)

@@ -21,7 +21,7 @@ from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.sim.past import Jobs, jobs_of, less_costs
 from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.sim.world.load import refuse_impossible
@@ -109,9 +109,9 @@ class KnownPast:
     live: LiveSite | None
 
     @property
-    def job_share(self) -> JobShare:
+    def ledger(self) -> LedgerSettings | None:
         """The site's own; what a file is from had none that we know."""
-        return self.live.job_share if self.live else "proportional"
+        return self.live.ledger if self.live else None
 
 
 def read_known_past(

@@ -23,6 +23,7 @@ from slurm_fair.cli.simulate.options import (
     JOBS,
     LEASES,
     MACHINES,
+    PAST_COUNTED,
     PAST_JOB_SHARE,
     PERIOD,
     POLICIES,
@@ -43,7 +44,7 @@ from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, 
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics.windows import Steps
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
 from slurm_fair.trace.files import write_with
 
@@ -66,7 +67,9 @@ class _Files:
 @click.command()
 @with_options(PERIOD)
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file instead of slurmdbd.")
-@with_options(POLICIES, MACHINES, WEIGHTS, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES)
+@with_options(
+    POLICIES, MACHINES, WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES
+)
 @JSON
 @click.pass_context
 def replay(context: click.Context, /, policies: str, as_json: bool, **options: Any) -> None:
@@ -83,15 +86,15 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, part(FileOptions, options), run.html)
         past = read_known_past(context, origin, part(CostOptions, options), time.time(), load_in_work=True)
-        share = leases.job_share or past.job_share
-        turns = turns_of(names, leases, run, past.known.costs.checkpoint, share)
+        ledger = leases.ledger(past.ledger)
+        turns = turns_of(names, leases, run, past.known.costs.checkpoint, ledger)
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
         orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
             dones = run_all(orders, run.workers, beat)
-        really = _recorded(past.source, case, share)
+        really = _recorded(past.source, case, ledger)
         _warn_of_size(case, really)
         rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
         below = [*about_nodes, *past.source.notes(), *notes_of(case, dones)]
@@ -127,9 +130,9 @@ def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
         click.echo(line)
 
 
-def _recorded(source: PastSource, case: Case, job_share: JobShare) -> FinishedRun:
+def _recorded(source: PastSource, case: Case, ledger: LedgerSettings) -> FinishedRun:
     """What really happened, in the form of a simulation's result."""
-    result = recorded_result(source.jobs, case.scenario, job_share)
+    result = recorded_result(source.jobs, case.scenario, ledger)
     grants = (Grant(key, when, nodes) for key, when, nodes in nodes_of_runs(source.jobs, result))
     here = set(case.scenario.machines.names)
     return FinishedRun(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))

@@ -16,6 +16,7 @@ from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
+    COUNTED,
     FILE,
     FILES,
     JOB_SHARE,
@@ -73,7 +74,7 @@ from slurm_fair.trace.files import write_with
     metavar="equal|demand|FILE",
     help="Weights of the tenants.",
 )
-@with_options(JOB_SHARE)
+@with_options(COUNTED, JOB_SHARE)
 @click.option(
     "--report-share",
     type=click.Choice(["demand", "quota"]),
@@ -96,8 +97,7 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
     run, leases, inputs = part(RunOptions, options), part(LeaseOptions, options), part(CaseOptions, options)
     gavel = _in_rounds(inputs.rounds, leases)
     names, costs = policies_of(policies), part(CostOptions, options).or_none()
-    share = leases.job_share or "proportional"
-    turns = turns_of(names, leases, run, costs.checkpoint, share, gavel_rounds=gavel)
+    turns = turns_of(names, leases, run, costs.checkpoint, leases.ledger(), gavel_rounds=gavel)
     with Outputs([trace, *inputs.files]) as outputs:
         beside = _claim(outputs, part(FileOptions, options), run.html, names)
         case, reading = read_case(trace, costs, inputs)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from slurm_fair.cli.durations import seconds_in
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
@@ -179,6 +179,17 @@ PAST_JOB_SHARE = (
         help=_SHARE_WORDS,
     ),
 )
+_COUNTED_WORDS = "Who counts in quotas: tenants from their first job on, or all from the beginning."
+_COUNTED = click.Choice(["seen", "all"])
+COUNTED = (click.option("--counted", type=_COUNTED, default="seen", show_default=True, help=_COUNTED_WORDS),)
+PAST_COUNTED = (
+    click.option(
+        "--counted",
+        type=_COUNTED,
+        show_default="the site's own for its past, else seen",
+        help=_COUNTED_WORDS,
+    ),
+)
 WEIGHTS = (
     click.option(
         "--weights",
@@ -211,12 +222,22 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """TERM (where the command takes it), LEASES and JOB_SHARE, as a command gets them."""
+    """TERM (where the command takes it), LEASES, JOB_SHARE and COUNTED, as a command gets them."""
 
     interval: float | None
     align: str
     job_share: JobShare | None
+    counted: Counted | None
     lease: float | None = None
+
+    def ledger(self, site: LedgerSettings | None = None) -> LedgerSettings:
+        """How shares are counted; what is not said is the site's own, where there is one."""
+        own = site or LedgerSettings()
+        return replace(
+            own,
+            everyone_counts=(self.counted or own.counted) == "all",
+            water_filled=(self.job_share or own.job_share) == "max-min",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from slurm_fair.cli.simulate.options import (
     LEASES,
     LEAST_SECONDS,
     MACHINES,
+    PAST_COUNTED,
     PAST_JOB_SHARE,
     PERIOD,
     RUN,
@@ -112,7 +113,7 @@ TOLERANCES = (
     help="Lease terms to try.",
 )
 @with_options(TOLERANCES)
-@with_options(MACHINES, WEIGHTS, PAST_JOB_SHARE)
+@with_options(MACHINES, WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
 @click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
 @with_options(LEASES, COSTS, JOBS, RUN)
@@ -138,11 +139,11 @@ def tune_lease(
         page = outputs.claim(run.html) if run.html else None
         ground = ground_of(context, subject, origin, wish, part(CostOptions, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
-        share, cost = leases.job_share or ground.job_share, ground.known.costs.checkpoint
+        ledger, cost = leases.ledger(ground.ledger), ground.known.costs.checkpoint
         turns = [
             turn
             for term in tried
-            for turn in turns_of([policy], replace(leases, lease=term), run, cost, share)
+            for turn in turns_of([policy], replace(leases, lease=term), run, cost, ledger)
         ]
         dones = _simulated(ground.case, turns, run.workers)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]

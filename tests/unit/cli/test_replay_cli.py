@@ -285,13 +285,18 @@ def test_a_past_that_cannot_be_had_is_one_line(
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"), [([], "max-min"), (["--job-share", "proportional"], "proportional")]
+    ("given", "wanted"),
+    [
+        ([], ("max-min", "all")),
+        (["--job-share", "proportional"], ("proportional", "all")),
+        (["--counted", "seen"], ("max-min", "seen")),
+    ],
 )
-def test_a_tenants_share_goes_to_its_jobs_as_at_the_site_unless_told_otherwise(
-    given: list[str], wanted: str, stub: Stub, site: list[str]
+def test_shares_are_counted_as_at_the_site_unless_told_otherwise(
+    given: list[str], wanted: tuple[str, str], stub: Stub, site: list[str]
 ) -> None:
     with Path(site[1]).open("a") as config:
-        config.write('[tenants]\njob_share = "max-min"\n')
+        config.write('[tenants]\njob_share = "max-min"\ncounted = "all"\n')
     stub.answers("sacct", "\n".join("|".join(row[name] for name in COLUMNS) for row in ROWS) + "\n")
     jobs = (
         "--start",
@@ -307,7 +312,7 @@ def test_a_tenants_share_goes_to_its_jobs_as_at_the_site_unless_told_otherwise(
     )
     found = json.loads(call(*site, "replay", *jobs, "--policy", "fifo").out)["results"]
     tried = json.loads(call(*site, "tune-lease", "--history", *jobs, "--terms", "900").out)["terms"]
-    assert [row["job_share"] for row in (*found, *tried)] == [wanted] * 3
+    assert [(row["job_share"], row["counted"]) for row in (*found, *tried)] == [wanted] * 3
 
 
 def test_what_was_recorded_is_measured_by_the_job_share_that_is_given(tmp_path: Path) -> None:

@@ -183,6 +183,17 @@ def test_a_tenants_share_may_be_filled_among_its_jobs(tmp_path: Path) -> None:
     assert owed["max-min"] == pytest.approx({"wide": 1.0, "narrow": 1.0}, rel=0.02)
 
 
+def test_a_tenant_counts_from_its_first_job_on_or_from_the_beginning(tmp_path: Path) -> None:
+    """The first has all 16 GPUs to itself for an hour; the second comes then, and both want all of them."""
+    trace = written(tmp_path, "a,x,0,16,7200", "b,y,3600,16,3600")
+    usual, everyone = only(trace, "--policy", "fifo"), only(trace, "--policy", "fifo", "--counted", "all")
+    assert (usual["counted"], everyone["counted"]) == ("seen", "all")
+    owed = [{t["tenant"]: t["owed_gpu_seconds"] / 3600 for t in one["tenants"]} for one in (usual, everyone)]
+    assert owed[0] == pytest.approx({"x": 16 + 8, "y": 16.0}, rel=0.01)
+    assert owed[1] == pytest.approx({"x": 8 + 8, "y": 16.0}, rel=0.01)
+    assert only(trace, "--policy", "fifo", "--counted", "seen") == usual
+
+
 def test_it_is_said_that_policies_were_told_how_long_jobs_run(tmp_path: Path) -> None:
     header = "job_id,tenant,submit_s,gpus,duration_s,declared_s"
     trace = written(tmp_path, "a,x,0,1,100,", "b,x,0,1,50,60", "c,x,0,1,70,", header=header)
