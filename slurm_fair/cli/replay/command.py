@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
+from slurm_fair.cli.simulate.repeats import merged, repeat_note, run_repeated
+from slurm_fair.cli.simulate.runs import warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
@@ -93,22 +95,24 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
         orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
-            dones = run_all(orders, run.workers, beat)
+            runs = run_repeated(orders, run.repeat, run.workers, beat)
+        dones = [some[0] for some in runs]  # files and notes are of the first run
         really = _recorded(past.source, case, ledger)
         _warn_of_size(case, really)
-        rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
-        below = [*about_nodes, *past.source.notes(), *notes_of(case, dones)]
+        simulated = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
+        rows = [_row(past.source, case, turns[0], really), *simulated]
+        below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes(), *notes_of(case, dones)]
         words = [lead_of(case)[0], past.known.words, "", *below]
         _write(files, case, past.source.jobs, [really, *dones], rows, [line for line in words if line])
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(_document(past, case, run.seed, rows), allow_nan=False))
+        click.echo(json.dumps(_document(past, case, run, rows), allow_nan=False))
     else:
         _print(rows, words)
 
 
-def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    document = document_of(case, seed, rows)
+def _document(past: KnownPast, case: Case, run: RunOptions, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    document = document_of(case, run.seed, rows, run.repeat)
     document["options"]["costs"] = past.known.document()
     return {"source": past.source.document(), **document}
 
@@ -158,6 +162,7 @@ def _row(source: PastSource, case: Case, turn: PolicyTurn, really: FinishedRun) 
         **row_of(turn, really),
         **dict.fromkeys(_NOT_RECORDED),
         "settings": {},
+        "repeated": None,
         "jobs_not_ended": len(jobs.intersection(source.jobs.cut)),
     }
 

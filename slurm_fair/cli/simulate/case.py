@@ -128,7 +128,7 @@ class Case:
             "jobs_unknown": 0 if known else self.undeclared,
         }
 
-    def options_document(self, seed: int) -> dict[str, Any]:
+    def options_document(self, seed: int, repeat: int = 1) -> dict[str, Any]:
         """What else the results depend on."""
         scenario = self.scenario
         return {
@@ -144,6 +144,7 @@ class Case:
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
             "seed": seed,
+            "repeat": repeat,
         }
 
 

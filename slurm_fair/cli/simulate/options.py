@@ -142,6 +142,13 @@ RUN = (
         "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the policies' dice."
     ),
     click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Runs of each simulation, each with another phase of the looks and other delays of submissions.",
+    ),
+    click.option(
         "--workers",
         type=click.IntRange(min=1),
         default=1,
@@ -218,6 +225,7 @@ class RunOptions:
     seed: int
     workers: int
     html: Path | None
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,12 +55,12 @@ def _unfinished(done: FinishedRun) -> int:
     return int((~done.result.outcomes.over).sum())
 
 
-def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]], repeat: int = 1) -> dict[str, Any]:
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
         "told": case.told_document(),
-        "options": case.options_document(seed),
+        "options": case.options_document(seed, repeat),
         "results": list(rows),
     }
 
