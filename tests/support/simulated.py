@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ports import EVERYTHING, Want
-from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
+from slurm_fair.sim import (
+    Costs,
+    Listener,
+    Outage,
+    Scenario,
+    SimulationResult,
+    rules_for,
+    simulate,
+    with_reserve_after,
+)
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -94,6 +103,7 @@ class Rounds:
     lease: float | None = 600.0
     interval: float = 10.0
     aligned: bool = True
+    reserve_after: float | None = None
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
     everyone: bool = False  # counts in quotas from the beginning
@@ -144,4 +154,5 @@ def simulated(
         checkpoint_cost=how.costs.checkpoint,
         ledger=how.ledger,
     )
+    rules = with_reserve_after(rules, how.reserve_after)
     return simulate(scenario, rules, listen=listen, wants=wants)

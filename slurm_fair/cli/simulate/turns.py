@@ -11,7 +11,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.run import USUAL_INTERVAL, rules_for
+from slurm_fair.sim.run import USUAL_INTERVAL, rules_for, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
 
@@ -31,14 +31,16 @@ class PolicyTurn:
     checkpoint_cost: float
     seed: int
     ledger: LedgerSettings = _USUAL
+    reserve_after: float | None = None
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
-        return rules_for(
+        rules = rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
             ledger=self.ledger,
         )  # fmt: skip
+        return with_reserve_after(rules, self.reserve_after)
 
 
 def turns_of(
@@ -52,7 +54,8 @@ def turns_of(
 ) -> list[PolicyTurn]:
     """One turn for each policy; none is returned where one of them cannot be."""
     given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
-    how = leases.lease, looks, leases.align == "aligned", gavel_rounds, checkpoint_cost, run.seed, ledger
+    aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
+    how = leases.lease, looks, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
     turns = [PolicyTurn(name, given[name], *how) for name in policies]
     for turn in turns:
         check_turn(turn)
