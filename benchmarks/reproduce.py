@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from slurm_fair.cli.simulate.case import weights_of
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.sim import Costs, Scenario, rules_for, simulate, with_reserve_after
 from slurm_fair.trace import Trace, read_regimes, read_trace, read_weights, uniform
 
@@ -35,8 +36,9 @@ AS_THERE: dict[str, dict[str, object]] = {
 }
 PHILLY = ("astraea", "fifo", "slurm", "yarn-cs", "hived", "allox", "tiresias", "gavel-ftf", "gandiva-fair")
 NO_LEASES = ("fifo", "slurm", "yarn-cs")
+EVERYONE = LedgerSettings(everyone_counts=True)  # as in the simulators that the numbers are from
 PHILLY_LEASE, PHILLY_GPUS = 900.0, (400, 560)
-# How leases end: all together; each by itself and no node set aside, as in the paper; or as this controller has it.
+# How leases end: all together; each by itself, with no node set aside, as in the paper; or by this default.
 ALIGNED, AS_IN_THE_PAPER, ROLLING = "aligned", "rolling, as in the paper", "rolling"
 SHARES, REQUESTED = "shares", "requested"  # of the virtual clusters: the published file, or Astraea 6.1.2
 
@@ -62,7 +64,7 @@ class Case:
             settings = {**settings, "swap_after": 0.0}
         rules = rules_for(
             self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed,
-            aligned=self.leases == ALIGNED,
+            aligned=self.leases == ALIGNED, ledger=EVERYONE,
         )  # fmt: skip
         rules = with_reserve_after(rules, math.inf if self.leases == AS_IN_THE_PAPER else None)
         how = "never end" if self.name == "philly" and self.policy in NO_LEASES else self.leases

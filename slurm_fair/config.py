@@ -73,6 +73,7 @@ class TenantsSection:
     weights: Mapping[str, float] = field(default_factory=dict)
     memory_days: float = 30.0
     half_life: float = 0.0
+    counted: str = "seen"
     job_share: str = "proportional"
 
     def ledger(self) -> LedgerSettings:
@@ -80,6 +81,7 @@ class TenantsSection:
         return LedgerSettings(
             tenant_memory_seconds=self.memory_days * DAY,
             half_life_seconds=self.half_life,
+            everyone_counts=self.counted == "all",
             water_filled=self.job_share == "max-min",
         )
 
@@ -180,6 +182,7 @@ class Config:
 
 CHOICES = {
     "lease.align": ("rolling", "aligned"),
+    "tenants.counted": ("seen", "all"),
     "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": ("begin", "hold"),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm

@@ -47,6 +47,8 @@ KEYS = {
     "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
     "tenants.half_life": "seconds after which what a tenant had and was owed counts half when tenants are "
     "compared, as Slurm's PriorityDecayHalfLife; 0: it counts for ever, as in the paper. Reports tell all of it",
+    "tenants.counted": "who counts in everybody's quota. seen: a tenant from its first job on, as long as "
+    "`memory_days` says; all: each account that Slurm knows shares for, from the beginning",
     "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
     "paper; max-min: what small jobs cannot use is owed to their siblings",
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "

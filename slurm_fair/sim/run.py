@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
@@ -37,7 +36,7 @@ def rules_for(
     gavel_rounds: bool = False,
     checkpoint_cost: float = 0.0,
     seed: int = 0,
-    job_share: JobShare = "proportional",
+    ledger: LedgerSettings | None = None,
 ) -> Rules:
     """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s.
 
@@ -58,7 +57,7 @@ def rules_for(
         made,
         settings,
         terms,
-        LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min"),
+        ledger or LedgerSettings(),
         _NO_LIMITS,
         seed,
         plan_limit_seconds=float("inf"),

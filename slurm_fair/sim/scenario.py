@@ -34,16 +34,17 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds that a change of hands costs."""
+    """Seconds that a start and a change of hands cost."""
 
     checkpoint: float = 0.0  # from the request until the job has saved; no progress meanwhile
-    restart: float = 0.0  # from the start of a run that resumes until it makes progress again
+    restart: float = 0.0  # what a run that resumes needs beyond a first one until it makes progress
     requeue_delay: float = 0.0  # from a requeue until Slurm would start the job again (its default is 120)
+    start: float = 0.0  # from the start of any run until it makes progress
 
     @property
     def of_one_change(self) -> float:
         """What a lease must be longer than, for a job to get anywhere in it."""
-        return self.checkpoint + self.restart
+        return self.checkpoint + self.start + self.restart
 
 
 class Hitch(Enum):
@@ -100,6 +101,6 @@ class Scenario:
 
     @property
     def weight_sum(self) -> float:
-        """Of those who count in quotas: all with a job in the trace, from the beginning to the end."""
+        """Of those who count in quotas where all do: each with a job in the trace."""
         trace = self.trace
         return float(self.weights_of(trace.tenants[row] for row in np.unique(trace.tenant).tolist()).sum())

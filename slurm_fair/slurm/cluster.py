@@ -24,6 +24,7 @@ from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
 from slurm_fair.slurm.ownership.remit import Remit
+from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.accounts import WeightReader
 from slurm_fair.slurm.reading.answers import Answers
 from slurm_fair.slurm.reading.details import JobDetails
@@ -195,6 +196,9 @@ class SlurmCluster:
         living = rows[(rows["state"] != JobState.DONE) & (rows["gpus"] > 0)]
         complaint = self._details.learn(
             dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
+        )
+        complaint = complaint or self._details.scheduled.learn(
+            maybe_held_since(living, self._queue, self._details, self.marks)
         )
         if complaint:
             return complaint

@@ -187,6 +187,35 @@ def test_an_operators_hold_of_a_users_hold_takes_the_release_from_the_user(slurm
     assert slurm.do("scontrol", "release", left, user="games").returncode == 0
 
 
+def scheduling(slurm: Slurm, job: str) -> tuple[str, str, str]:
+    """What Slurm shows of a job's submission, of its eligible time and of when it last tried to start it."""
+    said = slurm.lab.run(
+        "squeue", "-h", "-j", job, "-O", "SubmitTime:|,EligibleTime:|,LastSchedEval:|"
+    ).stdout
+    submit, eligible, tried, _ = said.split("|")
+    return submit, eligible, tried
+
+
+def test_a_hold_takes_the_eligible_time_away_and_leaves_when_slurm_last_tried_to_start_the_job(
+    slurm: Slurm,
+) -> None:
+    blockers = [slurm.sbatch_running("-w", node, "--exclusive") for node in ("n1", "n2", "n3")]
+    job, untouched = slurm.sbatch("-H", user="games"), slurm.sbatch("-H", user="games")
+    submit, eligible, tried = scheduling(slurm, job)
+    assert (eligible, tried) == ("N/A", submit)
+    slurm.do("scontrol", "release", job)
+    slurm.wait(job, lambda _: scheduling(slurm, job)[2] > submit, 30)
+    assert slurm.look(job).eligible > 0
+    slurm.do("scontrol", "hold", job, user="games")
+    assert slurm.look(job).reason == "JobHeldUser"
+    assert scheduling(slurm, job)[1] == "N/A"
+    time.sleep(4)
+    assert scheduling(slurm, job)[2] > submit
+    first, eligible, tried = scheduling(slurm, untouched)
+    assert (eligible, tried) == ("N/A", first), "it is never tried while it is held"
+    slurm.do("scancel", *blockers)
+
+
 # -- the begin gate -----------------------------------------------------------------------------------------
 
 

@@ -135,7 +135,9 @@ HOW = st.builds(
         checkpoint=st.sampled_from((0.0, 0.0, 5.0)),
         restart=st.sampled_from((0.0, 20.0)),
         requeue_delay=st.sampled_from((0.0, 0.0, 60.0)),
+        start=st.sampled_from((0.0, 0.0, 7.0)),
     ),
+    everyone=st.booleans(),
 )
 
 
@@ -321,6 +323,7 @@ def play(
         aligned=case.how.aligned,
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,
+        ledger=case.how.ledger,
     )
     rules = with_reserve_after(rules, case.how.reserve_after)
     log = Log(epoch_for(rules.terms.term), listen, wants)

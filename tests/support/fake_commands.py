@@ -171,7 +171,7 @@ class FakeCommands(Commands):
         def hold(record: Record) -> str:
             if not record.alive:
                 return "Job has already finished"
-            record.held = ADMIN
+            record.hold(ADMIN, self.world.time)
             return ""
 
         return self._each(words[0], hold)
@@ -265,6 +265,7 @@ class FakeCommands(Commands):
             "tres-per-node": f"gres:gpu:{r.gpus_per_node}" if r.gpus_per_node else "N/A",
             "tres-per-job": "N/A" if r.gpus_per_node else f"gres:gpu:{r.gpus}", "tres-per-task": "N/A",
             "SubmitTime": f"{r.submit:.0f}", "EligibleTime": f"{r.eligible:.0f}",
+            "LastSchedEval": f"{r.scheduled:.0f}",
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from hypothesis import strategies as st
 
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import (
     Costs,
@@ -106,6 +107,12 @@ class Rounds:
     half_life: float = 0.0
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
+    everyone: bool = False  # counts in quotas from the beginning
+
+    @property
+    def ledger(self) -> LedgerSettings:
+        """How shares are counted."""
+        return LedgerSettings(everyone_counts=self.everyone)
 
 
 def simulated(
@@ -146,6 +153,7 @@ def simulated(
         aligned=how.aligned,
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,
+        ledger=how.ledger,
     )
     rules = with_reserve_after(rules, how.reserve_after)
     rules = replace(rules, ledger=replace(rules.ledger, half_life_seconds=how.half_life))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.tune.text import COLUMNS, MARK, TuneAnswer
+from slurm_fair.cli.tune.text import MARK, TuneAnswer
 from slurm_fair.model.columns import Floats
 from slurm_fair_accounting.drawing import page, plot
 from slurm_fair_accounting.drawing.page import Cell
@@ -18,9 +18,7 @@ _MORE_ROOM = 1.02
 
 def page_of(told: TuneAnswer) -> str:
     sections = [
-        page.section(
-            "Recommended", told.recommendation(), _table(told.table()), *map(_paragraph, told.notes())
-        ),
+        page.section("Recommended", told.recommendation(), _table(told), *map(_paragraph, told.notes())),
         page.section(
             "Trade-off",
             "A short lease lets the controller right wrongs often and costs checkpoints and restarts; a long one "
@@ -35,15 +33,15 @@ def _paragraph(words: str) -> str:
     return f"<p>{page.text(words)}</p>"
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> str:
-    columns = [column for column in COLUMNS if column.key != "mark"]
+def _table(told: TuneAnswer) -> str:
+    columns = [column for column in told.columns() if column.key != "mark"]
     first, *others = columns
     lines = [
         (
             first.text(row[first.key]),
             [Cell(column.text(row[column.key]), row["mark"] == MARK) for column in others],
         )
-        for row in rows
+        for row in told.table()
     ]
     return page.table([column.title for column in columns], [("", lines)])
 

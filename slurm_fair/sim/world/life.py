@@ -190,7 +190,7 @@ class Life:
         self.pinned.pop(job, None)
         self.plain.discard(job)
         self.floor.take(job, sites)
-        lost = self._restart_cost(job, now)
+        lost = self._start_cost(job, now)
         jobs.state[job], jobs.start[job] = RUNNING, now
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
@@ -207,14 +207,15 @@ class Life:
         left = (jobs.work[job] - jobs.done[job]) / jobs.rate[job]
         self.agenda.expect(jobs.progress_from[job] + left, "end", job)
 
-    def _restart_cost(self, job: int, now: float) -> float:
-        cost, stopped = self.costs.restart, self.cells.stopped_at[job]
+    def _start_cost(self, job: int, now: float) -> float:
+        """Seconds without progress. In Gavel's rounds a job that goes on into the next one starts for nothing."""
+        first, again, stopped = self.costs.start, self.costs.restart, self.cells.stopped_at[job]
         if self._round:
-            return cost if stopped != now else 0.0
+            return first + again if stopped != now else 0.0
         if stopped > -math.inf:
             self.tally.restarts += 1
-            return cost
-        return 0.0
+            return first + again
+        return first
 
     def _rate(self, job: int, sites: Sites) -> float:
         """The slowest of its GPUs, and what lying apart costs on their type."""

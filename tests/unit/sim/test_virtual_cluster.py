@@ -71,6 +71,16 @@ def test_a_job_that_does_not_checkpoint_hears_nothing_and_loses_all_when_it_is_r
     assert scene.lost == pytest.approx(8 * (50 + 20))
 
 
+def test_every_start_costs_and_one_that_resumes_costs_more() -> None:
+    scene = Scene(costs=Costs(start=7, restart=20))
+    key = scene.runs(seconds=100)
+    scene.at(47).act(Verb.ASK, key)  # 40 s done
+    scene.act(Verb.REQUEUE, key)
+    scene.act(Verb.OPEN, key, "n1")
+    assert scene.at(300).ended(key) == 47 + 7 + 20 + 60
+    assert scene.lost == pytest.approx(8 * (7 + 7 + 20))
+
+
 def test_a_run_stopped_while_it_restarts_has_lost_only_the_time_it_was_there() -> None:
     scene = Scene(costs=Costs(restart=20))
     key = scene.runs(seconds=100)
