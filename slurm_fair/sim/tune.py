@@ -41,7 +41,7 @@ class Tolerances:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class TrialSpread:
     """Standard deviations of a trial's numbers over its runs; nothing where there was one."""
 
     job_loss: float = 0.0
@@ -50,7 +50,7 @@ class Spread:
     preemptions: float = 0.0
 
 
-_ONE_RUN = Spread()
+_ONE_RUN = TrialSpread()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Trial:
     overhead: float = math.nan  # part of the GPU time held that checkpoints and restarts cost
     preemptions: float = 0
     finished: bool = True  # every job ended that can start at all
-    spread: Spread = _ONE_RUN
+    spread: TrialSpread = _ONE_RUN
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.cli.tune.sources import Ground
 from slurm_fair.model.columns import Bools
-from slurm_fair.sim.tune import Advice, Spread, Tolerances, Trial
+from slurm_fair.sim.tune import Advice, Tolerances, Trial, TrialSpread
 
 MARK = "*"
 _JUDGED = ("ltgf_job_loss_fraction", "ltgf_tenant_unfair_fraction", "jct_mean_s", "preemptions")
@@ -50,7 +50,7 @@ def trials_of(runs: Sequence[Sequence[FinishedRun]], rows: Sequence[dict[str, An
                 _rows(done, ~done.result.outcomes.over) <= never
                 for done, never in zip(some, hopeless, strict=True)
             ),
-            spread=Spread(*(spread_of(row, key) for key in _JUDGED)),
+            spread=TrialSpread(*(spread_of(row, key) for key in _JUDGED)),
         )
         for some, row in zip(runs, rows, strict=True)
     ]

@@ -17,7 +17,7 @@ from slurm_fair.cli.simulate.repeats import mean_of, spread_of
 from slurm_fair.cli.simulate.table import ALIKE, BEST, Better, Metric, cell, marks
 from slurm_fair.sim import NodeEvent, Outage, Scenario
 from slurm_fair.sim.repeat import shaken
-from slurm_fair.sim.tune import Spread, Tolerances, Trial, advise
+from slurm_fair.sim.tune import Tolerances, Trial, TrialSpread, advise
 from slurm_fair.trace import uniform
 from tests.support.command_line import call
 from tests.support.pasts import run, saved
@@ -135,7 +135,7 @@ def test_a_difference_less_than_the_spread_is_none() -> None:
 
 def trial(term: float, jct: float, spread: float = 0.0, preemptions: float = 0.0) -> Trial:
     """A term that costs nothing and treats all alike."""
-    apart = Spread(jct_mean_seconds=spread, preemptions=spread)
+    apart = TrialSpread(jct_mean_seconds=spread, preemptions=spread)
     return Trial(term, 0.0, 0.0, jct, 0.0, preemptions, spread=apart)
 
 
@@ -143,7 +143,7 @@ def test_a_term_lags_only_by_more_than_the_spread_of_its_runs() -> None:
     limits = Tolerances(jct=0.01)
     certain = [trial(300, 1000.0, preemptions=50), trial(1800, 1050.0, preemptions=10)]
     assert advise(certain, limits).lease_seconds == 300
-    uncertain = [replace(each, spread=Spread(jct_mean_seconds=60.0)) for each in certain]
+    uncertain = [replace(each, spread=TrialSpread(jct_mean_seconds=60.0)) for each in certain]
     assert advise(uncertain, limits).lease_seconds == 1800
     behind = advise(uncertain, limits).behind[1]
     assert behind is not None
@@ -153,5 +153,5 @@ def test_a_term_lags_only_by_more_than_the_spread_of_its_runs() -> None:
 def test_pre_emptions_that_differ_by_chance_do_not_choose_a_term() -> None:
     fewer = [trial(600, 1000.0, preemptions=12), trial(7200, 1000.0, preemptions=10)]
     assert advise(fewer).lease_seconds == 7200
-    by_chance = [replace(each, spread=Spread(preemptions=3.0)) for each in fewer]
+    by_chance = [replace(each, spread=TrialSpread(preemptions=3.0)) for each in fewer]
     assert advise(by_chance).lease_seconds == 600
