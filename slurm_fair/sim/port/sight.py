@@ -26,6 +26,7 @@ class Sight:
         self._term, self._looked = term, -np.inf
         self._row_of = np.zeros(0, dtype=np.int64)
         self._tenants = TenantTable(self._people.tenants, self._people.weights)
+        self._reports = Reports(self._people)
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
         """The cluster now; jobs that ended are shown for as long as its manners say."""
@@ -34,7 +35,7 @@ class Sight:
         if self._tenants.names is not people.tenants:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = self._seen(shown, asked, now)
-        told = Reports(people, shown, states.state, self._jobs.progress(shown), now)
+        told = self._reports.at(shown, states.state, now)
         held = self._held(shown)
         reasons, resized = self._reasons(len(shown)), self._resized()
         self._looked = now

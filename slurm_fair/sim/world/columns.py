@@ -50,12 +50,14 @@ class Plain:
             made = self._made[count] = {name: column[:count] for name, column in self._alike}
         shown.update(made)
         for name, column in self._differ:
-            shown[name] = column.take(rows)
+            shown[name] = column.take(rows, axis=0)
 
 
 def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
     """The column itself, never to change, where its entries are the same; else None."""
-    if not len(column) or (column != column[0]).any():
+    if not len(column) or not np.array_equal(
+        column, np.broadcast_to(column[0], column.shape), equal_nan=True
+    ):
         return None
     alike = column.copy()
     alike.setflags(write=False)
