@@ -39,7 +39,7 @@ class Estimates:
         self._errors_of: Counter[str] = Counter()
 
     def note(self, starts: Mapping[int, float], whose: Mapping[int, str] | None = None) -> None:
-        """What is expected now; what was said first of a start stays."""
+        """Note the starts expected now; the first estimate of each stays."""
         for key, start in starts.items():
             self._say(key, start, (whose or {}).get(key, ""))
 
@@ -99,7 +99,7 @@ class Estimates:
 
     @classmethod
     def read(cls, path: Path) -> Estimates:
-        """What was kept; nothing where it cannot be read: it is no loss that costs anybody a job."""
+        """The estimates that were kept; none where they cannot be read: it is no loss that costs anybody a job."""
         made = cls()
         try:
             with path.open("rb") as file:

@@ -62,7 +62,7 @@ def forecast(
     bounds: ForecastBounds | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Forecast:
-    """What is expected after one tick; nothing where nobody waits or the policy fails."""
+    """The starts expected after one tick; none where nobody waits or the policy fails."""
     bounds = bounds or ForecastBounds()
     world = _World.of(record, standing, bounds.jobs)
     if not world.hopes.any():
@@ -174,7 +174,7 @@ class _World:
         return True
 
     def estimated(self, until: float, looks: int) -> Forecast:
-        """What came of it."""
+        """The starts that were seen, and until when the others did not start."""
         waits = (self.hopes | self.later) & self.snapshot.jobs.waiting
         keys = self.snapshot.jobs.key[waits].tolist()
         return Forecast(self.starts, dict.fromkeys(keys, until), looks)
@@ -190,7 +190,7 @@ def _place(record: TickRecord, free: Bools) -> Ints:
 
 
 def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """What passes soon blocks nobody; who is not played claims a share and is not planned."""
+    """The obstacle of each job: none where it passes soon, UNSETTLED for jobs that are not played."""
     blocked = np.where(np.isin(seen.jobs.blocked, _PASSES), np.int8(Blocked.NOT_BLOCKED), seen.jobs.blocked)
     return np.where(later, np.int8(Blocked.UNSETTLED), blocked).astype(np.int8)
 

@@ -36,7 +36,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class InitChoices:
-    """What the admin chose; `config` is what holds after the files are written."""
+    """The admin's choices; `config` is what holds after the files are written."""
 
     config: Config
     config_path: Path
@@ -137,7 +137,7 @@ def _environment(slurm_conf: Path | None) -> str:
 
 
 def folders(config: Config) -> tuple[tuple[str, str], ...]:
-    """What the daemon's account needs beside the files: a folder and its mode, each its own."""
+    """The folders that the daemon's account needs: a folder and its mode, each its own."""
     published = config.lease.publish_dir
     return ((config.storage.dir, "0750"), *(((published, "0755"),) if published else ()))
 

@@ -82,7 +82,7 @@ class Places:
 
     @property
     def deadman_log(self) -> Path:
-        """What the dead-man did."""
+        """The log of the dead-man."""
         return self.directory / "deadman.log"
 
     @property
@@ -124,7 +124,7 @@ def paused_since(places: Places) -> float | None:
 
 
 def being_freed(places: Places) -> bool:
-    """Whether the dead-man frees jobs just now."""
+    """True if the dead-man frees jobs just now."""
     return is_locked(places.freeing)
 
 

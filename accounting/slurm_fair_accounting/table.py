@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What every renderer writes out."""
+    """A table with its title and notes, as every renderer takes it."""
 
     name: str
     title: str
@@ -64,5 +64,5 @@ class Choice:
     share: ReportShare = "demand"  # what tenants are owed
 
     def takes(self, tenant: str, user: str | None) -> bool:
-        """Whether a row of this tenant and user is; user None = the row speaks of no single user."""
+        """True if a row of this tenant and user is; user None = the row speaks of no single user."""
         return self.tenant in (None, tenant) and (user is None or self.user in (None, user))

@@ -132,7 +132,7 @@ class Round:
 
     @once
     def accounts(self) -> Accounts:
-        """What the ledger has on the candidates."""
+        """The ledger's rows of the candidates."""
         return Accounts.of(self.view, self.candidates.rows)
 
     @once
@@ -245,7 +245,7 @@ class Round:
         return score
 
     def say(self, sheet: Draft) -> Placement:
-        """What comes of it; where the granted gangs lie."""
+        """Puts the verdicts into the draft; returns where the granted gangs lie."""
         walked = self.walked
         sheet.explain(self._why)
         if walked is None:
@@ -284,7 +284,7 @@ class Round:
 
 
 class Walked(NamedTuple):
-    """What came of the walk of a round; candidates by number."""
+    """The result of a round's walk; candidates by number."""
 
     places: Placement
     granted: list[int]
@@ -296,7 +296,7 @@ class Walked(NamedTuple):
 
     @classmethod
     def of(cls, walk: Walk, order: Ints, filled: list[int], promised: list[int]) -> Walked:
-        """What need be kept of it: the plan may be asked why for long."""
+        """The part of a walk that is kept: the plan may be asked why for long."""
         granted, rows, skipped = list(walk.granted), walk.candidates.rows, order[:0]
         if walk.misfits:
             waits = order[walk.candidates.contested[order] < 0]
@@ -339,7 +339,7 @@ class Deadlines:
         return found
 
     def why(self, rows: Ints, stays: Bools, walked: Walked | None) -> Iterator[Saying]:
-        """What deadlines have to do with who starts, who goes on and who waits; `stays` are those that run."""
+        """The reasons that deadlines give for starting, going on and waiting; `stays` are those that run."""
         waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
         if walked is not None:
             stays[stays.nonzero()[0][walked.evicted]] = False
@@ -371,6 +371,6 @@ def _numbered(flags: Bools) -> tuple[Ints, Ints]:
 
 
 def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
-    """What a lease costs each job's tenant: r * t_lease (algorithm 1, line 14)."""
+    """The cost of a lease to each job's tenant: r * t_lease (algorithm 1, line 14)."""
     jobs = view.snapshot.jobs
     return jobs.tenant[rows], jobs.gpus[rows].astype(np.float64) * view.terms.term

@@ -105,7 +105,7 @@ def _still_moving(view: View, move: Bools | None) -> dict[str, list[int]]:
 
 
 def _fit(gangs: list[int], free: list[int]) -> bool:
-    """Whether these gangs, biggest first, each fit on one of these nodes, each time the fullest."""
+    """True if these gangs, biggest first, each fit on one of these nodes, each time the fullest."""
     free = sorted(free)
     for gang in gangs:
         at = next((i for i, gpus in enumerate(free) if gpus >= gang), None)

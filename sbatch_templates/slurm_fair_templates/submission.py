@@ -13,9 +13,6 @@ from slurm_fair_templates.options import Options
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, effective, has
 from slurm_fair_templates.stamp import stamped
 
-GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
-GPU_AMONG_OTHERS = ("gres", "tres-per-task")  # their values name other things too
-
 
 def submit_argv(
     line: CommandLine, script: str, options: Options, now: float, environ: Mapping[str, str]
@@ -37,7 +34,7 @@ def submit_argv(
 
 
 def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What the user should know of a job that is submitted as it is written, one line each."""
+    """Notes for the user on a job that is submitted as it is written, one line each."""
     own = directives(script)
     said = []
     if not gpus_asked((*own, *line.options), environ):

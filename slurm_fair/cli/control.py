@@ -151,7 +151,7 @@ def deadman(context: click.Context, once: bool) -> None:
 
 
 def _seen(site: Site) -> str:
-    """What there was to watch, in words."""
+    """The reason why nothing was freed, as the files of daemon and journal show it."""
     if last_beat(site.places) is not None:
         return "the daemon lives"
     if not os.path.exists(site.places.journal):

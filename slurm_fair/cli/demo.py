@@ -85,7 +85,7 @@ def demo(
 def _plot(
     quick: bool, nodes: int | None, gpus_per_node: int | None, lease: float | None
 ) -> scenario.DemoScenario:
-    """What is played: the small demo has its own cluster, the other one is as big as is asked for."""
+    """The scenario that is played: the small demo has its own cluster, the other one is as big as is asked for."""
     asked = {"--nodes": nodes, "--gpus-per-node": gpus_per_node, "--lease": lease}
     given = {name: value for name, value in asked.items() if value is not None}
     if quick and given:

@@ -66,7 +66,7 @@ def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
 
 
 def _kept(memory: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """What the journal keeps of a memory, and what comes back."""
+    """A memory as the journal keeps it, and as it reads it back."""
     from slurm_fair.store.codec import Encoder, decode
 
     encoder = Encoder()

@@ -22,7 +22,7 @@ TITLES = {True: "with slurm_fair", False: "plain Slurm, first in first out"}
 
 
 class Act(Protocol):
-    """What is to be shown of an act, on a real Slurm or a virtual cluster."""
+    """An act as a spectator sees it, on a real Slurm or a virtual cluster."""
 
     scenario: DemoScenario
     fair: bool
@@ -43,7 +43,7 @@ def strip(picture: Picture, scenario: DemoScenario) -> dict[str, str]:
 
 
 def gpus_now(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
-    """What each tenant holds."""
+    """The GPUs that each tenant holds."""
     held = dict.fromkeys(scenario.weights, 0)
     for seen in picture.seen:
         held[seen.job.tenant] += seen.job.gpus * seen.holds_gpus

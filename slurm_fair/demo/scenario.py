@@ -65,7 +65,7 @@ class DemoScenario:
 
     @property
     def work_gpu_seconds(self) -> float:
-        """What the jobs need in all."""
+        """GPU-seconds of all jobs together."""
         return sum(job.gpus * job.work_seconds for job in self.jobs)
 
     def begin(self, now: float) -> float:

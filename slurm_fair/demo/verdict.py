@@ -30,7 +30,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one job left in its folder."""
+    """The files that one job left in its folder."""
 
     job: DemoJob
     result: dict[str, Any]

@@ -16,7 +16,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found; whatever is not ok says how to mend it."""
+    """One finding; whatever is not ok says how to mend it."""
 
     level: Level
     what: str

@@ -113,7 +113,7 @@ class LabSite:
 
     @property
     def logs(self) -> Path:
-        """What the daemons say."""
+        """The folder of the daemons' logs."""
         return self.folder / "log"
 
 
@@ -137,7 +137,7 @@ def slurm_conf(spec: LabSpec, site: LabSite) -> str:
 
 
 def _base(site: LabSite) -> dict[str, str]:
-    """What every lab says; plugins that do nothing (task/none and the like) are Slurm's defaults."""
+    """Settings of every lab's slurm.conf; plugins that do nothing (task/none and so on) are Slurm's defaults."""
     folder = site.folder
     return {
         "ClusterName": CLUSTER,

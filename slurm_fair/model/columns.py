@@ -152,12 +152,12 @@ def code(value: int) -> Codes:
 
 
 def any_of(flags: Bools) -> bool:
-    """Whether one is set; looking for the first is the quickest way to know."""
+    """True if one is set; looking for the first is the quickest way to know."""
     return flags.size > 0 and flags.item(flags.argmax())
 
 
 def all_of(flags: Bools) -> bool:
-    """Whether each is set."""
+    """True if each is set."""
     return flags.size == 0 or flags.item(flags.argmin())
 
 

@@ -81,7 +81,7 @@ class JobHistory:
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """What the snapshot's tenants had and were owed in the last seconds: the ledger itself knows sums only.
+    """GPU time that the snapshot's tenants had and were owed lately: the ledger itself knows sums only.
 
     `Lately.of(view, 3600.0)` reads it out of the view's memory; the policy puts `kept()` into its plan's memory.
     The window begins at the last note before it, so it is up to a twelfth longer than asked for; at first it is as

@@ -17,14 +17,6 @@ from slurm_fair.policy.packing.placement import placer
 YEARS = 1e9  # seconds: as long as anything here lasts
 
 
-class Bounds(Protocol):
-    """What stands beside the type in an annotation."""
-
-    def allows(self, value: object) -> bool:
-        """Whether a value of the right type may be."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Within:
     """Finite numbers between two others; of a list or a table, all of its numbers."""
@@ -82,7 +74,7 @@ class OfPlacers:
         return ": consolidated, or the name of an entry point slurm_fair.placements"
 
     def allows(self, value: object) -> bool:
-        """Whether there is a placer of this name; ConfigError says which there are."""
+        """True if there is a placer of this name; ConfigError says which there are."""
         placer(str(value))
         return True
 

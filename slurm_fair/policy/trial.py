@@ -196,7 +196,7 @@ def _rests(trial: PolicyTrial, kept: Kept) -> None:
 
 
 def _plans(change: Callable[[View], View]) -> Callable[[PolicyTrial, Kept], None]:
-    """Whether it can plan some other view."""
+    """Check that a policy plans some other view."""
 
     def check(trial: PolicyTrial, kept: Kept) -> None:
         view = change(kept.view())

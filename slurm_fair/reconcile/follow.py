@@ -27,7 +27,7 @@ _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
 
 
 class Followed(NamedTuple):
-    """What became of the leases."""
+    """The leases after a look, and their events."""
 
     leases: Leases
     events: tuple[Event, ...]

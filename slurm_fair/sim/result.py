@@ -54,7 +54,7 @@ class SimulationResult:
     cpu_seconds: float
 
     def tenants_between(self, edges: Floats) -> TenantWindows:
-        """What each tenant had and was owed in windows of one's own."""
+        """GPU time that each tenant had and was owed in windows of one's own."""
         return exact_windows(
             self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum, self.share
         )
@@ -119,7 +119,7 @@ def _accounts(tenants: TenantAccounts, owed: Floats) -> dict[str, tuple[float, f
 
 
 def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outcomes:
-    """What only the simulator knows of the jobs."""
+    """The outcomes with what only the simulator knows of the jobs."""
     truth = truth_of(cluster.people, cluster.scenario)
     columns = {name: column[row] for name, column in truth.items()}
     trace = cluster.scenario.trace

@@ -139,7 +139,7 @@ def _reason(
     behind: Mapping[float, Behind],
     limits: Tolerances,
 ) -> str:
-    """What comes after `because`, in one sentence."""
+    """The part of a sentence that follows `because`."""
     if len(sound) == 1:
         return "no other term can be chosen"
     lag, others = behind[chosen.lease_seconds], [trial for trial in ties if trial is not chosen]

@@ -45,7 +45,7 @@ def draw_mark() -> str:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What one command said."""
+    """The answer of one command."""
 
     argv: tuple[str, ...]
     code: int
@@ -64,7 +64,7 @@ class CommandResult:
 
     @property
     def complaint(self) -> str:
-        """What went wrong, in one line."""
+        """The error, in one line."""
         if self.timed_out:
             return f"{self.argv[0]} did not answer within {self.seconds:.0f} s"
         words = " ".join(self.err.split()) or f"exit code {self.code} without a word"
@@ -87,7 +87,7 @@ class Commands:
     _given_up: bool = False
 
     def environment(self) -> dict[str, str]:
-        """What every command sees."""
+        """The environment of every command."""
         return _FIXED | ({"SLURM_CONF": str(self.conf)} if self.conf else {})
 
     def path(self, program: str) -> str:
@@ -205,7 +205,7 @@ def _apart(argv: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _hear(process: subprocess.Popen[bytes], enough: Callable[[str], bool], deadline: float) -> str:
-    """What a process says on standard error until it is enough, it ends, or time is up."""
+    """The standard error of a process until it is enough, it ends, or time is up."""
     heard, pipe = b"", process.stderr
     assert pipe is not None
     while not enough(heard.decode(errors="replace")):

@@ -46,7 +46,7 @@ class AnotherDaemon(NotTheOwner):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What one daemon says of itself."""
+    """The words of one daemon about itself."""
 
     job: int
     identity: str

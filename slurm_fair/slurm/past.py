@@ -42,7 +42,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What one row adds to its run."""
+    """The part of a run that one row holds."""
 
     place: tuple[int, int, float]  # job, task, start: as the runs are sorted
     state: str

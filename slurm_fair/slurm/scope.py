@@ -42,7 +42,7 @@ class Territory:
         return cls(frozenset(managed), tuple(node for node in machines.nodes if node in nodes))
 
     def covers(self, partition: str) -> bool:
-        """Whether a job's partition (or every one of its comma list) is managed."""
+        """True if a job's partition (or every one of its comma list) is managed."""
         return all(name in self.partitions for name in partition.split(","))
 
 

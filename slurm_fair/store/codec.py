@@ -72,7 +72,7 @@ def _nouns() -> dict[str, type]:
 
 
 def _has_fields(kind: type) -> bool:
-    """Whether it is a dataclass or a tuple of named fields."""
+    """True if it is a dataclass or a tuple of named fields."""
     return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 

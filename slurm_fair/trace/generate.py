@@ -22,7 +22,7 @@ _CLASS = "size_class"  # a further column of the trace
 
 @dataclass(frozen=True, slots=True)
 class TraceWish:
-    """What kind of trace is wanted; either arrivals per hour or the load that they put on so many GPUs."""
+    """The trace that is wanted; either arrivals per hour or the load that they put on so many GPUs."""
 
     jobs: int = 500
     rate_per_hour: float | None = None

@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from pathlib import Path
+from typing import TypeGuard
 
 from slurm_fair.model import EventKind
 from tests.architecture.trees import ROOT, named, python
@@ -65,3 +66,24 @@ def test_kinds_of_events_are_never_bare_words() -> None:
             texts = [sub.value for part in parts for sub in ast.walk(part) if isinstance(sub, ast.Constant)]
             bare += [f"{named(path)}: {ast.unparse(node)}" for text in texts if text in kinds]
     assert bare == []
+
+
+# Columns of a board's rows, and fields, that hold words of an enum.
+_WORDED = re.compile(r"""\['(state|verdict|lease|blocked)'\]$|\bgate$""")
+
+
+def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
+    """Of a board's rows `board_row.py` asks; nobody else writes its words. Templates know our enums no more."""
+    bare = []
+    for path in product():
+        if named(path).startswith("sbatch_templates/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and _WORDED.search(ast.unparse(node.left)):
+                words = [sub.value for each in node.comparators for sub in ast.walk(each) if _is_word(sub)]
+                bare += [f"{named(path)}: {ast.unparse(node)}" for _ in words[:1]]
+    assert bare == []
+
+
+def _is_word(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isalpha()

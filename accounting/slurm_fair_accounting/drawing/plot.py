@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What it measures, from where to where."""
+    """The quantity along one axis, from where to where."""
 
     label: str
     low: float

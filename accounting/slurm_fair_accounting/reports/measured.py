@@ -38,7 +38,7 @@ _FOR_EVER = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What every metric of a period is made of."""
+    """The outcomes, windows and sizes that every metric of a period is made of."""
 
     outcomes: Outcomes  # jobs that lived in the period; over = ended in it
     facts: RunFacts
@@ -128,7 +128,7 @@ def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
 
 
 def _outcomes_of(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:
-    """What the period's jobs did up to its end, and who of them is known to have lived on."""
+    """The events of the period's jobs up to its end, and the keys of those that are known to have lived on."""
     living = live_of(standing, Period(period.start, _FOR_EVER))
     within = list(source.events(period.start, period.end, kinds=KINDS))
     later = list(source.events(period.end, kinds=(EventKind.FINISHED,)))

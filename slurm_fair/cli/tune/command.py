@@ -147,14 +147,14 @@ def tune_lease(
         dones = _simulated(ground.case, turns, run.workers)
         rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
         trials = trials_of(dones, rows)
-        told = TuneAnswer(ground, dones, rows, trials, advise(trials, limits), short, limits, run.seed)
+        answer = TuneAnswer(ground, dones, rows, trials, advise(trials, limits), short, limits, run.seed)
         if page is not None:
-            _write_page(page, told)
+            _write_page(page, answer)
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(told.document(), allow_nan=False))
+        click.echo(json.dumps(answer.document(), allow_nan=False))
     else:
-        told.show()
+        answer.show()
 
 
 def _tolerances(options: dict[str, Any]) -> Tolerances:
@@ -195,8 +195,8 @@ def _simulated(case: Case, turns: Sequence[PolicyTurn], workers: int) -> list[Fi
         return run_all(orders, workers, beat)
 
 
-def _write_page(path: Path, told: TuneAnswer) -> None:
+def _write_page(path: Path, answer: TuneAnswer) -> None:
     from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
-    whole = page_of(told)
+    whole = page_of(answer)
     write_with(path, lambda text: text.writelines([whole]))

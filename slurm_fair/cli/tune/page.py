@@ -16,19 +16,19 @@ from slurm_fair_accounting.drawing.page import Cell
 _MORE_ROOM = 1.02
 
 
-def page_of(told: TuneAnswer) -> str:
+def page_of(answer: TuneAnswer) -> str:
     sections = [
         page.section(
-            "Recommended", told.recommendation(), _table(told.table()), *map(_paragraph, told.notes())
+            "Recommended", answer.recommendation(), _table(answer.table()), *map(_paragraph, answer.notes())
         ),
         page.section(
             "Trade-off",
             "A short lease lets the controller right wrongs often and costs checkpoints and restarts; a long one "
             "leaves the order as it is. The dotted line is the recommended term.",
-            page.side_by_side(*_charts(told)),
+            page.side_by_side(*_charts(answer)),
         ),
     ]
-    return page.page(f"Lease terms for {told.ground.case.trace_path.name}", told.lead(), sections)
+    return page.page(f"Lease terms for {answer.ground.case.trace_path.name}", answer.lead(), sections)
 
 
 def _paragraph(words: str) -> str:
@@ -48,8 +48,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     return page.table([column.title for column in columns], [("", lines)])
 
 
-def _charts(told: TuneAnswer) -> list[str]:
-    rows = told.table()
+def _charts(answer: TuneAnswer) -> list[str]:
+    rows = answer.table()
     terms = np.array([row["lease_s"] for row in rows])
     x = plot.logarithmic("lease term, log", terms, seconds=True)
 
@@ -57,7 +57,7 @@ def _charts(told: TuneAnswer) -> list[str]:
         known = np.concatenate([values[np.isfinite(values)] for _, values in curves])
         y = plot.linear(label, 0.0, float(known.max(initial=0.0)) * _MORE_ROOM or 1.0, 5)
         series = [plot.Series(name, terms, values, place) for place, (name, values) in enumerate(curves)]
-        return plot.chart(caption, series, x, y, told.advice.lease_seconds)
+        return plot.chart(caption, series, x, y, answer.advice.lease_seconds)
 
     return [
         chart(

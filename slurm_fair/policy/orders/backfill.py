@@ -140,7 +140,7 @@ class _Walk:
         return None
 
     def _taken(self, gang: Gang, sites: Sites, seconds: float) -> Sites:
-        """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
+        """Take a gang's place out of the room and the forecast; returns all that it may come to have."""
         taken = gang.claims(sites, self._pools.size_of, self._room.gpus.item)
         for node, gpus in taken:
             self._room.add(node, -gpus, -gang.cpus, -gang.memory_mb)

@@ -34,7 +34,7 @@ _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is said of each decision; a policy may say it in its own terms."""
+    """The reason for each decision; a policy may give reasons in its own terms."""
 
     granted: str = "it is next in the order and its gang fits"
     renewed: str = "it is still ahead of those who wait"
@@ -51,7 +51,7 @@ WORDS = Words()
 
 
 class OrderOptions(TypedDict, total=False):
-    """What `ordered` may be told beside the order. Columns have one entry per row of the snapshot's jobs."""
+    """Options of `ordered`. Columns have one entry per row of the snapshot's jobs."""
 
     preempt: bool  # False: a running job whose lease is over is always renewed
     keep: Bools | None  # jobs that are always renewed
@@ -223,7 +223,7 @@ class _Queue:
         return self.order[(self.view.flags(self.contested) | self.view.revoking)[self.order]]
 
     def _could_change(self) -> bool:
-        """Whether anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
+        """True if anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
         if self.moves or (self.contested.size and self.view.owes):
             return True
         gpus = self.view.snapshot.jobs.gpus[self._waits]
@@ -238,7 +238,7 @@ class _Queue:
         sheet.because(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
-        """Whether any of these may fit what is free: where the walk stops early, it finds out sooner."""
+        """True if any of these may fit what is free: where the walk stops early, it finds out sooner."""
         if self.how["blocking"] or len(waits) <= FEW:
             return True
         return any_of(shapes.fitting(pools, self.view.spare_gpus)[waits])

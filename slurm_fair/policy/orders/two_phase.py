@@ -23,7 +23,7 @@ from slurm_fair.policy.view import View, first_submitted
 
 @dataclass(frozen=True, slots=True)
 class Balances:
-    """What each of the snapshot's tenants has had and was owed, in GPU-seconds."""
+    """GPU-seconds that each of the snapshot's tenants has had and was owed."""
 
     had: Floats
     owed: Floats
@@ -46,7 +46,7 @@ class Balances:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """What the ledger has on some rows of the snapshot's jobs."""
+    """The ledger's columns for some rows of the snapshot's jobs."""
 
     view: View
     rows: Ints

@@ -247,7 +247,7 @@ def able(pools: Pools, free: Ints, gang: Gang) -> Bools:
 
 
 def suffice(pools: Pools, free: Ints, able: Bools, gang: Gang) -> Bools:
-    """Whether these nodes, of which so much is free, are enough for the whole gang."""
+    """True where these nodes, of which so much is free, are enough for the whole gang."""
     if gang.spread:
         most = np.sort(np.where(able, free, 0), axis=-1)[..., -(gang.most or gang.gpus) :]
         found: Bools = (most.sum(axis=-1) >= gang.gpus) & (able.sum(axis=-1) >= gang.nodes)
@@ -257,5 +257,5 @@ def suffice(pools: Pools, free: Ints, able: Bools, gang: Gang) -> Bools:
 
 
 def enough(pools: Pools, free: Ints, gang: Gang) -> bool:
-    """Whether the gang's GPUs are among these free ones."""
+    """True if the gang's GPUs are among these free ones."""
     return bool(suffice(pools, free, able(pools, free, gang), gang))

@@ -230,7 +230,7 @@ def _runs_on(pools: Pools, snapshot: Snapshot) -> Bools | None:
 
 
 def _narrowed(asked: Ints, gpu_type: Ints | None) -> Ints:
-    """What a job itself asks for stands above the type that was chosen for it."""
+    """The chosen type of each job; the type that a job itself asks for stands above it."""
     return asked if gpu_type is None else np.where(asked >= 0, asked, gpu_type)
 
 

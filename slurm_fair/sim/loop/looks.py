@@ -84,7 +84,7 @@ class _Series:
         self._look, self._row, self._edges = self._changes(old, new, look)
 
     def plain(self, number: int, since: float) -> bool:
-        """Whether a look is, for a ledger that was brought up to an instant."""
+        """True if a look is, for a ledger that was brought up to an instant."""
         if self._odd[number] or (self._at_once[number] and self._times[number] <= since):
             return False
         return number not in self._stopped or self._times[number + 1] == since
@@ -188,7 +188,7 @@ class _Series:
 
 
 def _other_cluster(before: Snapshot, shown: Snapshot) -> bool:
-    """Whether its size, its tenants or their weights are others than at the look before."""
+    """True if its size, its tenants or their weights are others than at the look before."""
     old, new = before.tenants, shown.tenants
     if shown.total_gpus != before.total_gpus or shown.resized:
         return True

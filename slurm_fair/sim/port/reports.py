@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.model import Told
-from slurm_fair.model.columns import Codes, Floats, Ints, code
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.sim.world.columns import Plain
-from slurm_fair.sim.world.life import RUNNING
 from slurm_fair.sim.world.load import Population
 from slurm_fair.sim.world.work import Progress
 
-_RUNNING = code(RUNNING)
 # The same from a job's submission on.
 _DECLARED = ("deadline", "scaling", "model", "mode")
 
@@ -25,13 +23,13 @@ class Reports:
     def __init__(self, people: Population) -> None:
         self._people, self._count, self._plain = people, -1, Plain({})
 
-    def at(self, rows: Ints, state: Codes, now: float) -> Told:
-        """The claims of these jobs, which are in these states."""
+    def at(self, rows: Ints, running: Bools, now: float) -> Told:
+        """The claims of these jobs, of which some run."""
         people, jobs = self._people, self._people.jobs
         claims: dict[str, NDArray[Any]] = {}
         self._never_changing().put(rows, claims)
         declared, work = jobs.declared.take(rows), jobs.work.take(rows)
-        done = self._done(rows, state, work, now)
+        done = self._done(rows, running, work, now)
         first, last = jobs.first_regime.take(rows), jobs.last_regime.take(rows)
         progress = Progress(people.regimes, first, last, done, work, declared)
         return Told(
@@ -55,9 +53,9 @@ class Reports:
             self._count = jobs.count
         return self._plain
 
-    def _done(self, rows: Ints, state: Codes, work: Floats, now: float) -> Floats:
+    def _done(self, rows: Ints, running: Bools, work: Floats, now: float) -> Floats:
         """Seconds of work done: a run makes progress at its rate from the instant at which its restart is over."""
         before, rate, since = self._people.jobs.progress(rows)
-        more = np.where(state == _RUNNING, np.maximum(now - since, 0.0) * rate, 0.0)
+        more = np.where(running, np.maximum(now - since, 0.0) * rate, 0.0)
         done: Floats = np.minimum(before + more, work)
         return done

@@ -105,7 +105,7 @@ class Cells:
 
 
 class JobColumns:
-    """What the virtual cluster knows of every job it was ever given, in order of submission."""
+    """Columns of every job that the virtual cluster was ever given, in order of submission."""
 
     # What a look shows.
     key: Ints
@@ -183,7 +183,7 @@ class JobColumns:
         return rows
 
     def seen(self, rows: Ints) -> JobTable:
-        """What a look shows of these jobs: as it is now, whatever happens later."""
+        """The table that a look shows of these jobs: as they are now, whatever happens later."""
         if self._plain is None:
             self._plain = Plain({name: getattr(self, name)[: self.count] for name in _PLAIN})
         columns = {name: column[rows] for name, column in self._changing}

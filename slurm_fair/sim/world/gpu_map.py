@@ -74,7 +74,7 @@ class Floor:
         )
 
     def set_state(self, node: int, usable: bool, why: str) -> None:
-        """Whether a node takes new work."""
+        """Note that a node takes new work, or why it takes none."""
         self.usable[node], self._why[node] = usable, why
         self._nodes = self._table()
 

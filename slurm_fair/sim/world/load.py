@@ -138,7 +138,7 @@ def _kinds(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
 
 
 def _could_run(gpus: int, gpu_type: str, nodes: int, runs_on: Bools, machines: Machines) -> bool:
-    """Whether a gang fits the nodes of one type when they are all idle; it never lies on several types."""
+    """True if a gang fits the nodes of one type when they are all idle; it never lies on several types."""
     for kind, name in enumerate(machines.gpu_types):
         sizes = machines.gpus[machines.gpu_type == kind]
         if gpu_type not in ("", name) or not runs_on[kind] or int(sizes.sum()) < gpus:

@@ -101,7 +101,7 @@ def _type_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus
 
 
 def notes_on_speeds(machines: Machines, throughputs: Throughputs | None) -> list[str]:
-    """What is said of speeds twice, or not at all, and which of it counts."""
+    """Notes on speeds that are given twice, or not at all, and which of them counts."""
     measured = set(throughputs.gpu_types) if throughputs else set()
     speeds = dict(zip(machines.gpu_types, speeds_of(machines, machines.gpu_types).tolist(), strict=True))
     twice = [f"{name} ({speed:g})" for name, speed in speeds.items() if name in measured and speed != 1]
