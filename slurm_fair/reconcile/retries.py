@@ -95,7 +95,7 @@ def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Place
 
 
 def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
-    """True if enough other nodes of its partition that it takes could take the gang now."""
+    """Whether enough other nodes of its partition that it takes could take the gang now."""
     jobs, nodes, told = snapshot.jobs, snapshot.nodes, snapshot.told
     if set(out) & set(snapshot.wanted.nodes_of(row).tolist()):
         return False

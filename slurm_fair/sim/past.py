@@ -151,7 +151,7 @@ def _trace(
 
 
 def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "proportional") -> SimulationResult:
-    """The jobs of a scenario as accounting recorded them, measured as a simulation of them is.
+    """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
 
     What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
     checkpoints cost, which GPUs lay idle while jobs waited, or how a placement slowed a job.

@@ -38,7 +38,7 @@ def rules_for(
     seed: int = 0,
     job_share: JobShare = "proportional",
 ) -> Rules:
-    """The rules of a simulated controller; without a lease term it is the policy's own, else 900 s."""
+    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s."""
     made = load(policy, settings)
     term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
     terms = LeaseTerms(

@@ -42,7 +42,7 @@ class Costs:
 
     @property
     def of_one_change(self) -> float:
-        """Seconds that a lease must be longer than, for a job to get anywhere in it."""
+        """What a lease must be longer than, for a job to get anywhere in it."""
         return self.checkpoint + self.restart
 
 
