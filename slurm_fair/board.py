@@ -280,7 +280,7 @@ def _known(values: Floats) -> list[float | None]:
 
 
 def _expected_seconds(record: TickRecord) -> Floats:
-    """How long each job would run without waiting, as far as anybody says."""
+    """Seconds that each job would run without waiting, as far as anybody says."""
     jobs, told = record.snapshot.jobs, record.snapshot.told
     nothing = np.full(len(jobs), np.nan)
     declared = nothing if told is None else told.declared_seconds
@@ -288,7 +288,7 @@ def _expected_seconds(record: TickRecord) -> Floats:
 
 
 def _latest_starts(record: TickRecord) -> list[float | None]:
-    """When each job must start at the latest, to end before its deadline; None without a deadline."""
+    """The latest instant at which each job must start, to end before its deadline; None without a deadline."""
     told = record.snapshot.told
     deadline = np.full(len(record.snapshot.jobs), np.inf) if told is None else told.deadline
     return _known(deadline - _expected_seconds(record))
@@ -302,7 +302,7 @@ def _nodes(record: TickRecord) -> list[str]:
 
 
 def _expected(record: TickRecord, ahead: Forecast) -> dict[str, list[float | None]]:
-    """When waiting jobs may start, or until when they do not: estimates, no promises.
+    """Expected starts of waiting jobs, or until when they do not start: estimates, no promises.
 
     The forecast may be some looks old: a start that it saw before this look is expected now.
     """

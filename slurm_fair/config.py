@@ -23,7 +23,7 @@ DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 @dataclass(frozen=True, slots=True)
 class ScopeSection:
-    """Which jobs are managed; empty means all that want GPUs."""
+    """The jobs that are managed; empty means all that want GPUs."""
 
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class TenantsSection:
 
 @dataclass(frozen=True, slots=True)
 class SlurmSection:
-    """How to talk to Slurm."""
+    """Settings for talking to Slurm."""
 
     gate: str = Gate.BEGIN.value
     transport: str = "auto"
@@ -88,7 +88,7 @@ class SlurmSection:
 
 @dataclass(frozen=True, slots=True)
 class StorageSection:
-    """Where the journal lies and how much of it is kept."""
+    """The folder of the journal, and how much is kept."""
 
     dir: str = "/var/lib/slurm-fair"
     keep_days: float = 30.0
@@ -115,7 +115,7 @@ class LogSection:
 
 @dataclass(frozen=True, slots=True)
 class PolicySection:
-    """Which policy decides; its own settings stand in [policy.<name>]."""
+    """The policy that decides; its own settings stand in [policy.<name>]."""
 
     name: str = "astraea"
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

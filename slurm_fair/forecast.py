@@ -26,7 +26,7 @@ _PLANNED = (Blocked.NOT_BLOCKED, Blocked.OWN_BEGIN, *_PASSES)
 
 @dataclass(frozen=True, slots=True)
 class ForecastBounds:
-    """How far the policy is played, at most."""
+    """The most looks, jobs and seconds for which the policy is played ahead."""
 
     seconds: float = 2.0  # of our own time
     looks: int = 400
@@ -181,7 +181,7 @@ class _World:
 
 
 def _place(record: TickRecord, free: Bools) -> Ints:
-    """How many of those that are free to start go before each; those without a rank go last."""
+    """Places in the line of those that are free to start; those without a rank go last."""
     rank = np.where(record.plan.explanation.rank >= 0, record.plan.explanation.rank, np.iinfo(np.int64).max)
     order = np.lexsort((record.snapshot.jobs.key, rank, ~free))
     place = np.empty(len(order), dtype=np.int64)
@@ -209,5 +209,5 @@ def _left(seen: Snapshot) -> tuple[Floats, Floats]:
 
 
 def _places(begins: Bools, leases: Leases, seen: Snapshot) -> Placement:
-    """Where those that begin were promised GPUs, by this snapshot's numbers of jobs and nodes."""
+    """The GPUs promised to those that begin, by this snapshot's numbers of jobs and nodes."""
     return leases.promises_by(seen.jobs.key, seen.nodes.names).only(begins.nonzero()[0])

@@ -34,7 +34,7 @@ class Health:
 
 
 def hooks_file(gate: str, publish_dir: str) -> str:
-    """Where the submit hook finds that the controller acts; a begin time ends by itself, so only holds need it."""
+    """The file that tells the submit hook that the controller acts; only where gates are holds, which stay."""
     return f"{publish_dir}/{NAME}" if gate == Gate.HOLD and publish_dir else ""
 
 

@@ -126,7 +126,7 @@ class Lease:
             time.sleep(min(left, LOOK_SECONDS))
 
     def on_checkpoint(self, save: Callable[[], int | None]) -> bool:
-        """When asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
+        """Once asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
         if not self.should_stop():
             return False
         if self.acknowledge(save()):

@@ -42,7 +42,7 @@ class Clock(Protocol):
 
 
 class IntentLog(Protocol):
-    """Where an act is written down before it is done, and its outcome after."""
+    """The log in which an act is written down before it is done, and its outcome after."""
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
         """Durable before it returns; the ids go back into `conclude`."""

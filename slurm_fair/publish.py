@@ -54,7 +54,7 @@ class _Published(NamedTuple):
 
     @classmethod
     def of(cls, leases: Leases, asked: Mapping[int, Document]) -> Self:
-        """Of leases that run, and of jobs that are asked; a lease that is only promised has no end yet."""
+        """The files of leases that run, and of jobs that are asked; a promised lease has no end yet."""
         runs = leases.running
         rows = runs | np.isin(leases.key, np.fromiter(asked, dtype=np.int64, count=len(asked)))
         return cls(leases.key[rows], leases.restarts[rows], np.where(runs, leases.end, 0.0)[rows], asked)
@@ -202,7 +202,7 @@ def _shown(request: Document) -> Document:
 
 
 def what_is_wrong(found: os.stat_result) -> str:
-    """Why nothing may be published in a folder; empty when it may."""
+    """The reason why nothing may be published in a folder; empty when it may."""
     if found.st_uid != os.geteuid():
         return f"belongs to uid {found.st_uid}, not to uid {os.geteuid()} that publishes"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

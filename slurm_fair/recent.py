@@ -33,7 +33,7 @@ class Recent:
         self.hear(events)
 
     def hear(self, events: Iterable[Event]) -> None:
-        """Of what happened; anything else than an end is passed over."""
+        """Note the jobs that ended; other events are passed over."""
         self._rows.extend(finished_row(event) for event in events if event.kind == EventKind.FINISHED)
 
     def rows(self, now: float) -> tuple[dict[str, Any], ...]:

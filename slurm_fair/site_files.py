@@ -101,7 +101,7 @@ def unit(name: str, wishes: InitChoices) -> str:
 
 
 def look_seconds(config: Config) -> int:
-    """How often the dead-man looks, so that jobs are free within a lease of the daemon's last sign of life."""
+    """Seconds between looks of the dead-man, to free jobs within a lease of the daemon's last sign of life."""
     return max(1, min(60, int(config.lease.term / 10)))
 
 

@@ -113,7 +113,7 @@ def leave_pause(places: Places, pause: Pause) -> str:
 
 
 def paused_since(places: Places) -> float | None:
-    """When the pause in force began; None where there is none."""
+    """The instant at which the pause in force began; None where there is none."""
     pause = pause_of(places)
     if pause is None or pause.time:
         return None if pause is None else pause.time

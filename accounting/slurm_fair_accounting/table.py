@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 class Kind(Enum):
-    """How a value is written; in JSON all are plain numbers or texts in base units."""
+    """The form in which a value is written; in JSON all are plain numbers or texts in base units."""
 
     TEXT = "text"
     COUNT = "count"
@@ -57,7 +57,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whose rows are wanted."""
+    """The tenants and users whose rows are wanted."""
 
     tenant: str | None = None
     user: str | None = None

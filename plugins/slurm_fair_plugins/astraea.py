@@ -105,7 +105,7 @@ class Round:
 
     @once
     def pools(self) -> Pools:
-        """Where gangs may lie."""
+        """The nodes on which gangs may lie."""
         return Pools.of(self.view.snapshot)
 
     @once
@@ -116,7 +116,7 @@ class Round:
 
     @once
     def candidates(self) -> Candidates:
-        """Who waits, and who else runs under a lease that is over."""
+        """The jobs that wait, and those that run under a lease that is over."""
         view, rows = self.view, self.view.waits
         runs = np.zeros(len(rows), dtype=bool)
         if view.over.size:
@@ -141,7 +141,7 @@ class Round:
 
     @once
     def deadlines(self) -> Deadlines | None:
-        """Of the candidates that have one."""
+        """Deadlines of the candidates that have one."""
         return Deadlines.of(self.view, self.candidates.rows, self.settings.urgent)
 
     @once
@@ -163,7 +163,7 @@ class Round:
         return (offers[~over], offers[over]) if any_of(over) else (offers, offers[:0])
 
     def _within_tenant(self) -> tuple[Ints, Floats, Floats]:
-        """By what a tenant's own jobs go: whether it prefers them, their need, their age."""
+        """The keys by which a tenant's own jobs are ordered: whether it prefers them, their need, their age."""
         accounts, need, deadlines = self.accounts, self.rho, self.deadlines
         preference = np.empty(len(need), dtype=np.int64)
         preference.fill(OTHER)
@@ -197,7 +197,7 @@ class Round:
 
     @once
     def expected(self) -> Bools:
-        """Whose lease is likely to be renewed."""
+        """True where a candidate's lease is likely to be renewed."""
         if not self.candidates.runs:
             return np.zeros(len(self.candidates.rows), dtype=bool)
         return expected_winners(self.view, self.pools, self.candidates, self.order)
@@ -232,7 +232,7 @@ class Round:
 
     @once
     def rank(self) -> Ints:
-        """By row of the snapshot's jobs."""
+        """Places in the order, by row of the snapshot's jobs."""
         return ranks(len(self.view.waiting), self.candidates.rows[self.order])
 
     @once
@@ -258,7 +258,7 @@ class Round:
         return walked.places
 
     def _why(self) -> Iterator[Saying]:
-        """Why each gets what it gets: what is said later goes before what was said earlier."""
+        """Reasons for all verdicts: a later one replaces an earlier one."""
         view, rows, walked = self.view, self.candidates.rows, self.walked
         contested, expected = rows[self.running], self.expected[self.running]
         yield view.stranded, UNUSABLE_NODES
@@ -305,7 +305,7 @@ class Walked(NamedTuple):
         return cls(places, granted, filled, walk.misfits, skipped, promised, walk.contest.evicted)
 
     def why(self, rows: Ints) -> Iterator[Saying]:
-        """Why those who wait get their gangs, or do not; `rows` are those of the candidates."""
+        """Reasons why jobs that wait get their gangs, or do not; `rows` are those of the candidates."""
         yield rows[self.skipped], TENANT_SKIPPED
         for some, text in ((self.misfits, MISFIT), (self.granted, OWED_MOST), (self.filled, FILLS)):
             if some:
@@ -314,7 +314,7 @@ class Walked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Which candidates have to run now, as users and progress say it (section 5.2.1, third kind)."""
+    """The candidates that have to run now, as users and progress say it (section 5.2.1, third kind)."""
 
     spare: Floats  # seconds that it may still wait before it has to start
     urgent: Bools

@@ -20,7 +20,7 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Crowd:
-    """Who shares the GPUs now: rows of the snapshot's jobs, and the GPU types that there are."""
+    """The jobs that share the GPUs now: rows of the snapshot's jobs, and the GPU types that there are."""
 
     view: View
     rows: Ints

@@ -197,7 +197,7 @@ class _RoundAccounts:
         return np.lexsort((self.view.first_submit[rows], -deficit, -priority))
 
     def _picked_first(self, rows: Ints, at: Ints) -> Ints:
-        """Who is taken while GPUs are left, by their number alone, before the rest; and on which type.
+        """The jobs that are taken while GPUs are left, by their number alone, before the rest; and on which type.
 
         So they are all expected to win, and nobody of them is stopped for another.
         """
@@ -235,7 +235,7 @@ class _RoundAccounts:
 
 
 def _first_fit(gangs: Floats, gpus: float) -> Bools:
-    """Who gets GPUs when each in turn takes its gang if so many are left."""
+    """True where a job gets GPUs when each in turn takes its gang if so many are left."""
     fits: Bools = gangs.cumsum() <= gpus
     if all_of(fits):
         return fits

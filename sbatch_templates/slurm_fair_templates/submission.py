@@ -45,7 +45,7 @@ def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[s
 
 
 def _may_not_be_requeued(options: Iterable[Given], own: Iterable[Given], environ: Mapping[str, str]) -> str:
-    """Who says so; empty where the job may be. Of sbatch's two options the last one stands."""
+    """The option that forbids a requeue; empty where none does. Of sbatch's two options the last one stands."""
     for source in (options, own):
         said = [option.name for option in source if option.name in ("requeue", "no-requeue")]
         if said:
@@ -62,7 +62,7 @@ def script_of_wrap(line: CommandLine) -> str | None:
 
 
 def gpus_asked(given: Iterable[Given], environ: Mapping[str, str]) -> int:
-    """How many GPUs the options ask for; 0 where they name none. The later of two stands, as with sbatch."""
+    """GPUs that the options ask for; 0 where they name none. The later of two stands, as with sbatch."""
     options = tuple(given)
 
     def value(name: str) -> str:

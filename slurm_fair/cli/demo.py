@@ -115,7 +115,7 @@ def _slurm_is_here(or_virtual: bool) -> bool:
 
 @contextmanager
 def _folder(keep: bool) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """Where the acts live: gone at the end, unless it is wanted or something went wrong."""
+    """The folder of the acts: gone at the end, unless it is wanted or something went wrong."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-fair-demo-"))
     folder.chmod(0o755)
     wanted = [keep]

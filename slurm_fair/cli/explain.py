@@ -85,7 +85,7 @@ def _history(board: Board, events: Sequence[Event]) -> list[str]:
 
 
 def _of(job: Row) -> str:
-    """Whose it is; nothing where names are not published."""
+    """Its user and tenant; empty where names are not published."""
     return f" of {clean(job['user'])} ({clean(job['tenant'])})" if job["user"] or job["tenant"] else ""
 
 
@@ -176,7 +176,7 @@ def what_would_help(row: Row) -> str:
 
 
 def _ahead(reasons: Reasons, row: Row) -> list[dict[str, Any]]:
-    """Who comes before it."""
+    """The jobs that come before it."""
     if not is_waiting(row) or row["rank"] < 0:
         return []
     return [

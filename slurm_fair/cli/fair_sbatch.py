@@ -28,7 +28,7 @@ _ASKS = ("help", "usage", "version")
 
 @dataclass(frozen=True, slots=True)
 class SiteGate:
-    """How this site keeps a managed job from starting by itself, and for how long."""
+    """The site's gate on managed jobs, and how long it holds."""
 
     kind: str = "begin"
     seconds: int = 1800
@@ -192,7 +192,7 @@ def _read(script: Path) -> bytes:
 
 
 def lease_file() -> str:
-    """Where lease.py is, for programs whose Python has not slurm_fair installed."""
+    """The path of lease.py, for programs whose Python has not slurm_fair installed."""
     spec = importlib.util.find_spec("slurm_fair.lease")
     return spec.origin or "" if spec is not None else ""
 

@@ -25,7 +25,7 @@ _CODES = {ACTING: 0, PAUSED: 1, SHADOW: 1, BLIND: 1, SILENT: 3}
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How the daemon is."""
+    """The health of the daemon."""
 
     word: str
     why: str
@@ -39,7 +39,7 @@ class State:
 
     @property
     def exit_code(self) -> int:
-        """Of `status --exit-code`: 0 acts, 1 lives and does not act, 3 is not there."""
+        """The code of `status --exit-code`: 0 acts, 1 lives and does not act, 3 is not there."""
         return _CODES[self.word]
 
     def document(self, note: str) -> dict[str, Any]:

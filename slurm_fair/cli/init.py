@@ -150,7 +150,7 @@ def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh
 
 
 def _bin_dir(config: Config) -> str:
-    """Where Slurm's commands are, if a service would not find them there."""
+    """The folder of Slurm's commands, if a service would not find them there."""
     found = shutil.which("scontrol")
     folder = config.slurm.bin_dir or (str(Path(found).parent) if found else "")
     return "" if folder in _SERVICE_PATH else folder

@@ -103,7 +103,7 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def expected(row: Mapping[str, Any]) -> str:
-    """When it starts, or before when it does not."""
+    """The expected start, or the instant before which it does not start."""
     if row["expected_start"]:
         return instant(row["expected_start"])
     return f"not before {instant(row['not_before'])}" if row.get("not_before") else "-"

@@ -28,7 +28,7 @@ OTHER = "another account"
 
 
 class WayBack(StrEnum):
-    """How a job that holds GPUs will come to give them back; groups of holders are told in this order."""
+    """The way in which a job gives its GPUs back; groups of holders are told in this order."""
 
     AT_LEASE_END = "leased"
     NOW = "leaves"
@@ -105,7 +105,7 @@ class Reasons:
     # -- who holds the GPUs ---------------------------------------------------------------------------------
 
     def held(self) -> list[str]:
-        """Who has the GPUs, and until when."""
+        """Sentences on the jobs that have the GPUs, and until when."""
         sentences = [self._group(list(jobs)) for jobs in _grouped(self._holders)]
         promised = sum(job["gpus"] for job in self._promised)
         if promised:
@@ -213,7 +213,7 @@ class Reasons:
         return word
 
     def _limited(self, row: Row, word: str) -> str:
-        """Which tasks of its array have taken up its limit, or are to take it up first."""
+        """Names the tasks of its array that take up its limit, or go before it."""
         ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT and _array(job) == _array(row)]
         tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
         first = f"{_listed(ahead)}, which {'goes' if len(ahead) == 1 else 'go'} before it"
@@ -242,7 +242,7 @@ def _in_line(job: Row) -> bool:
 
 
 def _way_back(job: Row) -> WayBack:
-    """How a job that holds GPUs will come to give them back."""
+    """The way in which a job gives its GPUs back."""
     if has_lease(job, LeasePhase.REVOKING) or is_in(job, JobState.ENDING):
         return WayBack.NOW
     if not job.get("can_be_asked", job.get("checkpoints", True)):
@@ -251,7 +251,7 @@ def _way_back(job: Row) -> WayBack:
 
 
 def _grouped(jobs: Iterable[Row]) -> Iterable[Iterable[Row]]:
-    """By tenant, how they give back, and when; the greatest holders first."""
+    """Groups of jobs by tenant, way back and its instant; the greatest holders first."""
 
     def sort(job: Row) -> tuple[str, str, float]:
         way = _way_back(job)
@@ -271,7 +271,7 @@ def _within_tenant(first: Row, row: Row) -> str:
 
 
 def _by(rule: Row, one: float | None, other: float | None) -> str:
-    """By which numbers one job goes before another, or by what else where the numbers do not say so."""
+    """The numbers by which one job goes before another, or the tie-break where they do not say so."""
     name, then = clean(rule["by"]), clean(rule.get("then") or "")
     otherwise = f" by {then}" if then else ""
     if one is None or (other is None and not then):

@@ -165,7 +165,7 @@ def said_of_estimates(board: Board) -> str:
 
 
 def why_alone(alone: Mapping[str, Any]) -> str:
-    """Why a job is never touched, as a sentence."""
+    """The reason why a job is never touched, as a sentence."""
     reason = clean(alone["reason"])
     return f"Slurm's row of it cannot be read: {reason}" if alone.get("unreadable") else f"it {reason}"
 

@@ -51,7 +51,7 @@ def gpus_now(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
 
 
 def waiting(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
-    """How many jobs of each tenant hold nothing."""
+    """The number of jobs of each tenant that hold nothing."""
     counts = dict.fromkeys(scenario.weights, 0)
     for seen in picture.seen:
         counts[seen.job.tenant] += not seen.holds_gpus

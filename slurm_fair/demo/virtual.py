@@ -45,7 +45,7 @@ _OVER = "over"
 
 
 class Pace:
-    """How fast virtual time may go: so many times real time, or as fast as it can."""
+    """The speed of virtual time: so many times real time, or as fast as it can."""
 
     def __init__(self, speed: float, stop: threading.Event) -> None:
         self._speed, self._stop, self._began = speed, stop, time.monotonic()

@@ -45,7 +45,7 @@ class Diagnosis:
     findings: tuple[tuple[str, Finding], ...]
 
     def count(self, level: Level) -> int:
-        """How many are of a level."""
+        """The number of findings of a level."""
         return sum(finding.level is level for _, finding in self.findings)
 
     @property

@@ -173,7 +173,7 @@ def _notices(commands: Commands) -> tuple[Notice, ...] | str:
 
 @dataclass(slots=True)
 class CallTimes:
-    """How long each call took."""
+    """Seconds that each call took."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The gravity of a finding."""
 
     OK = "ok"
     WARNING = "warning"

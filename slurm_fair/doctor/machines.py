@@ -34,7 +34,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def nodes(machines: NodeListing, facts: Facts) -> Iterator[Finding]:
-    """How much there is to share."""
+    """Findings on the nodes and GPUs that there are to share."""
     territory = Territory.of(machines, facts.config.scope)
     managed = [machines.nodes[name] for name in territory.nodes]
     if not managed:

@@ -188,7 +188,7 @@ class Lab:
             time.sleep(0.05)
 
     def describe(self) -> str:
-        """How a person talks to this Slurm."""
+        """The commands by which a person talks to this Slurm."""
         spec = self.spec
         gpus = sum(group.count * group.gpus for group in spec.groups)
         unchecked = "" if spec.database else " (no database: names are not checked)"

@@ -84,7 +84,7 @@ class LabSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabSite:
-    """Where one lab lives: its folder, host, owner, ports and the version of Slurm that it runs.
+    """The place of one lab: its folder, host, owner, ports and the version of Slurm that it runs.
 
     Slurm's only choice beside "every interface" is the address of the machine's own name, so loopback_only is
     false on a machine whose name means anything but 127.0.0.1.
@@ -108,7 +108,7 @@ class LabSite:
 
     @property
     def munge_socket(self) -> Path:
-        """Where the lab's own munged listens."""
+        """The socket of the lab's own munged."""
         return self.folder / "munge" / "sock"
 
     @property

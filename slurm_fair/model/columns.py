@@ -162,7 +162,7 @@ def all_of(flags: Bools) -> bool:
 
 
 def among(keys: Ints, some: Ints) -> Bools:
-    """Which of many keys are among some others."""
+    """True where one of many keys is among some others."""
     if len(some) <= 1:
         return keys == some[0] if len(some) else np.zeros(len(keys), dtype=bool)
     wanted = np.sort(some)

@@ -22,7 +22,7 @@ class JobState(IntEnum):
 
 
 class Blocked(IntEnum):
-    """Why a waiting job may not be planned; NOT_BLOCKED jobs may."""
+    """The reason why a waiting job may not be planned; NOT_BLOCKED jobs may."""
 
     NOT_BLOCKED = 0
     USER_HOLD = 1

@@ -75,7 +75,7 @@ class JobHistory:
         return {"seen": self.seen, "ended": self.ended, "last": [list(each) for each in self.last]}
 
     def run_seconds(self, tenant: str | None = None) -> Floats:
-        """How long the last jobs ran, or those of one tenant, the newest at the end."""
+        """Run times of the last jobs, or those of one tenant, the newest at the end."""
         return _column([job.ran_seconds for job in self.last if tenant in (None, job.tenant)])
 
 

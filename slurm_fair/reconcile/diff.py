@@ -247,7 +247,7 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
 
 
 def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float) -> Bools:
-    """Of jobs that all wait, some of `everyone`."""
+    """True where a gate is due; the jobs all wait, and are some of `everyone`."""
     own_begin = jobs.blocked == Blocked.OWN_BEGIN
     left = jobs.gate_until - now
     # A user who moves our gate away has that wish until the lease that was running then is over.

@@ -29,7 +29,7 @@ class Spare(NamedTuple):
 def for_whom(
     leases: Leases, snapshot: Snapshot, before: Mapping[int, tuple[int, ...]]
 ) -> Mapping[int, tuple[int, ...]]:
-    """Of each job that is to give its GPUs back, the keys of the jobs that get them.
+    """The keys of the jobs that get the GPUs of each job that is to give them back.
 
     A job that is to run elsewhere itself leaves for nobody else: it stands for itself. `before` is what was known.
     """
@@ -45,7 +45,7 @@ def for_whom(
 
 
 def requests(standing: Standing, snapshot: Snapshot) -> dict[int, dict[str, Any]]:
-    """Of each job that has been asked to give way, by key: when, why, and for which jobs of which tenants.
+    """The requests to give way, by key of the job: when, why, and for which jobs of which tenants.
 
     Of a job that has left the queue since then its tenant is not known any more.
     """

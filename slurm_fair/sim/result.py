@@ -128,7 +128,7 @@ def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outco
 
 
 def truth_of(people: Population, scenario: Scenario) -> dict[str, Floats]:
-    """How long each job of the trace would run, by the names of the outcomes' columns."""
+    """The run time of each job of the trace, by the names of the outcomes' columns."""
     jobs, rates, count = people.jobs, people.rates, len(scenario.trace)
     work, declared = jobs.work[:count], jobs.declared[:count]
     gpus = _gpus_by_type(scenario.machines, people.gpu_types)

@@ -98,6 +98,6 @@ class Scenario:
 
     @property
     def weight_sum(self) -> float:
-        """Of those who count in quotas: all with a job in the trace, from the beginning to the end."""
+        """The weights of those who count in quotas: all with a job in the trace, from the beginning to the end."""
         trace = self.trace
         return float(self.weights_of(trace.tenants[row] for row in np.unique(trace.tenant).tolist()).sum())

@@ -55,7 +55,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """How far a term lies behind the best of the bearable terms, in each kind by itself; nan = not known."""
+    """The distance of a term from the best of the bearable terms, in each kind by itself; nan = not known."""
 
     job_loss: float
     tenant_unfair: float

@@ -181,7 +181,7 @@ class Commands:
 
 
 def search_path() -> str:
-    """Where Slurm's commands are looked for: our own PATH without its relative entries, then the usual places."""
+    """The search path for Slurm's commands: our own PATH without its relative entries, then the usual places."""
     given = [entry for entry in os.environ.get("PATH", "").split(":") if entry.startswith("/")]
     return ":".join([*given, SAFE_PATH])
 

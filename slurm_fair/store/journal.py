@@ -69,7 +69,7 @@ class SqliteJournal(Reader):
 
     @property
     def epoch(self) -> int:
-        """Which opening of the journal this is."""
+        """The number of this opening of the journal."""
         return self._ownership.epoch
 
     def check_owner(self) -> None:
@@ -283,7 +283,7 @@ class SqliteJournal(Reader):
 
 
 def _identity(place: Path) -> tuple[int, int] | None:
-    """Which file lies in a place."""
+    """The identity of the file in a place."""
     try:
         found = place.lstat()
     except OSError:

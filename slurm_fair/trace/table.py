@@ -87,5 +87,5 @@ class Trace(Columns):
 
     @property
     def gpu_seconds(self) -> Floats:
-        """Of each job; NaN where its run time is not known."""
+        """GPU-seconds of each job; NaN where its run time is not known."""
         return self.gpus * self.duration_s

@@ -49,7 +49,7 @@ class Measured:
 
 
 def measured(source: JournalReader, period: Period, share: ReportShare = "demand") -> Measured:
-    """Of a journal or of an export, be it a real or a simulated cluster's."""
+    """Measures a period of a journal or of an export, be it a real or a simulated cluster's."""
     outcomes, runs = _jobs(source, period)
     covered, accounts, note = accounts_of(source, period, share)
     seen = _capacity(source, period)

@@ -49,7 +49,7 @@ class CheckedLine(NamedTuple):
 
 
 def put_in_order(lines: list[CheckedLine]) -> None:
-    """By time; of a file in another order, what happened to a job at one instant as it must have happened."""
+    """Sort a file that is out of order by time, and a job's events of one instant as they must have happened."""
     if any(after.what.time < before.what.time for before, after in pairwise(lines)):
         lines.sort(key=lambda line: (line.what.time, *_turn(line.what)))
 

@@ -33,7 +33,7 @@ class Period:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Its length in seconds."""
         return self.end - self.start
 
 

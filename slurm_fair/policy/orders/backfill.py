@@ -31,7 +31,7 @@ WOULD_DELAY = "it would delay a job ahead of it, or does not fit now"
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How far backfill looks."""
+    """Bounds on what backfill looks at."""
 
     mode: Mode = "easy"
     jobs: int = 500  # tested in each plan

@@ -122,7 +122,7 @@ def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
 
 
 def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
-    """Who waits, and expired leases that are renewed in any case."""
+    """Reasons for jobs that wait, and for expired leases that are renewed in any case."""
     if how["words"].waits:
         yield view.waits, how["words"].waits
     if how["preempt"]:
@@ -164,7 +164,7 @@ class _Queue:
         return None if lanes is None else lanes[rows]
 
     def _contend(self, keep: Bools | None, on_type: Ints | None, move: Bools | None) -> None:
-        """Who runs and may be evicted, or is to go elsewhere."""
+        """Find the jobs that run and may be evicted, or are to go elsewhere."""
         view = self.view
         contested = view.expired & ~view.pinned_down & ~view.stranded
         if keep is not None:
@@ -351,7 +351,7 @@ class _Round(Walk):
             yield from self._stopped()
 
     def _stopped(self) -> Iterator[Saying]:
-        """Whose leases end, and why."""
+        """Reasons for the leases that end."""
         words = self._words
         contested = self.candidates.rows[self.candidates.contested >= 0]
         yield contested[self.contest.evicted], words.revoked

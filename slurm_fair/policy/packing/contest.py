@@ -246,7 +246,7 @@ class _Stakes:
 
     @once
     def _held(self) -> tuple[Placement, tuple[Ints, Ints, Ints]]:
-        """By contested job and usable node, and the GPUs, CPUs and memory there."""
+        """Placement by contested job and usable node, and the GPUs, CPUs and memory there."""
         jobs, rows = self._view.snapshot.jobs, self._rows
         contested_of = np.full(len(jobs), -1, dtype=np.int64)
         contested_of[rows] = np.arange(len(rows))
@@ -316,6 +316,6 @@ def indebted(view: View, pools: Pools) -> list[int]:
 
 
 def _first(sorted_values: Ints, count: int) -> list[int]:
-    """Where each value begins, and where the last one ends."""
+    """The index at which each value begins, and at which the last one ends."""
     first: list[int] = sorted_values.searchsorted(np.arange(count + 1)).tolist()
     return first

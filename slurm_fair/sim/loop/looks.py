@@ -171,7 +171,7 @@ class _Series:
             self._odd[look[other]] = True
 
     def _runs(self, look: Ints, row: Ints, had: Bools, is_new: Bools, is_stop: Bools) -> tuple[Bools, Bools]:
-        """Which of these rows began to run and which are over, if all that a look shows is plain."""
+        """Flags of the rows that began to run, and of those that are over, if all that a look shows is plain."""
         jobs, since, now = self._jobs, self._times[look], self._times[look + 1]
         submit, start, end, over = jobs.submit[row], jobs.start[row], jobs.end[row], jobs.done[row]
         # It holds GPUs now, or it did since it began, and is over.

@@ -75,11 +75,11 @@ class Settled:
         return shown
 
     def latest(self) -> Standing | None:
-        """Of the journal behind."""
+        """As the journal behind has it."""
         return self._journal.latest()
 
     def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
-        """Of the journal behind."""
+        """As the journal behind has it."""
         return self._journal.ticks(first, last)
 
 

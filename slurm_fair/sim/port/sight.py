@@ -60,7 +60,7 @@ class Sight:
         )
 
     def _held(self, shown: Ints) -> Placement:
-        """Who holds what. To look jobs up among those that are shown costs more than to note where all are."""
+        """The GPUs that each shown job holds. Noting where all are costs less than looking each up."""
         if len(self._row_of) < self._jobs.count:
             self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
         self._row_of[shown] = np.arange(len(shown))
@@ -69,7 +69,7 @@ class Sight:
         return Placement.counted(self._row_of.take(job), node, gpus, floor.taken())
 
     def _reasons(self, count: int) -> tuple[str, ...]:
-        """How jobs ended that are over."""
+        """Slurm's word for the end of each job that is over."""
         over = self._life.over
         if not over:
             return ("",) * count

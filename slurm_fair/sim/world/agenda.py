@@ -36,7 +36,7 @@ class Agenda:
         heapq.heappush(self.ahead, (instant, self._count, what, job, self._cells.runs[job]))
 
     def next_event(self) -> float:
-        """When something will next happen."""
+        """The instant of the next entry."""
         while self.ahead and self._cells.runs[self.ahead[0][3]] != self.ahead[0][4]:
             heapq.heappop(self.ahead)
         return self.ahead[0][0] if self.ahead else math.inf

@@ -191,5 +191,5 @@ class JobColumns:
         return JobTable(**columns)
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
-        """How far these jobs were when their last run ended, how fast they go, and since when."""
+        """Work that these jobs had done when their last run ended, their speed now, and since when."""
         return self.done[rows], self.rate[rows], self.progress_from[rows]

@@ -118,7 +118,7 @@ class Life:
     # -- starting ---------------------------------------------------------------------------------------------
 
     def reconsider(self, job: int, now: float) -> None:
-        """Why a waiting job waits has changed: find out anew whether it may be planned, and whether it starts."""
+        """The obstacle of a waiting job has changed: find out anew whether it may be planned and starts."""
         jobs = self.cells
         if jobs.state[job] != JobState.WAITING:
             return

@@ -86,7 +86,7 @@ def rates_of(
 
 
 def speeds_of(machines: Machines, types: Sequence[str]) -> Floats:
-    """Of GPU types: the slowest of their machines; 1 for types that there are no machines of."""
+    """Speeds of GPU types: those of their slowest machines; 1 for types that there are no machines of."""
     speeds = np.ones(len(types))
     for kind, name in enumerate(machines.gpu_types):
         speeds[types.index(name)] = float(machines.speed[machines.gpu_type == kind].min(initial=np.inf))

@@ -17,7 +17,7 @@ _REMEMBERED = 4
 
 @dataclass(slots=True)
 class Rounds:
-    """How long rounds take: as long as the fastest of the last few.
+    """The duration of rounds: as long as the fastest of the last few.
 
     In a slower round slurmctld did not answer for a while, because its scheduler was at work. That says nothing
     about the next round.
