@@ -22,7 +22,13 @@ _COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
 
 @click.command("check")
 @click.argument("name", metavar="NAME")
-@click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="A setting of the policy.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME.KEY=VALUE",
+    help="Value of a setting, such as astraea.choose_share=demand.",
+)
 @JSON
 def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Try a policy on simulated clusters: does it keep to what every policy must keep to?

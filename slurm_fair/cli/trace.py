@@ -78,13 +78,13 @@ def convert_command(
 
 
 @trace.command("generate")
-@click.option("--jobs", type=int, default=500, show_default=True, help="How many.")
+@click.option("--jobs", type=int, default=500, show_default=True, help="Number of jobs.")
 @click.option("--rate", type=float, help="Jobs submitted per hour.")
 @click.option(
     "--load", type=float, help="GPU-time asked for against that of --gpus; 1 unless --rate is given."
 )
 @click.option("--gpus", type=int, help=f"The cluster that --load speaks of; {_USUAL_GPUS} unless given.")
-@click.option("--tenants", type=int, default=8, show_default=True, help="How many tenants submit them.")
+@click.option("--tenants", type=int, default=8, show_default=True, help="Number of tenants that submit them.")
 @click.option(
     "--zipf",
     type=float,
@@ -124,8 +124,8 @@ def generate_command(
 
 @trace.command("describe")
 @click.argument("trace_file", metavar="TRACE", type=_FILE)
-@click.option("--gpus", type=click.IntRange(min=1), help="Tell the load on so many GPUs.")
-@click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Tell the load on this cluster.")
+@click.option("--gpus", type=click.IntRange(min=1), help="Show the load on so many GPUs.")
+@click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Show the load on this cluster.")
 @_THROUGHPUTS
 @_SKIP
 @JSON

@@ -56,7 +56,6 @@ KEPT_BACK = (
 # A job that could not run now even on an empty cluster waits, and claims no share: others run meanwhile.
 CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
 _CODES = tuple(map(code, JobState))  # by their numbers
-_NOT_BLOCKED = code(Blocked.NOT_BLOCKED)
 _IS_KEPT_BACK = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK)
 _CLAIMS_NOTHING = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK + CANNOT_START)
 
@@ -154,7 +153,7 @@ class JobTable(Columns):
     @property
     def unblocked(self) -> Bools:
         """Jobs that nothing but the want of GPUs keeps from starting."""
-        free: Bools = self.blocked == _NOT_BLOCKED
+        free: Bools = np.logical_not(self.blocked)  # NOT_BLOCKED is 0
         return free
 
     def _in(self, state: JobState) -> Bools:
