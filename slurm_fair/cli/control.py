@@ -75,9 +75,7 @@ def _say_nobody_runs(site: Site) -> None:
 
 
 @click.command("fail-open")
-@click.option(
-    "--stamped", is_flag=True, help="Find our jobs by their stamps alone, because the journal is lost."
-)
+@click.option("--stamped", is_flag=True, help="Find our jobs by their stamps: the journal is lost.")
 @click.pass_context
 def fail_open(context: click.Context, stamped: bool) -> None:
     """Release every gate, hold and node list that is ours, and stop the daemon.

@@ -22,13 +22,7 @@ _COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
 
 @click.command("check")
 @click.argument("name", metavar="NAME")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="NAME.KEY=VALUE",
-    help="Value of a setting, such as astraea.choose_share=demand.",
-)
+@click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="Set one of its settings.")
 @JSON
 def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Try a policy on simulated clusters: does it keep to what every policy must keep to?

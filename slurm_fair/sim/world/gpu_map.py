@@ -154,7 +154,3 @@ class Floor:
         job, where, _ = self.holders()
         there: list[int] = job[where == node].tolist()
         return there
-
-    def sites_of(self, job: int) -> Sites:
-        """The sites of a job."""
-        return self._sites[job]

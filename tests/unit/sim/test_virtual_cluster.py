@@ -220,7 +220,7 @@ def test_a_gang_without_a_gate_lies_on_as_few_nodes_as_can_be() -> None:
     scene.submit(gpus=6, gated=False)
     scene.submit(gpus=2, gated=False)
     scene.submit(gpus=10, gated=False)
-    sites = [scene.cluster.floor.sites_of(row) for row in range(3)]
+    sites = scene.look().held.sites
     assert sites[0][0][0] == sites[1][0][0], "the small one fills the gap"
     assert sorted(gpus for _, gpus in sites[2]) == [2, 8]
 
