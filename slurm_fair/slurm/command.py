@@ -34,12 +34,12 @@ _FIXED = {
 # Newer releases have only the second: it lists each task of an array by itself.
 BY_RECORD, BY_TASK = "--array-unique", "--array"
 
-# A layout holds the mark that ends rows. Every user of the machine can read argv, so it travels beside it.
+# A layout holds the digits that end rows. Every user of the machine can read argv, so it travels beside it.
 _LAYOUTS = {"-O": "SQUEUE_FORMAT2", "-o": "SQUEUE_FORMAT"}
 
 
-def draw_mark() -> str:
-    """Digits that nobody can know before: no text that a user wrote holds them."""
+def draw_row_end() -> str:
+    """Digits that end each row, and that nobody can know before: no text that a user wrote holds them."""
     return f"{secrets.randbelow(10**20):020d}"
 
 
@@ -80,7 +80,7 @@ class Commands:
     bin_dir: Path | None = None
     calls: int = 0
     unfold: str = BY_RECORD
-    draw: Callable[[], str] = draw_mark  # a mark for each listing
+    draw: Callable[[], str] = draw_row_end  # for each listing
     before: Callable[[], None] = lambda: None  # called before each command
     _paths: dict[str, str] = field(default_factory=dict)
     _running: subprocess.Popen[Any] | None = field(default=None, repr=False)
