@@ -7,13 +7,13 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.ledger.settings import DAY, LedgerSettings
-from slurm_fair.model import LeaseTerms
+from slurm_fair.model import Gate, LeaseTerms
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
@@ -25,7 +25,7 @@ DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 @dataclass(frozen=True, slots=True)
 class ScopeSection:
-    """Which jobs are managed; empty means all that want GPUs."""
+    """The jobs that are managed; empty means all that want GPUs."""
 
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class LeaseSection:
     publish_dir: str = "/run/slurm-fair"
 
     def terms(self) -> LeaseTerms:
-        """What the pure core needs of it."""
+        """Lease terms for the core."""
         return LeaseTerms(
             self.term,
             self.interval,
@@ -77,7 +77,7 @@ class TenantsSection:
     job_share: str = "proportional"
 
     def ledger(self) -> LedgerSettings:
-        """What the ledger needs of it."""
+        """Settings for the ledger."""
         return LedgerSettings(
             tenant_memory_seconds=self.memory_days * DAY,
             half_life_seconds=self.half_life,
@@ -88,9 +88,9 @@ class TenantsSection:
 
 @dataclass(frozen=True, slots=True)
 class SlurmSection:
-    """How to talk to Slurm."""
+    """Settings for talking to Slurm."""
 
-    gate: str = "begin"
+    gate: str = Gate.BEGIN.value
     transport: str = "auto"
     reports: str = "auto"
     conf: str = ""
@@ -103,7 +103,7 @@ class SlurmSection:
 
 @dataclass(frozen=True, slots=True)
 class StorageSection:
-    """Where the journal lies and how much of it is kept."""
+    """The folder of the journal, and how much is kept."""
 
     dir: str = "/var/lib/slurm-fair"
     keep_days: float = 30.0
@@ -130,7 +130,7 @@ class LogSection:
 
 @dataclass(frozen=True, slots=True)
 class PolicySection:
-    """Which policy decides; its own settings stand in [policy.<name>]."""
+    """The policy that decides; its own settings stand in [policy.<name>]."""
 
     name: str = "astraea"
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Config:
 
     @property
     def cluster(self) -> ClusterSettings:
-        """What the adapter to Slurm is given."""
+        """Settings for the adapter to Slurm."""
         slurm, place = self.slurm, str(self.policy.chosen().get("placement", ""))
         return ClusterSettings(
             self.scope,
@@ -184,7 +184,7 @@ CHOICES = {
     "lease.align": ("rolling", "aligned"),
     "tenants.counted": ("seen", "all"),
     "tenants.job_share": ("proportional", "max-min"),
-    "slurm.gate": ("begin", "hold"),
+    "slurm.gate": tuple(gate.value for gate in Gate),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
     "slurm.reports": ("auto", "file", "comment", "none"),
     "log.level": ("debug", "info", "warning", "error"),
@@ -231,7 +231,7 @@ def load(path: Path) -> Config:
 
 
 def _content(path: Path) -> bytes:
-    """What a regular file holds; a pipe or a device could keep us waiting for ever."""
+    """The content of a regular file; a pipe or a device could keep us waiting for ever."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -383,13 +383,3 @@ def _check_paths(config: Config) -> None:
             raise ConfigError(f"{config.source}: {dotted} holds a character that no path may: {path!r}")
         if not unset and not path.startswith("/"):
             raise ConfigError(f"{config.source}: {dotted} must be an absolute path, not {path!r}")
-
-
-def as_tree(config: Config) -> dict[str, dict[str, Any]]:
-    """The configuration as plain data, for `check` and the log."""
-    sections = {f.name: getattr(config, f.name) for f in fields(config)}
-    return {
-        name: {f.name: getattr(section, f.name) for f in fields(section)}
-        for name, section in sections.items()
-        if is_dataclass(section)
-    }

@@ -19,14 +19,13 @@ from slurm_fair.daemon_log import Pauses, TickLog, Trouble
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
-from slurm_fair.model import Blind, Event, Standing
+from slurm_fair.model import Blind, Event, EventKind, Gate, Standing
 from slurm_fair.outlook import Outlook
 from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
 from slurm_fair.recent import DAY_SECONDS
-from slurm_fair.recent import KIND as ENDED
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
@@ -92,7 +91,7 @@ class Daemon:
         real = SlurmCluster(commands, config.cluster, clock.now, sink, journal)
         rules = rules_of(config)
         standing = journal.latest() or Standing.new(clock.now())
-        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
+        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(EventKind.FINISHED,))
         outlook = Outlook(places.directory, lambda: daemon.rules)
         publisher = Publisher(
             config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
@@ -213,7 +212,7 @@ class Daemon:
             return
         self._blindness.stands(now, blind, level)
         limit = heartbeat_limit(self.config)
-        alone = self.config.slurm.gate == "hold" and not self.places.heartbeat.exists()
+        alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
         if alone and self.cluster.acts and now - max(self.seen, self.freed_at) > limit:
             self.freed_at = now
             self._safely("freeing jobs", self._free_alone)

@@ -13,6 +13,7 @@ from enum import Enum
 from slurm_fair.config import Config
 from slurm_fair.daemon_log import Trouble
 from slurm_fair.errors import StoreBusy, StoreError
+from slurm_fair.model import Gate
 from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of, heartbeat_limit
@@ -50,7 +51,7 @@ def silence_of(places: Places, now: float) -> Silence:
     if since is not None and now - since > beat.limit_seconds:
         return Silence.PAUSED
     unseen = bool(beat.blind) and now - beat.seen > beat.limit_seconds
-    return Silence.BLIND if unseen and beat.gate == "hold" else Silence.NONE
+    return Silence.BLIND if unseen and beat.gate == Gate.HOLD else Silence.NONE
 
 
 def overdue(places: Places, now: float) -> bool:

@@ -36,7 +36,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class InitChoices:
-    """What the admin chose; `config` is what holds after the files are written."""
+    """The admin's choices; `config` is what holds after the files are written."""
 
     config: Config
     config_path: Path
@@ -101,7 +101,7 @@ def unit(name: str, wishes: InitChoices) -> str:
 
 
 def look_seconds(config: Config) -> int:
-    """How often the dead-man looks, so that jobs are free within a lease of the daemon's last sign of life."""
+    """Seconds between looks of the dead-man, to free jobs within a lease of the daemon's last sign of life."""
     return max(1, min(60, int(config.lease.term / 10)))
 
 
@@ -137,7 +137,7 @@ def _environment(slurm_conf: Path | None) -> str:
 
 
 def folders(config: Config) -> tuple[tuple[str, str], ...]:
-    """What the daemon's account needs beside the files: a folder and its mode, each its own."""
+    """The folders that the daemon's account needs: a folder and its mode, each its own."""
     published = config.lease.publish_dir
     return ((config.storage.dir, "0750"), *(((published, "0755"),) if published else ()))
 

@@ -27,8 +27,8 @@ _ASKS = ("help", "usage", "version")
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """How this site keeps a managed job from starting by itself, and for how long."""
+class SiteGate:
+    """The site's gate on managed jobs, and how long it holds."""
 
     kind: str = "begin"
     seconds: int = 1800
@@ -36,17 +36,17 @@ class Gate:
     reports: str = "auto"
 
 
-def site_gate() -> Gate:
+def site_gate() -> SiteGate:
     """As the site's configuration says, where a user can read one; a broken one is its admin's to mend."""
     try:
         config = open_site(None).config
     except SlurmFairError:
-        return Gate()
+        return SiteGate()
     seconds = max(int(2 * config.lease.term), 1)
-    return Gate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports)
+    return SiteGate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports)
 
 
-def gate_from(environ: Mapping[str, str], site: Gate) -> Gate:
+def gate_from(environ: Mapping[str, str], site: SiteGate) -> SiteGate:
     """The site's gate, unless the environment names another."""
     return replace(site, kind=environ.get("SLURM_FAIR_GATE", site.kind))
 
@@ -130,7 +130,7 @@ def fair_sbatch(context: click.Context, /, **given: Any) -> None:
 
 
 def submit(
-    line: templates.CommandLine, given: Mapping[str, Any], environ: Mapping[str, str], site: Gate
+    line: templates.CommandLine, given: Mapping[str, Any], environ: Mapping[str, str], site: SiteGate
 ) -> int:
     """Wrap the script and hand it to sbatch, or show it; sbatch's exit code."""
     script, line = script_and_arguments(line)
@@ -192,7 +192,7 @@ def _read(script: Path) -> bytes:
 
 
 def lease_file() -> str:
-    """Where lease.py is, for programs whose Python has not slurm_fair installed."""
+    """The path of lease.py, for programs whose Python has not slurm_fair installed."""
     spec = importlib.util.find_spec("slurm_fair.lease")
     return spec.origin or "" if spec is not None else ""
 
@@ -218,5 +218,5 @@ def run_sbatch(argv: Sequence[str], script: str) -> int:
 
 
 def waits(argv: Sequence[str]) -> bool:
-    """Whether sbatch was told to stay until the job ends."""
+    """True if sbatch was told to stay until the job ends."""
     return any(option.name == "wait" for option in templates.split(argv).options)

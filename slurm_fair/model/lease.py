@@ -32,7 +32,7 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
-_GRANTED, _RUNNING, _REVOKING = map(code, LeasePhase)
+_CODES = tuple(map(code, LeasePhase))  # by their numbers
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -106,20 +106,20 @@ class Leases(Columns):
     @property
     def promised(self) -> Bools:
         """Leases in phase GRANTED: their jobs have not been seen running."""
-        return self._in(_GRANTED)
+        return self._in(LeasePhase.GRANTED)
 
     @property
     def running(self) -> Bools:
         """Leases in phase RUNNING."""
-        return self._in(_RUNNING)
+        return self._in(LeasePhase.RUNNING)
 
     @property
     def revoking(self) -> Bools:
         """Leases in phase REVOKING."""
-        return self._in(_REVOKING)
+        return self._in(LeasePhase.REVOKING)
 
-    def _in(self, phase: Codes) -> Bools:
-        there: Bools = self.phase == phase
+    def _in(self, phase: LeasePhase) -> Bools:
+        there: Bools = self.phase == _CODES[phase]
         return there
 
     def promises_by(self, keys: Ints, node_names: tuple[str, ...]) -> Placement:

@@ -44,7 +44,7 @@ def _written(memory: Mapping[str, Any]) -> Any:
 
 
 def parts_of(view: View) -> dict[str, bytes]:
-    """What a policy is given, part by part, to see whether it changed any."""
+    """A view as bytes, part by part, to see whether a policy changed any."""
     parts = {name: pickle.dumps(_fields_of(getattr(view, name))) for name in ("snapshot", "ledger", "leases")}
     return parts | {"memory": pickle.dumps(_written(_fields_of(view.memory)))}
 

@@ -55,7 +55,7 @@ class SimulationResult:
     cpu_seconds: float
 
     def tenants_between(self, edges: Floats) -> TenantWindows:
-        """What each tenant had and was owed in windows of one's own."""
+        """GPU time that each tenant had and was owed in windows of one's own."""
         return exact_windows(
             self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum, self.share,
             self.counts_seconds,
@@ -127,7 +127,7 @@ def _accounts(tenants: TenantAccounts, owed: Floats) -> dict[str, tuple[float, f
 
 
 def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outcomes:
-    """What only the simulator knows of the jobs."""
+    """The outcomes with what only the simulator knows of the jobs."""
     truth = truth_of(cluster.people, cluster.scenario)
     columns = {name: column[row] for name, column in truth.items()}
     trace = cluster.scenario.trace
@@ -136,7 +136,7 @@ def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outco
 
 
 def truth_of(people: Population, scenario: Scenario) -> dict[str, Floats]:
-    """How long each job of the trace would run, by the names of the outcomes' columns."""
+    """The run time of each job of the trace, by the names of the outcomes' columns."""
     jobs, rates, count = people.jobs, people.rates, len(scenario.trace)
     work, declared = jobs.work[:count], jobs.declared[:count]
     gpus = _gpus_by_type(scenario.machines, people.gpu_types)

@@ -38,7 +38,7 @@ def rules_for(
     seed: int = 0,
     ledger: LedgerSettings | None = None,
 ) -> Rules:
-    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s.
+    """The rules of a simulated controller; without a lease term it is the policy's own, else 900 s.
 
     Under rolling leases a gang has nodes set aside once it has waited a term.
     """

@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.model import Action
+from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 
 class NodeEvent(Enum):
-    """What can befall a node."""
+    """A change of a node's state."""
 
     DRAIN = "drain"  # takes no new work; what runs there runs on
     DOWN = "down"  # what runs there is lost since its last checkpoint, and requeued
@@ -48,7 +48,7 @@ class Costs:
 
 
 class Hitch(Enum):
-    """What may befall an act, though the look before it showed nothing against it."""
+    """A failure that may befall an act, though the look before it showed nothing against it."""
 
     NEVER = "never"  # refused for good: Slurm does not do that to this job
     LATER = "later"  # refused, and may be tried again
@@ -60,9 +60,7 @@ class Hitch(Enum):
 class Manners:
     """Ways of a cluster and its jobs that do not matter to a simulation of a trace."""
 
-    gate: Literal["hold", "begin"] = (
-        "hold"  # what CLOSE sets; a begin gate opens by itself when its time comes
-    )
+    gate: Gate = Gate.HOLD  # what CLOSE sets
     lists_ended_seconds: float = 0.0  # how long a job that is over is still shown; 0 = once
     patience_seconds: float = float(
         "inf"
@@ -101,6 +99,6 @@ class Scenario:
 
     @property
     def weight_sum(self) -> float:
-        """Of those who count in quotas where all do: each with a job in the trace."""
+        """The weights of those who count in quotas where all do: each with a job in the trace."""
         trace = self.trace
         return float(self.weights_of(trace.tenants[row] for row in np.unique(trace.tenant).tolist()).sum())

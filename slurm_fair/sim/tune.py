@@ -69,7 +69,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """How far a term lies behind the best of the bearable terms, in each kind by itself; nan = not known."""
+    """The distance of a term from the best of the bearable terms, in each kind by itself; nan = not known."""
 
     job_loss: float
     tenant_unfair: float
@@ -180,7 +180,7 @@ def _reason(
     behind: Mapping[float, Behind],
     limits: Tolerances,
 ) -> str:
-    """What comes after `because`, in one sentence."""
+    """The part of a sentence that follows `because`."""
     if len(sound) == 1:
         return "no other term can be chosen"
     lag, others = behind[chosen.lease_seconds], [trial for trial in ties if trial is not chosen]

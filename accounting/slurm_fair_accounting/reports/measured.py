@@ -42,7 +42,7 @@ _ALIKE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What every metric of a period is made of."""
+    """The outcomes, windows and sizes that every metric of a period is made of."""
 
     outcomes: Outcomes  # jobs that lived in the period; over = ended in it
     facts: RunFacts
@@ -53,7 +53,7 @@ class Measured:
 
 
 def measured(source: JournalReader, period: Period, share: ReportShare = "demand") -> Measured:
-    """Of a journal or of an export, be it a real or a simulated cluster's."""
+    """Measures a period of a journal or of an export, be it a real or a simulated cluster's."""
     outcomes, runs = _jobs(source, period)
     covered, accounts, note = accounts_of(source, period, share)
     seen = _capacity(source, period)
@@ -152,7 +152,7 @@ def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
 
 
 def _outcomes_of(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:
-    """What the period's jobs did up to its end, and who of them is known to have lived on."""
+    """The events of the period's jobs up to its end, and the keys of those that are known to have lived on."""
     living = live_of(standing, Period(period.start, _FOR_EVER))
     within = list(source.events(period.start, period.end, kinds=KINDS))
     later = list(source.events(period.end, kinds=(EventKind.FINISHED,)))

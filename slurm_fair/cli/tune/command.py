@@ -150,14 +150,14 @@ def tune_lease(
         rows = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
         trials, dones = trials_of(runs, rows), [some[0] for some in runs]
         advice = advise(trials, limits)
-        told = TuneAnswer(ground, dones, rows, trials, advice, short, limits, run.seed, run.repeat)
+        answer = TuneAnswer(ground, dones, rows, trials, advice, short, limits, run.seed, run.repeat)
         if page is not None:
-            _write_page(page, told)
+            _write_page(page, answer)
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(told.document(), allow_nan=False))
+        click.echo(json.dumps(answer.document(), allow_nan=False))
     else:
-        told.show()
+        answer.show()
 
 
 def _tolerances(options: dict[str, Any]) -> Tolerances:
@@ -198,8 +198,8 @@ def _simulated(case: Case, turns: Sequence[PolicyTurn], run: RunOptions) -> list
         return run_repeated(orders, run.repeat, run.workers, beat)
 
 
-def _write_page(path: Path, told: TuneAnswer) -> None:
+def _write_page(path: Path, answer: TuneAnswer) -> None:
     from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
-    whole = page_of(told)
+    whole = page_of(answer)
     write_with(path, lambda text: text.writelines([whole]))

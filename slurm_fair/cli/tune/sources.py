@@ -28,7 +28,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the options name; just one of the first three."""
+    """The source that the options name: just one of the first three, with what belongs to a trace."""
 
     trace: Path | None
     history: bool
@@ -37,7 +37,7 @@ class Subject:
     regimes: Path | None
 
     def check(self) -> None:
-        """What does not go together."""
+        """Refuse options that do not go together."""
         named = sum((self.trace is not None, self.history, self.saved is not None))
         if named != 1:
             what = "only one of these" if named else "one of these"

@@ -32,7 +32,7 @@ _BEHIND = {
 
 
 def trials_of(runs: Sequence[Sequence[FinishedRun]], rows: Sequence[dict[str, Any]]) -> list[Trial]:
-    """What counts of each term's metrics. Jobs that start under no term at all say nothing about terms."""
+    """The metrics that count of each term. Jobs that start under no term at all say nothing about terms."""
     # Runs of one number have the same trace under every term.
     hopeless = [
         frozenset.intersection(*(_rows(done, np.isnan(done.result.outcomes.start)) for done in same))
@@ -110,7 +110,7 @@ class TuneAnswer:
         }
 
     def lead(self) -> list[str]:
-        """What was tried on what."""
+        """Sentences about the jobs, the machines and the policy."""
         policy = self.rows[0]["policy"]
         return [f"{lead_of(self.ground.case)[0]}; policy {clean(policy)}", self.ground.known.words]
 
@@ -118,7 +118,7 @@ class TuneAnswer:
         return f"Recommended: {self.advice.reason}."
 
     def notes(self) -> list[str]:
-        """What a reader must know."""
+        """Caveats for a reader."""
         notes = [*repeat_note(self.repeat), *self.ground.notes]
         if self.short:
             terms = ", ".join(f"{term:g}" for term in self.short)
