@@ -16,7 +16,13 @@ import numpy as np
 
 from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
-from slurm_fair.ledger import expected_seconds, latency_ratio, quota, rho_for_reports
+from slurm_fair.ledger import (
+    expected_seconds,
+    latency_ratio,
+    quota,
+    rho_for_reports,
+    with_those_left_alone,
+)
 from slurm_fair.model import (
     Blocked,
     JobState,
@@ -146,7 +152,8 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
 
 
 def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
-    ledger, jobs, names = standing.ledger.tenants, record.snapshot.jobs, record.snapshot.tenants.names
+    ledger, names = standing.ledger.tenants, record.snapshot.tenants.names
+    jobs = with_those_left_alone(record.snapshot).jobs  # also what is left alone is charged
     here = {name: row for row, name in enumerate(names)}
     rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
     by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))

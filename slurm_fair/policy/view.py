@@ -112,11 +112,11 @@ class View:
 
     @once
     def tenant_gpus(self) -> Ints:
-        """GPUs that each of the snapshot's tenants holds or was promised now."""
+        """GPUs that each of the snapshot's tenants holds or was promised now, by jobs left alone too."""
         jobs, held = self.snapshot.jobs, self.holdings
         tenants = len(self.snapshot.tenants)
         gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, tenants).astype(np.int64)
-        return gpus
+        return gpus + self.snapshot.tenant_gpus_aside
 
     @once
     def lease_end(self) -> Floats:

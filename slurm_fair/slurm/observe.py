@@ -20,6 +20,7 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.slurm.aside import aside_of, holders_aside
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
@@ -46,11 +47,19 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
-    held = _held(raw, names, seen)
+    others, other_key = _aside_rows(key, names, seen)
+    everyone = np.concatenate([raw, others])
+    mine = slice(len(raw))
+    all_held = _held(everyone, names, seen)
+    held, held_aside = all_held.split(len(raw))
     nodes = _nodes(seen, names, raw, held)
     gates = gates_of(raw, key, seen.keepers)
-    users, user = _packed(seen.queue.users.texts, raw["user"])
-    tenants, tenant = _tenants(seen, raw)
+    users, all_users = _packed(seen.queue.users.texts, everyone["user"])
+    tenants, all_tenants = _tenants(seen, everyone)
+    user, tenant = all_users[mine], all_tenants[mine]
+    aside = aside_of(
+        others, other_key, all_users[len(raw) :], all_tenants[len(raw) :], held_aside, seen.queue
+    )
     partitions, partition = _partitions(seen, names, raw)
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
@@ -61,7 +70,15 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
         _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
+        aside=aside,
     )  # fmt: skip
+
+
+def _aside_rows(managed: Ints, names: tuple[str, ...], seen: Sighting) -> tuple[NDArray[np.void], Ints]:
+    """Rows that hold GPUs of our nodes and are not managed, but for accounts that users make up without end."""
+    rows, key = holders_aside(seen.rows, managed, seen.queue, names, seen.settings.scope)
+    kept = ~seen.made_up.beyond(rows, seen.queue, seen.weights.by_account)
+    return rows[kept], key[kept]
 
 
 def _told(deadline: Floats, gpu_types: int) -> Told | None:
