@@ -232,7 +232,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "submit": take_or(ledger.submit, account, 0.0).tolist(),
         "restarts": jobs.restarts.tolist(),
         "checkpoints": jobs.checkpoints.tolist(),
-        "can_be_asked": (jobs.checkpoints & jobs.requeueable).tolist(),
+        "can_be_asked": jobs.revocable.tolist(),
         "start": _instants(jobs.start),
         "ends_by": _instants(np.where(jobs.start > 0, jobs.start + jobs.time_limit_seconds, 0.0)),
         "latest_start": _latest_starts(record),

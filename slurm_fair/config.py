@@ -28,6 +28,8 @@ class ScopeSection:
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
+    plain: str = "quota"
+    interactive: str = "leave"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,8 @@ class Config:
 
 
 CHOICES = {
+    "scope.plain": ("quota", "revoke", "leave"),
+    "scope.interactive": ("leave", "gate"),
     "lease.align": ("rolling", "aligned"),
     "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": ("begin", "hold"),

@@ -35,6 +35,7 @@ from slurm_fair.model.columns import find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
+from slurm_fair.policy.own_share import within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
@@ -217,7 +218,7 @@ def prepare(
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
-    view = without_the_kept_out(view, rules.policy)
+    view = within_own_share(without_the_kept_out(view, rules.policy), rules.ledger)
     return Prepared(standing, snapshot, view, happened + followed)
 
 

@@ -167,9 +167,13 @@ class View:
 
     @once
     def claims(self) -> Bools:
-        """Jobs among which GPUs are shared out: the active ones, but for those that others keep out."""
+        """Jobs among which GPUs are shared out: the active ones, but for those that others keep out.
+
+        Nor does one that has to wait for its tenant's own share.
+        """
         jobs = self.snapshot.jobs
-        active, kept_out = jobs.active, jobs.blocked == Blocked.KEPT
+        active = jobs.active
+        kept_out = (jobs.blocked == Blocked.KEPT) | (jobs.blocked == Blocked.OWN_SHARE)
         return active & ~(kept_out & jobs.waiting) if any_of(kept_out) else active
 
     @once
@@ -202,7 +206,7 @@ class View:
         if not self.over.size:
             return self.expired
         jobs, over = self.snapshot.jobs, self.over
-        return self.flags(over[~(jobs.checkpoints[over] & jobs.requeueable[over])])
+        return self.flags(over[~jobs.revocable[over]])
 
     @once
     def stranded(self) -> Bools:

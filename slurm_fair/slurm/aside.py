@@ -85,5 +85,6 @@ def aside_of(
         acknowledged=np.zeros(count, dtype=np.int8),
         array_limit=numbers,
         weight=np.ones(count),
+        restartable=no,
     )
     return Aside(jobs, held, tuple(queue.reasons.texts[number] for number in rows["reason"].tolist()))

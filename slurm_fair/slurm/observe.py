@@ -43,7 +43,9 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     scoped = in_scope(seen.rows, seen.queue, territory, seen.settings.scope) & ~refused(seen.rows, seen.queue)
     inside = seen.rows[scoped]
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
-    alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes, beyond)
+    alone, reasons = left_alone(
+        inside, seen.queue, seen.details, territory.nodes, seen.settings.scope, beyond
+    )
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
@@ -233,6 +235,7 @@ def _jobs(
     unread = [bad.record for bad in seen.queue.unreadable]
     blocked[waiting & np.isin(raw["record"], unread)] = Blocked.SHAPE
     running = (raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE)
+    checkpoints = _checkpoints(raw, seen)
     ints = {name: raw[name].astype(np.int64) for name in ("record", "restarts", "gpus", "nodes", "cpus")}
     return JobTable(
         key=key,
@@ -253,11 +256,12 @@ def _jobs(
         start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
         end=np.where(raw["state"] == JobState.DONE, raw["end"], 0.0),
         time_limit_seconds=raw["time_limit"].copy(),
-        checkpoints=_checkpoints(raw, seen),
-        requeueable=raw["requeue"] & ~_out_of_time(raw, seen),
+        checkpoints=checkpoints,
+        requeueable=raw["requeue"] & raw["batch"] & ~_out_of_time(raw, seen),
         acknowledged=_answers(key, seen),
         array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
+        restartable=~checkpoints & (seen.settings.scope.plain == "revoke"),
         **ints,
     )
 
@@ -294,13 +298,14 @@ def _answers(key: Ints, seen: Sighting) -> Codes:
 
 
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
-    """Running jobs that Slurm would end instead of starting them again once another had their lease.
+    """Jobs that Slurm would end instead of starting them again once another had their lease.
 
     It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline
-    (slurm-facts: deadline-ends-job).
+    (slurm-facts: deadline-ends-job). A waiting job is so late if it would be when its first lease is over.
     """
-    again = seen.time + seen.settings.term + raw["set_aside"]
-    out: Bools = (raw["state"] == JobState.RUNNING) & (raw["deadline"] > 0) & (again > raw["deadline"])
+    terms = np.where(raw["state"] == JobState.WAITING, 2.0, 1.0)
+    again = seen.time + terms * seen.settings.term + raw["set_aside"]
+    out: Bools = (raw["state"] < JobState.DONE) & (raw["deadline"] > 0) & (again > raw["deadline"])
     return out
 
 

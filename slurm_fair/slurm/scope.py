@@ -81,6 +81,7 @@ _REASONS = (
     "has a --constraint, which only Slurm can weigh",
     "names a node in its --nodelist that is not managed",
     f"has an account that neither Slurm nor the configuration lists, and its user has {OF_A_USER} such already",
+    "does not say that it can save: such jobs are left to Slurm here",
     f"is an array beyond the {MOST_OF_A_USER:,} waiting tasks of one user that are looked at one by one",
 )
 
@@ -90,6 +91,7 @@ def left_alone(
     queue: Queue,
     details: JobDetails,
     nodes: Collection[str],
+    scope: ScopeSection,
     beyond: Bools | None = None,
 ) -> tuple[Bools, list[LeftAlone]]:
     """Rows of the scope that we never touch, and the reason in words for those that live.
@@ -98,22 +100,19 @@ def left_alone(
     """
     in_reservation = ~by_name(queue.reservations, values.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
-    choosy = np.array(
-        [
-            details.of(*who).constrained
-            for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)
-        ],
-        dtype=bool,
-    )
+    asked = [details.of(*who) for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)]
+    choosy = np.array([each.constrained for each in asked], dtype=bool)
+    saves = np.array([each.gate_stamp.checkpoints for each in asked], dtype=bool)
     tests = (
         rows["gpus"] == 0,
         rows["het"],
-        ~rows["batch"],
+        ~rows["batch"] & (scope.interactive != "gate"),
         in_reservation,
         several,
         choosy,
         wants_others(rows, queue, nodes),
         np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
+        rows["batch"] & ~saves & (scope.plain == "leave"),
         rows["beyond"],
     )
     which = np.select(list(tests), list(range(len(tests))), default=-1)

@@ -11,7 +11,7 @@ from slurm_fair.model import Answer, JobTable, Placement, Snapshot, TenantTable,
 from slurm_fair.model.columns import Bools, Ints, any_of, code
 from slurm_fair.sim.port.reports import Reports
 from slurm_fair.sim.world.job_ids import Roster
-from slurm_fair.sim.world.life import DONE, RUNNING, Life
+from slurm_fair.sim.world.life import DONE, WAITING, Life
 
 CLUSTER = "virtual"
 _NOTHING, _DONE = Placement.none(), code(DONE)
@@ -100,10 +100,11 @@ class Sight:
         return self._life.answered.get(self._roster.row(key), -np.inf) >= when
 
     def _out_of_time(self, shown: Ints, now: float) -> Bools:
-        """Running jobs that could not be started again in time for their deadlines once another had its lease."""
-        limit = self._jobs.time_limit_seconds[shown]
-        again = now + self._term + np.where(np.isfinite(limit), limit, 0.0)
-        late: Bools = (self._jobs.state[shown] == RUNNING) & (again > self._jobs.deadline[shown])
+        """Jobs that could not be started again in time for their deadlines once another had their lease."""
+        limit, state = self._jobs.time_limit_seconds[shown], self._jobs.state[shown]
+        terms = np.where(state == WAITING, 2.0, 1.0)
+        again = now + terms * self._term + np.where(np.isfinite(limit), limit, 0.0)
+        late: Bools = (state != DONE) & (again > self._jobs.deadline[shown])
         return late
 
     def _forget(self, shown: Ints, states: JobTable, now: float) -> None:
