@@ -1,4 +1,4 @@
-"""Nobody gains by staying out: what is left alone is charged live."""
+"""Nobody gains by staying out: what is left alone is charged live, what cannot be taken back has its own share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.harness import Site, wait_until
+from tests.slurm.harness import Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
+BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])
 
 
 @contextmanager
@@ -55,3 +56,57 @@ def test_what_is_left_alone_is_charged_while_it_runs(
         assert gained == pytest.approx(16, abs=8)
         assert gpus["others"] == 4
         assert sum(gpus.values()) == 24
+
+
+def running(site: Site, *jobs: Job) -> int:
+    """How many of them hold GPUs."""
+    return sum(job.state == "RUNNING" for job in jobs)
+
+
+@BOTH_GATES
+def test_plain_jobs_start_within_their_accounts_share_and_are_told_so(
+    new_site: Callable[..., Site], gate: str
+) -> None:
+    """Three accounts of weights 1, 1 and 2, of which two have jobs: twelve of 24 GPUs are nlp's own."""
+    site = new_site(gate).start()
+    honest = [site.submit(4) for _ in range(8)]
+    wait_until(lambda: running(site, *honest) == 6, 20, "vision has the whole cluster")
+    hold = ("-H", "--comment=slurm_fair:v0,gate=hold")
+    gated = hold if gate == "hold" else ("--begin=now+600", "--comment=slurm_fair:v0,gate=+600")
+    plain = [site.submit(4, *gated, "-t", "60", tenant="nlp", stamped=False) for _ in range(5)]
+    wait_until(lambda: running(site, *plain) == 3, 6 * site.term, "three of them have nlp's share")
+    stays(lambda: running(site, *plain) == 3, 2 * site.term, "no more of them start")
+    waits = next(job for job in plain if job.state == "PENDING")
+    said = site.cli("explain", waits.label).stdout
+    assert "cannot save" in said
+    assert "own share" in said
+    for job in honest:
+        job.cancel()
+    stays(lambda: running(site, *plain) == 3, 2 * site.term, "not even on idle GPUs")
+
+
+def test_plain_jobs_that_the_site_requeues_may_use_all_and_give_way(new_site: Callable[..., Site]) -> None:
+    site = new_site("begin")
+    site.write_config('[scope]\nplain = "revoke"\npartitions = ["gpu"]\n')
+    site.start()
+    gated = ("--begin=now+600", "--comment=slurm_fair:v0,gate=+600", "-t", "60")
+    plain = [site.submit(8, *gated, tenant="nlp", stamped=False) for _ in range(3)]
+    wait_until(lambda: running(site, *plain) == 3, 20, "they have the whole cluster")
+    honest = [site.submit(8) for _ in range(3)]
+    wait_until(lambda: running(site, *honest) >= 1, 4 * site.term, "another account has its turn")
+    assert any("requeue done" in site.acts(job) for job in plain)
+    assert not any("ask done" in site.acts(job) for job in plain)
+
+
+def test_interactive_jobs_wait_for_their_share_where_the_site_gates_them(
+    new_site: Callable[..., Site],
+) -> None:
+    site = new_site("begin")
+    site.write_config('[scope]\ninteractive = "gate"\npartitions = ["gpu"]\n')
+    site.start()
+    honest = [site.submit(8) for _ in range(6)]
+    wait_until(lambda: running(site, *honest) == 3, 20, "vision has the whole cluster")
+    wide = ("-A", "nlp", "-p", "gpu", "--gpus=8")
+    with srun(site, *wide), srun(site, *wide):
+        wait_until(lambda: tenant(site, "nlp").get("gpus") == 8, 4 * site.term, "one of them runs")
+        stays(lambda: tenant(site, "nlp")["gpus"] == 8, 2 * site.term, "and no other beside it")
