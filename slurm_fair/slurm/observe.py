@@ -24,6 +24,7 @@ from slurm_fair.slurm.aside import aside_of, holders_aside
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm.reading.constraint import ways_of
 from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, with_tasks
 from slurm_fair.slurm.scope import (
     blocked_codes,
@@ -147,17 +148,44 @@ def _tenants(seen: Sighting, raw: NDArray[np.void]) -> tuple[TenantTable, Ints]:
 
 
 def _partitions(seen: Sighting, nodes: tuple[str, ...], raw: NDArray[np.void]) -> tuple[PartitionTable, Ints]:
-    names, column = _packed(seen.queue.partitions.texts, raw["partition"])
-    at = {name: row for row, name in enumerate(nodes)}
-    members = np.zeros((len(names), len(nodes)), dtype=bool)
-    for row, listed in enumerate(names):
-        for partition in listed.split(","):
-            inside = [at[node] for node in seen.machines.partitions.get(partition, ()) if node in at]
-            members[row, inside] = True
-    up = np.array(
-        [any(seen.machines.up.get(p, False) for p in name.split(",")) for name in names], dtype=bool
+    """The table of what rows name: partitions, narrowed to the nodes of a constraint; and each row's place."""
+    runs = zip(raw["record"].tolist(), raw["restarts"].tolist(), strict=True)
+    wishes = [seen.details.of(*run).constraint for run in runs]
+    pairs = list(zip(raw["partition"].tolist(), wishes, strict=True))
+    found = {pair: row for row, pair in enumerate(sorted(set(pairs)))}
+    names = tuple(seen.queue.partitions.texts[number] for number, _ in found)
+    ways = [_ways(name, wish, nodes, seen) for name, (_, wish) in zip(names, found, strict=True)]
+    alike: dict[tuple[str, bytes], int] = {}
+    row = [
+        alike.setdefault((name, each.tobytes()), len(alike)) for name, each in zip(names, ways, strict=True)
+    ]
+    kept = [row.index(number) for number in range(len(alike))]
+    up = [any(seen.machines.up.get(each, False) for each in names[at].split(",")) for at in kept]
+    members = np.array([ways[at].any(axis=0) for at in kept], dtype=bool).reshape(len(kept), len(nodes))
+    several = any(len(ways[at]) > 1 for at in kept)
+    table = PartitionTable(
+        tuple(names[at] for at in kept),
+        np.array(up, dtype=bool),
+        members,
+        tuple(ways[at] for at in kept) if several else (),
     )
-    return PartitionTable(names, up, members), column
+    return table, np.array([row[found[pair]] for pair in pairs], dtype=np.int64)
+
+
+def _ways(names: str, wish: str, nodes: tuple[str, ...], seen: Sighting) -> NDArray[np.bool_]:
+    """[way, node]: a gang lies within one partition, on nodes that keep to one way of its constraint."""
+    at = {name: row for row, name in enumerate(nodes)}
+    allowed = ways_of(wish, [seen.machines.nodes[name].features for name in nodes]) if wish else ()
+    found: dict[bytes, NDArray[np.bool_]] = {}
+    for partition in dict.fromkeys(names.split(",")):
+        inside = np.zeros(len(nodes), dtype=bool)
+        inside[[at[node] for node in seen.machines.partitions.get(partition, ()) if node in at]] = True
+        if not seen.machines.up.get(partition, False) and "," in names:
+            continue
+        for way in [inside & each for each in allowed] if wish else [inside]:
+            found[way.tobytes()] = way
+    some = [way for way in found.values() if way.any()] or list(found.values())[:1]
+    return np.array(some or [np.zeros(len(nodes), dtype=bool)], dtype=bool)
 
 
 def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Placement:

@@ -42,8 +42,8 @@ class Territory:
         return cls(frozenset(managed), tuple(node for node in machines.nodes if node in nodes))
 
     def covers(self, partition: str) -> bool:
-        """Whether a job's partition (or every one of its comma list) is managed."""
-        return all(name in self.partitions for name in partition.split(","))
+        """Whether a job's partition, or one of its comma list, is managed."""
+        return any(name in self.partitions for name in partition.split(","))
 
 
 def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]) -> Bools:
@@ -78,7 +78,6 @@ _REASONS = (
     "is interactive (srun or salloc): it cannot be requeued",
     "runs in a reservation",
     "asks for several GPU types at once",
-    "has a --constraint, which only Slurm can weigh",
     "names a node in its --nodelist that is not managed",
     f"has an account that neither Slurm nor the configuration lists, and its user has {OF_A_USER} such already",
     "does not say that it can save: such jobs are left to Slurm here",
@@ -101,7 +100,6 @@ def left_alone(
     in_reservation = ~by_name(queue.reservations, values.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
     asked = [details.of(*who) for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)]
-    choosy = np.array([each.constrained for each in asked], dtype=bool)
     saves = np.array([each.gate_stamp.checkpoints for each in asked], dtype=bool)
     tests = (
         rows["gpus"] == 0,
@@ -109,7 +107,6 @@ def left_alone(
         ~rows["batch"] & (scope.interactive != "gate"),
         in_reservation,
         several,
-        choosy,
         wants_others(rows, queue, nodes),
         np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
         rows["batch"] & ~saves & (scope.plain == "leave"),
