@@ -22,7 +22,8 @@ def holders_aside(
 
     `managed` are the keys of managed jobs, sorted. A job of an account that is out of the scope is nobody's here.
     """
-    held = (rows["gpus"] > 0) & (rows["state"] != JobState.WAITING) & (rows["start"] > 0)
+    held = (rows["state"] != JobState.WAITING) & (rows["start"] > 0)
+    held &= (rows["gpus"] > 0) | (rows["state"] != JobState.DONE)
     if scope.accounts:
         held &= by_name(queue.accounts, set(scope.accounts).__contains__, rows["account"])
     rows = rows[held & (rows["task"] >= NO_TASK)]
@@ -45,14 +46,22 @@ def _on(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
     return found
 
 
+def that_count(
+    rows: NDArray[np.void], key: Ints, held: Placement
+) -> tuple[NDArray[np.void], Ints, Placement]:
+    """Without those that hold CPUs alone and leave all GPUs to others."""
+    counts = (np.bincount(held.row, minlength=len(rows)) > 0) | (rows["state"] == JobState.DONE)
+    number = np.where(counts, np.cumsum(counts) - 1, -1)
+    return rows[counts], key[counts], held.renumber(number)
+
+
 def aside_of(
     rows: NDArray[np.void], key: Ints, user: Ints, tenant: Ints, held: Placement, queue: Queue
 ) -> Aside | None:
     """The charged jobs of these rows; `held` is what they hold of managed nodes, by row."""
     if not len(rows):
         return None
-    count = len(rows)
-    over: Bools = rows["state"] == JobState.DONE
+    count, over = len(rows), rows["state"] == JobState.DONE
     gpus = np.bincount(held.row, held.gpus, count).astype(np.int64)
     numbers, nothing = np.zeros(count, dtype=np.int64), np.zeros(count)
     no = np.zeros(count, dtype=bool)

@@ -20,7 +20,7 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
-from slurm_fair.slurm.aside import aside_of, holders_aside
+from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
@@ -34,6 +34,7 @@ from slurm_fair.slurm.scope import (
     refused,
 )
 from slurm_fair.slurm.sighting import Sighting
+from slurm_fair.slurm.whole_nodes import as_it_must_lie, with_what_lies_idle
 
 _RESERVED_SOON_SECONDS = 60.0
 
@@ -44,26 +45,22 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     scoped = in_scope(seen.rows, seen.queue, territory, seen.settings.scope) & ~refused(seen.rows, seen.queue)
     inside = seen.rows[scoped]
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
-    alone, reasons = left_alone(
-        inside, seen.queue, seen.details, territory.nodes, seen.settings.scope, beyond
-    )
+    alone, reasons = left_alone(inside, seen.queue, seen.details, territory, seen.settings.scope, beyond)
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
     others, other_key = _aside_rows(key, names, seen)
-    everyone = np.concatenate([raw, others])
-    mine = slice(len(raw))
-    all_held = _held(everyone, names, seen)
-    held, held_aside = all_held.split(len(raw))
-    nodes = _nodes(seen, names, raw, held)
+    raw, others, held, held_aside = _holdings(raw, others, names, seen)
+    others, other_key, held_aside = that_count(others, other_key, held_aside)
+    nodes = _nodes(seen, names, raw, held, held_aside)
     gates = gates_of(raw, key, seen.keepers)
-    users, all_users = _packed(seen.queue.users.texts, everyone["user"])
-    tenants, all_tenants = _tenants(seen, everyone)
-    user, tenant = all_users[mine], all_tenants[mine]
-    aside = aside_of(
-        others, other_key, all_users[len(raw) :], all_tenants[len(raw) :], held_aside, seen.queue
-    )
+    everyone, first = np.concatenate([raw, others]), len(raw)
+    users, user = _packed(seen.queue.users.texts, everyone["user"])
+    tenants, tenant = _tenants(seen, everyone)
+    aside = aside_of(others, other_key, user[first:], tenant[first:], held_aside, seen.queue)
+    user, tenant = user[:first], tenant[:first]
     partitions, partition = _partitions(seen, names, raw)
+    raw = as_it_must_lie(raw, partition, partitions, nodes)
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
     types = _gpu_types(seen)
@@ -82,6 +79,16 @@ def _aside_rows(managed: Ints, names: tuple[str, ...], seen: Sighting) -> tuple[
     rows, key = holders_aside(seen.rows, managed, seen.queue, names, seen.settings.scope)
     kept = ~seen.made_up.beyond(rows, seen.queue, seen.weights.by_account)
     return rows[kept], key[kept]
+
+
+def _holdings(
+    raw: NDArray[np.void], others: NDArray[np.void], names: tuple[str, ...], seen: Sighting
+) -> tuple[NDArray[np.void], NDArray[np.void], Placement, Placement]:
+    """Managed rows and others with what they hold: that is at least what lies idle because of them."""
+    everyone, first = np.concatenate([raw, others]), len(raw)
+    held = with_what_lies_idle(_held(everyone, names, seen), everyone, names, seen.machines)
+    everyone["gpus"] = np.maximum(everyone["gpus"], np.bincount(held.row, held.gpus, len(everyone)))
+    return everyone[:first], everyone[first:], *held.split(first)
 
 
 def _told(deadline: Floats, gpu_types: int) -> Told | None:
@@ -210,7 +217,9 @@ def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Plac
     return Placement.of(triples)
 
 
-def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: Placement) -> NodeTable:
+def _nodes(
+    seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: Placement, aside: Placement
+) -> NodeTable:
     listed = [seen.machines.nodes[name] for name in names]
     types = {name: number for number, name in enumerate(_gpu_types(seen))}
     gpus = np.array([node.gpus for node in listed], dtype=np.int64)
@@ -223,7 +232,7 @@ def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: 
     return NodeTable(
         names=names,
         gpus=gpus,
-        gpus_others=np.maximum(used - held.per_node(len(names)), 0),
+        gpus_others=np.maximum(used - held.per_node(len(names)), aside.per_node(len(names))),
         gpu_type=np.array([types[node.gpu_type] for node in listed], dtype=np.int64),
         cpus=np.array([node.cpus for node in listed], dtype=np.int64),
         cpus_others=_others([node.cpus_used for node in listed], cpus),

@@ -28,6 +28,7 @@ class Territory:
 
     partitions: frozenset[str]
     nodes: tuple[str, ...]
+    all_gpus: frozenset[str] = frozenset()  # those of the partitions whose nodes all have GPUs
 
     @classmethod
     def of(cls, machines: NodeListing, scope: ScopeSection) -> Territory:
@@ -39,7 +40,10 @@ class Territory:
         }
         managed = with_gpus & set(scope.partitions) if scope.partitions else with_gpus
         nodes = {node for name in managed for node in machines.partitions[name] if machines.nodes[node].gpus}
-        return cls(frozenset(managed), tuple(node for node in machines.nodes if node in nodes))
+        whole = {name for name in managed if nodes.issuperset(machines.partitions[name])}
+        return cls(
+            frozenset(managed), tuple(node for node in machines.nodes if node in nodes), frozenset(whole)
+        )
 
     def covers(self, partition: str) -> bool:
         """Whether a job's partition, or one of its comma list, is managed."""
@@ -89,7 +93,7 @@ def left_alone(
     rows: NDArray[np.void],
     queue: Queue,
     details: JobDetails,
-    nodes: Collection[str],
+    territory: Territory,
     scope: ScopeSection,
     beyond: Bools | None = None,
 ) -> tuple[Bools, list[LeftAlone]]:
@@ -102,12 +106,12 @@ def left_alone(
     asked = [details.of(*who) for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)]
     saves = np.array([each.gate_stamp.checkpoints for each in asked], dtype=bool)
     tests = (
-        rows["gpus"] == 0,
+        (rows["gpus"] == 0) & ~takes_whole_nodes(rows, queue, territory),
         rows["het"],
         ~rows["batch"] & (scope.interactive != "gate"),
         in_reservation,
         several,
-        wants_others(rows, queue, nodes),
+        wants_others(rows, queue, territory.nodes),
         np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
         rows["batch"] & ~saves & (scope.plain == "leave"),
         rows["beyond"],
@@ -120,6 +124,16 @@ def left_alone(
         for row in lives.tolist()
     ]
     return which >= 0, named
+
+
+def takes_whole_nodes(rows: NDArray[np.void], queue: Queue, territory: Territory) -> Bools:
+    """Rows that wait for whole nodes where each node has GPUs: they take GPUs without asking for them."""
+
+    def there(partition: str) -> bool:
+        return all(name in territory.all_gpus for name in partition.split(","))
+
+    waits: Bools = rows["exclusive"] & (rows["state"] == JobState.WAITING)
+    return waits & by_name(queue.partitions, there, rows["partition"]) if waits.any() else waits
 
 
 def wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:

@@ -34,7 +34,13 @@ def test_jobs_with_a_constraint_are_planned_on_nodes_that_have_it(
     new_site: Callable[..., Site], features: None, gate: str
 ) -> None:
     site = new_site(gate).start()
-    wishes = {"big": "n3", "small&new": "n2", "big|small&old": "n1", "[big|none]": "n3", "small*1&old": "n1"}
+    wishes = {
+        "big": "n3",
+        "small&new": "n2",
+        "big|small&old": "n1",
+        "[big|new]&big": "n3",
+        "small*1&old": "n1",
+    }
     jobs = [(site.submit(2, "-C", text), node) for text, node in wishes.items()]
     for job, node in jobs:
         job.runs()

@@ -110,3 +110,40 @@ def test_interactive_jobs_wait_for_their_share_where_the_site_gates_them(
     with srun(site, *wide), srun(site, *wide):
         wait_until(lambda: tenant(site, "nlp").get("gpus") == 8, 4 * site.term, "one of them runs")
         stays(lambda: tenant(site, "nlp")["gpus"] == 8, 2 * site.term, "and no other beside it")
+
+
+@BOTH_GATES
+def test_exclusive_jobs_are_planned_and_charged_as_whole_nodes(
+    new_site: Callable[..., Site], gate: str
+) -> None:
+    site = new_site(gate).start()
+    neighbour = site.submit(1).runs()
+    alone = site.submit(1, "--exclusive", tenant="nlp").runs()
+    greedy = site.submit(1, "-c", "64", tenant="nlp").runs()
+    assert set(alone.now().nodes).isdisjoint(neighbour.now().nodes)
+    assert site.planned(alone) == [alone.now().nodes]
+    assert site.planned(greedy) == [greedy.now().nodes]
+    wait_until(lambda: tenant(site, "nlp").get("gpus") == 16, 10, "both count as whole nodes")
+    first = site.had().get("nlp", 0.0)
+    site.ticks_pass(4)
+    assert site.had()["nlp"] - first == pytest.approx(64, abs=24)
+
+
+def test_an_exclusive_job_waits_for_a_whole_node_and_gives_it_back(new_site: Callable[..., Site]) -> None:
+    site = new_site("begin").start()
+    small = [site.submit(2) for _ in range(12)]
+    wait_until(lambda: running(site, *small) == 12, 20, "vision has the whole cluster")
+    alone = site.submit(1, "--exclusive", tenant="nlp")
+    alone.runs(6 * site.term)
+    assert site.planned(alone)[0] == alone.now().nodes
+    assert alone.now().restarts == 0
+    wait_until(lambda: running(site, *small) == 8, 10, "four made room")
+
+
+def test_memory_and_cpus_by_gpu_are_planned(new_site: Callable[..., Site]) -> None:
+    site = new_site("begin").start()
+    jobs = [site.submit(1, "--cpus-per-gpu=40", "--mem-per-gpu=1000") for _ in range(3)]
+    for job in jobs:
+        job.runs()
+        assert job.now().nodes == site.planned(job)[0]
+    assert len({job.now().nodes for job in jobs}) == 3  # of 64 CPUs two of them have no room together

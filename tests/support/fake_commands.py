@@ -221,7 +221,9 @@ class FakeCommands(Commands):
         if argv == ("scontrol", "ping"):
             return CommandResult(argv, 0, "Slurmctld(primary) at fake is UP\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
-            return CommandResult(argv, 0, "ClusterName             = fake\n", "", 0.01)
+            return CommandResult(
+                argv, 0, "ClusterName             = fake\nSLURM_VERSION           = 22.05.8\n", "", 0.01
+            )
         raise NotImplementedError(" ".join(argv))
 
     def _shown(self, argv: tuple[str, ...], stdin: str) -> CommandResult:
@@ -268,6 +270,7 @@ class FakeCommands(Commands):
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
+            "OverSubscribe": "OK", "cpus-per-tres": "N/A",
             "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
             "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": r.constraint or "(null)", "%x": ",".join(r.excluded),
