@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import tomllib
@@ -18,6 +19,7 @@ from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import known_names, nearest
 
+TERM, NEVER = "term", "never"  # of `lease.reserve_after`, beside seconds
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 
@@ -41,7 +43,8 @@ class LeaseSection:
     grace: float = 60.0
     max_grace: float = 600.0
     min_runtime: float = 0.0
-    align: str = "aligned"
+    align: str = "rolling"
+    reserve_after: float | str = TERM
     start_timeout: float = 60.0
     publish_dir: str = "/run/slurm-fair"
 
@@ -55,7 +58,14 @@ class LeaseSection:
             self.align == "aligned",
             self.start_timeout,
             self.max_grace,
+            reserve_after=self._reserve_after,
         )
+
+    @property
+    def _reserve_after(self) -> float:
+        if isinstance(self.reserve_after, str):
+            return self.term if self.reserve_after == TERM else math.inf
+        return self.reserve_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +294,8 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return _names(value, where)
     if origin is not None and issubclass(origin, Mapping):
         return _weights(value, where)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
+    is_number = hint in (float, float | str)
+    if is_number and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
         return float(value)
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
@@ -329,6 +340,7 @@ def _check(config: Config) -> None:
         if not 0 <= setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
     _check_paths(config)
+    _check_reserve_after(config)
     lease, slurm = config.lease, config.slurm
     if lease.grace > lease.max_grace:
         raise ConfigError(
@@ -349,6 +361,15 @@ def _check(config: Config) -> None:
         )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
+
+
+def _check_reserve_after(config: Config) -> None:
+    after = config.lease.reserve_after
+    if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
+        raise ConfigError(
+            f'{config.source}: lease.reserve_after must be seconds, 0 or more, or "{TERM}" or "{NEVER}", '
+            f"not {after!r:.60}"
+        )
 
 
 def _check_paths(config: Config) -> None:

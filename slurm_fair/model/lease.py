@@ -47,6 +47,8 @@ class LeaseTerms:
     aligned: bool = True
     start_timeout: float = 60.0
     max_grace: float = 600.0  # of a job that asks for its own
+    # Under rolling leases: a gang that stands first and has waited so long has nodes set aside; inf = never.
+    reserve_after: float = math.inf
 
     def grace_of(self, asked_for: float) -> float:
         """The grace of a job that asked for so many seconds; 0 = the site's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
@@ -38,7 +39,10 @@ def rules_for(
     seed: int = 0,
     job_share: JobShare = "proportional",
 ) -> Rules:
-    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s."""
+    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s.
+
+    Under rolling leases a gang has nodes set aside once it has waited a term.
+    """
     made = load(policy, settings)
     term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
     terms = LeaseTerms(
@@ -47,6 +51,7 @@ def rules_for(
         grace=max(60.0, 2 * checkpoint_cost),
         max_grace=max(600.0, 2 * checkpoint_cost),
         aligned=aligned or gavel_rounds,
+        reserve_after=term,
     )
     return Rules(
         policy,
@@ -58,6 +63,11 @@ def rules_for(
         seed,
         plan_limit_seconds=float("inf"),
     )
+
+
+def with_reserve_after(rules: Rules, seconds: float | None) -> Rules:
+    """The rules under which a gang waits so long until nodes are set aside for it; None = a term, as they are."""
+    return rules if seconds is None else replace(rules, terms=replace(rules.terms, reserve_after=seconds))
 
 
 def refuse_endless(scenario: Scenario, term: float) -> None:

@@ -33,6 +33,7 @@ from slurm_fair.sim import (
     SimulationResult,
     population,
     rules_for,
+    with_reserve_after,
 )
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import result_of
@@ -127,6 +128,7 @@ HOW = st.builds(
     lease=st.sampled_from((120.0, 300.0, 600.0)),
     interval=st.sampled_from((10.0, 30.0)),
     aligned=st.booleans(),
+    reserve_after=st.sampled_from((0.0, 0.0, 240.0, None, math.inf)),
     rounds=st.sampled_from(("conserving", "conserving", "gavel")),
     costs=st.builds(
         Costs,
@@ -320,6 +322,7 @@ def play(
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,
     )
+    rules = with_reserve_after(rules, case.how.reserve_after)
     log = Log(epoch_for(rules.terms.term), listen, wants)
     manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)
     simulation = kind(case.scenario, rules, log, manners=manners, batches=log.batches())

@@ -13,7 +13,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from slurm_fair.ports import EVERYTHING, Want
-from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
+from slurm_fair.sim import (
+    Costs,
+    Listener,
+    Outage,
+    Scenario,
+    SimulationResult,
+    rules_for,
+    simulate,
+    with_reserve_after,
+)
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -93,6 +102,7 @@ class Rounds:
     lease: float | None = 600.0
     interval: float = 10.0
     aligned: bool = True
+    reserve_after: float | None = None
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
 
@@ -136,4 +146,5 @@ def simulated(
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,
     )
+    rules = with_reserve_after(rules, how.reserve_after)
     return simulate(scenario, rules, listen=listen, wants=wants)

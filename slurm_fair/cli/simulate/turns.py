@@ -11,7 +11,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.run import USUAL_INTERVAL, rules_for
+from slurm_fair.sim.run import USUAL_INTERVAL, rules_for, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
 
@@ -29,14 +29,16 @@ class PolicyTurn:
     checkpoint_cost: float
     seed: int
     job_share: JobShare = "proportional"
+    reserve_after: float | None = None
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
-        return rules_for(
+        rules = rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
             job_share=self.job_share,
         )  # fmt: skip
+        return with_reserve_after(rules, self.reserve_after)
 
 
 def turns_of(
@@ -50,8 +52,16 @@ def turns_of(
 ) -> list[PolicyTurn]:
     """One turn for each policy; none is returned where one of them cannot be."""
     given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
-    how = leases.lease, looks, leases.align == "aligned", gavel_rounds, checkpoint_cost, run.seed, job_share
-    turns = [PolicyTurn(name, given[name], *how) for name in policies]
+    how = (
+        leases.lease,
+        looks,
+        leases.align == "aligned" or gavel_rounds,
+        gavel_rounds,
+        checkpoint_cost,
+        run.seed,
+        job_share,
+    )
+    turns = [PolicyTurn(name, given[name], *how, reserve_after=leases.reserve_after) for name in policies]
     for turn in turns:
         check_turn(turn)
     return turns
