@@ -17,7 +17,13 @@ import numpy as np
 from slurm_fair.board_row import LEASE_WORDS, word
 from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
-from slurm_fair.ledger import expected_seconds, latency_ratio, quota, rho_for_reports
+from slurm_fair.ledger import (
+    expected_seconds,
+    latency_ratio,
+    quota,
+    rho_for_reports,
+    with_those_left_alone,
+)
 from slurm_fair.model import (
     Blocked,
     JobState,
@@ -147,7 +153,8 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
 
 
 def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
-    ledger, jobs, names = standing.ledger.tenants, record.snapshot.jobs, record.snapshot.tenants.names
+    ledger, names = standing.ledger.tenants, record.snapshot.tenants.names
+    jobs = with_those_left_alone(record.snapshot).jobs  # also what is left alone is charged
     here = {name: row for row, name in enumerate(names)}
     rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
     by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
@@ -227,7 +234,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "submit": take_or(ledger.submit, account, 0.0).tolist(),
         "restarts": jobs.restarts.tolist(),
         "checkpoints": jobs.checkpoints.tolist(),
-        "can_be_asked": (jobs.checkpoints & jobs.requeueable).tolist(),
+        "can_be_asked": jobs.revocable.tolist(),
         "start": _instants(jobs.start),
         "ends_by": _instants(np.where(jobs.start > 0, jobs.start + jobs.time_limit_seconds, 0.0)),
         "latest_start": _latest_starts(record),

@@ -30,6 +30,8 @@ class ScopeSection:
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
+    plain: str = "quota"
+    interactive: str = "leave"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Config:
 
 
 CHOICES = {
+    "scope.plain": ("quota", "revoke", "leave"),
+    "scope.interactive": ("leave", "gate"),
     "lease.align": ("rolling", "aligned"),
     "tenants.counted": ("seen", "all"),
     "tenants.job_share": ("proportional", "max-min"),

@@ -14,8 +14,8 @@ from slurm_fair.config import CHOICES, DEFAULT_PATH, Config
 from slurm_fair.policy.registry import load
 
 SECTIONS = {
-    "scope": "Which jobs are managed. Jobs without GPUs, srun and salloc, heterogeneous jobs and jobs in "
-    "reservations are left to plain Slurm in any case.",
+    "scope": "Which jobs are managed. Jobs without GPUs, heterogeneous jobs and jobs in reservations are left to "
+    "plain Slurm in any case; what they hold is charged to their accounts.",
     "lease": "The lease rules. All lengths are seconds.",
     "policy": "Who gets the next lease. A policy's own settings go into a section [policy.<name>].",
     "tenants": "A tenant is a Slurm account.",
@@ -28,6 +28,11 @@ KEYS = {
     "scope.partitions": "managed partitions; empty: every partition that has GPUs",
     "scope.accounts": "managed accounts (tenants); empty: all",
     "scope.qos": "managed QOS; empty: all",
+    "scope.plain": "batch jobs that do not say that they can save. quota: they are never stopped, and start "
+    "within their account's own share; revoke: they may use idle GPUs, and are requeued without a question when "
+    "their lease is over, if their user allows a requeue; leave: they are left to plain Slurm",
+    "scope.interactive": "srun and salloc. leave: they are left to plain Slurm; gate: they wait behind a gate for "
+    "GPUs of their account's own share, and are never stopped",
     "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
     "lease.interval": "how often the cluster is looked at; at most a third of the term is sensible",
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",

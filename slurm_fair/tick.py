@@ -36,6 +36,7 @@ from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.fading import with_faded, with_fading
+from slurm_fair.policy.own_share import within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.policy.where import beginning, where
@@ -219,8 +220,8 @@ def prepare(
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
-    view = set_aside(without_the_kept_out(view, rules.policy), rules.policy)
-    view = with_fading(view, rules.ledger.half_life_seconds)
+    view = within_own_share(without_the_kept_out(view, rules.policy), rules.ledger)
+    view = with_fading(set_aside(view, rules.policy), rules.ledger.half_life_seconds)
     return Prepared(standing, snapshot, view, happened + followed)
 
 

@@ -6,6 +6,8 @@ local settings = {
   accounts = {},       -- managed accounts (tenants); empty: all
   gate = "begin",      -- "begin": Slurm itself opens the gate after gate_seconds; "hold": only the controller does
   gate_seconds = 1800, -- two leases
+  plain = "quota",     -- batch jobs that do not say that they can save; "leave": they are not gated
+  interactive = "leave", -- srun and salloc; "gate": they are gated too
   health = "",         -- the controller's health.json on this machine: no job is gated while it does not act; "": gate
 }
 

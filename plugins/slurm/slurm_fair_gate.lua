@@ -2,11 +2,12 @@
 --
 -- slurm_fair_gate(job_desc, part_list, submit_uid, options) changes the job and returns slurm.SUCCESS, always:
 -- an error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
--- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, and health:
--- the file in which the controller says that it acts. While it says nothing or something else, no job is gated.
+-- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain and
+-- interactive (as in the configuration's [scope]), and health: the file in which the controller says that it acts.
+-- While it says nothing or something else, no job is gated.
 --
--- What it leaves alone: jobs without GPUs, srun and salloc, heterogeneous jobs, other partitions and accounts,
--- and every job that its user holds or wants to begin later (the controller gates those when their time comes).
+-- What it leaves alone: jobs without GPUs, heterogeneous jobs, other partitions and accounts, srun and salloc unless
+-- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
 -- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
 -- From 24.11 on Slurm refuses a job whose limit, counted from such a gate, ends behind its deadline ("Requested time
 -- limit is invalid"): fair-sbatch sends it with a shorter gate.
@@ -98,8 +99,34 @@ local function with_gate(comment, gate)
   return text .. separator .. PREFIX .. "v0,gate=" .. gate
 end
 
+-- Whether the comment says, in a token of ours, that the job saves when it is asked.
+local function can_save(job_desc)
+  for token in string.gmatch(job_desc.comment or "", "%S+") do
+    if string.find(token, "^" .. PREFIX .. "v[1-9]") then
+      return true
+    end
+  end
+  return false
+end
+
+local function is_of_a_managed_kind(job_desc, options)
+  if not is_batch(job_desc) then
+    return options.interactive == "gate"
+  end
+  return options.plain ~= "leave" or can_save(job_desc)
+end
+
+-- What cannot be taken back waits for its account's own share: its user is told so where there is a choice.
+local function tell_user(job_desc, options)
+  if options.plain == "revoke" or not is_batch(job_desc) or can_save(job_desc) then
+    return
+  end
+  slurm.log_user("slurm_fair: this job cannot save, so it waits for your account's own share of the GPUs; "
+    .. "use fair-sbatch to use idle GPUs")
+end
+
 local function is_ours(job_desc, part_list, options)
-  return is_batch(job_desc) and asks_for_gpus(job_desc) and not is_heterogeneous(job_desc)
+  return is_of_a_managed_kind(job_desc, options) and asks_for_gpus(job_desc) and not is_heterogeneous(job_desc)
     and in_managed_partition(job_desc, part_list, options.partitions)
     and is_managed(options.accounts, job_desc.account or job_desc.default_account)
 end
@@ -132,6 +159,7 @@ local function close_gate(job_desc, part_list, options)
   if not controller_acts(options.health, now) then
     return
   end
+  tell_user(job_desc, options)
   if options.gate == "hold" then
     job_desc.priority = 0
     job_desc.comment = with_gate(job_desc.comment, "hold")

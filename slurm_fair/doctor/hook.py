@@ -62,6 +62,11 @@ def differences(text: str, config: Config) -> Iterator[str]:
     said = dict(_SETTING.findall(text))
     if "gate" in said and said["gate"].strip('"') != config.slurm.gate:
         yield f"gate = {said['gate']}, [slurm] gate is {config.slurm.gate!r}"
+    for key, wanted_word in (("plain", config.scope.plain), ("interactive", config.scope.interactive)):
+        if key in said and said[key].strip('"') != wanted_word:
+            yield f"{key} = {said[key]}, [scope] {key} is {wanted_word!r}"
+    if config.scope.interactive == "gate" and "interactive" not in said:
+        yield "interactive is not named, [scope] interactive is 'gate'"
     seconds = round(2 * config.lease.term)
     if said.get("gate_seconds", "").isdigit() and int(said["gate_seconds"]) != seconds:
         yield f"gate_seconds = {said['gate_seconds']}, two leases are {seconds} s"

@@ -2,6 +2,7 @@
 
 from slurm_fair.ledger.charging.advance import advance
 from slurm_fair.ledger.charging.downtime import fill_gap
+from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.settle import settle
 from slurm_fair.ledger.charging.shares import Owed, integrate
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow
@@ -69,4 +70,5 @@ __all__ = [
     "summarise",
     "tenant_share",
     "unfair_fraction",
+    "with_those_left_alone",
 ]

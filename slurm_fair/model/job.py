@@ -40,6 +40,7 @@ class Blocked(IntEnum):
     REQUEUED = 13  # requeued a moment ago: Slurm does not start it again yet
     NODES = 14  # the nodes that it may use could not take it now even if they were empty
     KEPT = 15  # it would need GPUs of jobs that cannot be asked to give way
+    OWN_SHARE = 16  # it cannot be taken back, and its tenant's own share is used up by such work
 
 
 # A job that its owner or an admin keeps back, or that asks for nothing yet, does not wait for GPUs.
@@ -96,10 +97,11 @@ class JobTable(Columns):
     end: Floats  # 0 while it lives
     time_limit_seconds: Floats  # inf = none
     checkpoints: Bools  # speaks the checkpoint protocol
-    requeueable: Bools  # Slurm would requeue it
+    requeueable: Bools  # Slurm would requeue it, of a waiting job: once its first lease is over
     acknowledged: Codes  # Answer
     array_limit: Ints  # the array's %limit, 0 = none
     weight: Floats
+    restartable: Bools  # may be requeued though it saves nothing: the site says so
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -149,6 +151,12 @@ class JobTable(Columns):
     def done(self) -> Bools:
         """Jobs in state DONE, which Slurm still lists for a while."""
         return self._in(JobState.DONE)
+
+    @property
+    def revocable(self) -> Bools:
+        """Jobs that can be taken off their GPUs when a lease is over."""
+        able: Bools = (self.checkpoints | self.restartable) & self.requeueable
+        return able
 
     @property
     def unblocked(self) -> Bools:

@@ -64,8 +64,18 @@ class NodeTable(Columns):
 
 @dataclass(frozen=True)
 class PartitionTable:
-    """The partitions that jobs of the snapshot name; values worked out from them are kept with them."""
+    """The partitions that jobs of the snapshot name; values worked out from them are kept with them.
+
+    Jobs that name several partitions, or features of nodes, have rows of their own.
+    """
 
     names: tuple[str, ...]
     up: Bools
     members: NDArray[np.bool_]  # [partition, node]
+    ways: tuple[
+        NDArray[np.bool_], ...
+    ] = ()  # [way, node] of each: a gang lies on nodes of one; () = on any members
+
+    def ways_of(self, partition: int) -> NDArray[np.bool_]:
+        """The sets of nodes on one of which a whole gang lies."""
+        return self.ways[partition] if self.ways else self.members[partition : partition + 1]

@@ -83,6 +83,12 @@ class Placement(Columns):
             rows, node, gpus = rows[order], node[order], gpus[order]
         return type(self)(rows, node, gpus)
 
+    def split(self, first: int) -> tuple[Self, Self]:
+        """The triples of the rows before `first`, and those of the others, which are counted from there."""
+        at = int(self.row.searchsorted(first))
+        before, after = self.take(np.arange(at)), self.take(np.arange(at, len(self)))
+        return before, after.with_columns(row=after.row - first)
+
     def renamed(self, old: tuple[str, ...], new: tuple[str, ...]) -> Self:
         """The same nodes under the numbers of another snapshot; a node that is gone is dropped."""
         if old == new:

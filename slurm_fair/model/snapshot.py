@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from slurm_fair.model.action import Action
+from slurm_fair.model.aside import Aside
 from slurm_fair.model.columns import Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
@@ -61,11 +64,21 @@ class Snapshot:
     ] = ()  # M from each instant on that it changed at since the last look
     in_doubt: tuple[ListInDoubt, ...] = ()
     to_free: tuple[Action, ...] = ()  # of jobs that are not managed and carry something of ours
+    aside: Aside | None = None  # left alone, and charged; None where nobody is
 
     @property
     def total_gpus(self) -> int:
-        """M of the metrics: GPUs that managed jobs can have now."""
-        return self.nodes.total_gpus
+        """M of the metrics: GPUs that managed jobs can have now, and those of jobs that are left alone."""
+        return self.nodes.total_gpus + (self.aside.total_gpus if self.aside else 0)
+
+    @property
+    def tenant_gpus_aside(self) -> Ints:
+        """GPUs that jobs which are left alone hold now, by tenant."""
+        if self.aside is None:
+            return np.zeros(len(self.tenants), dtype=np.int64)
+        jobs, held = self.aside.jobs, self.aside.held
+        gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
+        return gpus
 
 
 @dataclass(frozen=True, slots=True)

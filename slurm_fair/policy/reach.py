@@ -76,7 +76,7 @@ def _blocked(snapshot: Snapshot, rows: Ints, why: Blocked) -> Snapshot:
 def _without_those_who_stay(view: View) -> Means | None:
     """Means of the nodes if all left who can be asked to or leave anyway; None where that is everybody."""
     jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
-    leaves = (jobs.checkpoints & jobs.requeueable) | jobs.ending
+    leaves = jobs.revocable | jobs.ending
     if all_of(leaves):
         return None
     held = view.holdings

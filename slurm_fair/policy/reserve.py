@@ -54,7 +54,7 @@ class _Ends(NamedTuple):
     def of(cls, view: View) -> Self:
         """As the view has it."""
         ends, jobs = view.lease_ends, view.snapshot.jobs
-        goes = ((jobs.checkpoints & jobs.requeueable) | view.revoking)[ends.row]
+        goes = (jobs.revocable | view.revoking)[ends.row]
         row, node, gpus = (column[goes] for column in (ends.row, ends.node, ends.gpus))
         end = ends.end[goes]
         return cls(

@@ -133,7 +133,7 @@ def without_nodes(view: View) -> View:
     waits = only(view, view.waits)
     snapshot, nothing = waits.snapshot, np.zeros(0, dtype=np.int64)
     nodes = snapshot.nodes.take(nothing).with_columns(names=(), why=())
-    partitions = replace(snapshot.partitions, members=snapshot.partitions.members[:, :0])
+    partitions = replace(snapshot.partitions, members=snapshot.partitions.members[:, :0], ways=())
     none = Placement.none()
     bare = replace(
         snapshot, nodes=nodes, partitions=partitions, racks=None, held=none, wanted=none, barred=none

@@ -121,11 +121,11 @@ class View:
 
     @once
     def tenant_gpus(self) -> Ints:
-        """GPUs that each of the snapshot's tenants holds or was promised now."""
+        """GPUs that each of the snapshot's tenants holds or was promised now, by jobs left alone too."""
         jobs, held = self.snapshot.jobs, self.holdings
         tenants = len(self.snapshot.tenants)
         gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, tenants).astype(np.int64)
-        return gpus
+        return gpus + self.snapshot.tenant_gpus_aside
 
     @once
     def lease_end(self) -> Floats:
@@ -176,9 +176,13 @@ class View:
 
     @once
     def claims(self) -> Bools:
-        """Jobs among which GPUs are shared out: the active ones, but for those that others keep out."""
+        """Jobs among which GPUs are shared out: the active ones, but for those that others keep out.
+
+        Nor does one that has to wait for its tenant's own share.
+        """
         jobs = self.snapshot.jobs
-        active, kept_out = jobs.active, jobs.blocked == Blocked.KEPT
+        active = jobs.active
+        kept_out = (jobs.blocked == Blocked.KEPT) | (jobs.blocked == Blocked.OWN_SHARE)
         return active & ~(kept_out & jobs.waiting) if any_of(kept_out) else active
 
     @once
@@ -218,7 +222,7 @@ class View:
         if not self.over.size:
             return self.expired
         jobs, over = self.snapshot.jobs, self.over
-        return self.flags(over[~(jobs.checkpoints[over] & jobs.requeueable[over])])
+        return self.flags(over[~jobs.revocable[over]])
 
     @once
     def stranded(self) -> Bools:

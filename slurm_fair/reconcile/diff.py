@@ -87,6 +87,9 @@ def _revocations(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: flo
     columns = (row, leases.key[at], leases.asked[at], jobs.acknowledged[row])
     actions = []
     for job, key, asked, answer in zip(*(column.tolist() for column in columns), strict=True):
+        if not asked and not jobs.checkpoints.item(job):
+            actions.append(_action(Verb.REQUEUE, job, snapshot, "its lease is over, and it cannot save"))
+            continue
         if not asked:
             actions.append(_action(Verb.ASK, job, snapshot, LEASE_OVER))
             continue

@@ -39,6 +39,7 @@ from slurm_fair.slurm.sighting import Sighting
 
 _RESERVATIONS_EVERY_SECONDS = 10.0
 _BOOT_EVERY_SECONDS = 5.0
+_TOLD_BEFORE = 25  # releases
 _SAID_AT_ONCE = 20  # rows that the log names at one look
 _STRAYS_AT_ONCE = 512  # jobs that are not managed and freed at one look
 _log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ class SlurmCluster:
         self._at_first: Mapping[int, str] | None = None  # node lists that this journal never explained
         self._doubts_said = False
         self._booted: tuple[float, float] = (-np.inf, 0.0)  # when slurmctld started
+        self._tells_exclusive = False
         self._actuator = Actuator(
             commands,
             self._queue,
@@ -113,6 +115,8 @@ class SlurmCluster:
         if isinstance(rows, str):
             return Blind(self._now(), rows)
         self._say_what_cannot_be_read(machines)
+        self._learn_of_slurmctld()
+        rows["exclusive"] &= self._tells_exclusive
         complaint = self._learn(rows)
         if complaint:
             return Blind(self._now(), complaint)
@@ -193,7 +197,7 @@ class SlurmCluster:
 
     def _learn(self, rows: NDArray[np.void]) -> str:
         """What is asked rarely: details of new jobs, shares, reservations."""
-        living = rows[(rows["state"] != JobState.DONE) & (rows["gpus"] > 0)]
+        living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
         complaint = self._details.learn(
             dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
         )
@@ -210,25 +214,27 @@ class SlurmCluster:
             if isinstance(reservations, str):
                 return reservations
             self._reservations = (self._now(), reservations)
-        if not 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
-            self._booted = (self._now(), self._boot_time())
         return ""
 
-    def _boot_time(self) -> float:
-        """When slurmctld started; what was known before where it does not say."""
-        said = self._setting("BOOT_TIME")
-        return float(said) if said.isdecimal() else self._booted[1]
+    def _learn_of_slurmctld(self) -> None:
+        """When it started, and of which release it is; what was known before where it does not say."""
+        if 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
+            return
+        said = self._configured()
+        booted = said.get("BOOT_TIME", "")
+        self._booted = (self._now(), float(booted) if booted.isdecimal() else self._booted[1])
+        if "SLURM_VERSION" in said:
+            self._tells_exclusive = tells_exclusive(said["SLURM_VERSION"])
 
-    def _setting(self, name: str) -> str:
-        """A value of slurmctld's configuration; empty when it does not say."""
-        lines = (
-            line.partition("=") for line in self._commands.run("scontrol", "show", "config").out.splitlines()
-        )
-        return next((value.strip() for key, _, value in lines if key.strip() == name), "")
+    def _configured(self) -> Mapping[str, str]:
+        """Slurmctld's configuration; empty when it does not say."""
+        lines = self._commands.run("scontrol", "show", "config").out.splitlines()
+        pairs = (line.partition("=") for line in reversed(lines))  # of two lines the first counts
+        return {key.strip(): value.strip() for key, _, value in pairs}
 
     def _name(self) -> str:
         if not self._cluster_name:
-            self._cluster_name = self._setting("ClusterName")
+            self._cluster_name = self._configured().get("ClusterName", "")
         return self._cluster_name
 
     def _with_answers(self, snapshot: Snapshot, asked: Mapping[int, float]) -> Snapshot:
@@ -242,6 +248,12 @@ class SlurmCluster:
         for row, answer in self._answers.of(snapshot, rows, self._settings.reports).items():
             answers[row] = answer
         return replace(snapshot, jobs=snapshot.jobs.with_columns(acknowledged=answers))
+
+
+def tells_exclusive(version: str) -> bool:
+    """Whether OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
+    parts = version.split(".")
+    return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TOLD_BEFORE
 
 
 class DryRun:

@@ -20,9 +20,11 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
+from slurm_fair.slurm.reading.constraint import ways_of
 from slurm_fair.slurm.reading.queue import NO_TASK, Names, Queue, with_tasks
 from slurm_fair.slurm.scope import (
     blocked_codes,
@@ -32,6 +34,7 @@ from slurm_fair.slurm.scope import (
     refused,
 )
 from slurm_fair.slurm.sighting import Sighting
+from slurm_fair.slurm.whole_nodes import as_it_must_lie, with_what_lies_idle
 
 _RESERVED_SOON_SECONDS = 60.0
 
@@ -42,16 +45,22 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     scoped = in_scope(seen.rows, seen.queue, territory, seen.settings.scope) & ~refused(seen.rows, seen.queue)
     inside = seen.rows[scoped]
     beyond = seen.made_up.beyond(inside, seen.queue, seen.weights.by_account)
-    alone, reasons = left_alone(inside, seen.queue, seen.details, territory.nodes, beyond)
+    alone, reasons = left_alone(inside, seen.queue, seen.details, territory, seen.settings.scope, beyond)
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
-    held = _held(raw, names, seen)
-    nodes = _nodes(seen, names, raw, held)
+    others, other_key = _aside_rows(key, names, seen)
+    raw, others, held, held_aside = _holdings(raw, others, names, seen)
+    others, other_key, held_aside = that_count(others, other_key, held_aside)
+    nodes = _nodes(seen, names, raw, held, held_aside)
     gates = gates_of(raw, key, seen.keepers)
-    users, user = _packed(seen.queue.users.texts, raw["user"])
-    tenants, tenant = _tenants(seen, raw)
+    everyone, first = np.concatenate([raw, others]), len(raw)
+    users, user = _packed(seen.queue.users.texts, everyone["user"])
+    tenants, tenant = _tenants(seen, everyone)
+    aside = aside_of(others, other_key, user[first:], tenant[first:], held_aside, seen.queue)
+    user, tenant = user[:first], tenant[:first]
     partitions, partition = _partitions(seen, names, raw)
+    raw = as_it_must_lie(raw, partition, partitions, nodes)
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
     types = _gpu_types(seen)
@@ -61,7 +70,25 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         _texts(seen.queue.reasons, raw["reason"]), tuple(reasons), _graces(raw, key, seen),
         _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
+        aside=aside,
     )  # fmt: skip
+
+
+def _aside_rows(managed: Ints, names: tuple[str, ...], seen: Sighting) -> tuple[NDArray[np.void], Ints]:
+    """Rows that hold GPUs of our nodes and are not managed, but for accounts that users make up without end."""
+    rows, key = holders_aside(seen.rows, managed, seen.queue, names, seen.settings.scope)
+    kept = ~seen.made_up.beyond(rows, seen.queue, seen.weights.by_account)
+    return rows[kept], key[kept]
+
+
+def _holdings(
+    raw: NDArray[np.void], others: NDArray[np.void], names: tuple[str, ...], seen: Sighting
+) -> tuple[NDArray[np.void], NDArray[np.void], Placement, Placement]:
+    """Managed rows and others with what they hold: that is at least what lies idle because of them."""
+    everyone, first = np.concatenate([raw, others]), len(raw)
+    held = with_what_lies_idle(_held(everyone, names, seen), everyone, names, seen.machines)
+    everyone["gpus"] = np.maximum(everyone["gpus"], np.bincount(held.row, held.gpus, len(everyone)))
+    return everyone[:first], everyone[first:], *held.split(first)
 
 
 def _told(deadline: Floats, gpu_types: int) -> Told | None:
@@ -128,17 +155,44 @@ def _tenants(seen: Sighting, raw: NDArray[np.void]) -> tuple[TenantTable, Ints]:
 
 
 def _partitions(seen: Sighting, nodes: tuple[str, ...], raw: NDArray[np.void]) -> tuple[PartitionTable, Ints]:
-    names, column = _packed(seen.queue.partitions.texts, raw["partition"])
-    at = {name: row for row, name in enumerate(nodes)}
-    members = np.zeros((len(names), len(nodes)), dtype=bool)
-    for row, listed in enumerate(names):
-        for partition in listed.split(","):
-            inside = [at[node] for node in seen.machines.partitions.get(partition, ()) if node in at]
-            members[row, inside] = True
-    up = np.array(
-        [any(seen.machines.up.get(p, False) for p in name.split(",")) for name in names], dtype=bool
+    """The table of what rows name: partitions, narrowed to the nodes of a constraint; and each row's place."""
+    runs = zip(raw["record"].tolist(), raw["restarts"].tolist(), strict=True)
+    wishes = [seen.details.of(*run).constraint for run in runs]
+    pairs = list(zip(raw["partition"].tolist(), wishes, strict=True))
+    found = {pair: row for row, pair in enumerate(sorted(set(pairs)))}
+    names = tuple(seen.queue.partitions.texts[number] for number, _ in found)
+    ways = [_ways(name, wish, nodes, seen) for name, (_, wish) in zip(names, found, strict=True)]
+    alike: dict[tuple[str, bytes], int] = {}
+    row = [
+        alike.setdefault((name, each.tobytes()), len(alike)) for name, each in zip(names, ways, strict=True)
+    ]
+    kept = [row.index(number) for number in range(len(alike))]
+    up = [any(seen.machines.up.get(each, False) for each in names[at].split(",")) for at in kept]
+    members = np.array([ways[at].any(axis=0) for at in kept], dtype=bool).reshape(len(kept), len(nodes))
+    several = any(len(ways[at]) > 1 for at in kept)
+    table = PartitionTable(
+        tuple(names[at] for at in kept),
+        np.array(up, dtype=bool),
+        members,
+        tuple(ways[at] for at in kept) if several else (),
     )
-    return PartitionTable(names, up, members), column
+    return table, np.array([row[found[pair]] for pair in pairs], dtype=np.int64)
+
+
+def _ways(names: str, wish: str, nodes: tuple[str, ...], seen: Sighting) -> NDArray[np.bool_]:
+    """[way, node]: a gang lies within one partition, on nodes that keep to one way of its constraint."""
+    at = {name: row for row, name in enumerate(nodes)}
+    allowed = ways_of(wish, [seen.machines.nodes[name].features for name in nodes]) if wish else ()
+    found: dict[bytes, NDArray[np.bool_]] = {}
+    for partition in dict.fromkeys(names.split(",")):
+        inside = np.zeros(len(nodes), dtype=bool)
+        inside[[at[node] for node in seen.machines.partitions.get(partition, ()) if node in at]] = True
+        if not seen.machines.up.get(partition, False) and "," in names:
+            continue
+        for way in [inside & each for each in allowed] if wish else [inside]:
+            found[way.tobytes()] = way
+    some = [way for way in found.values() if way.any()] or list(found.values())[:1]
+    return np.array(some or [np.zeros(len(nodes), dtype=bool)], dtype=bool)
 
 
 def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Placement:
@@ -163,7 +217,9 @@ def _held(raw: NDArray[np.void], nodes: tuple[str, ...], seen: Sighting) -> Plac
     return Placement.of(triples)
 
 
-def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: Placement) -> NodeTable:
+def _nodes(
+    seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: Placement, aside: Placement
+) -> NodeTable:
     listed = [seen.machines.nodes[name] for name in names]
     types = {name: number for number, name in enumerate(_gpu_types(seen))}
     gpus = np.array([node.gpus for node in listed], dtype=np.int64)
@@ -176,7 +232,7 @@ def _nodes(seen: Sighting, names: tuple[str, ...], raw: NDArray[np.void], held: 
     return NodeTable(
         names=names,
         gpus=gpus,
-        gpus_others=np.maximum(used - held.per_node(len(names)), 0),
+        gpus_others=np.maximum(used - held.per_node(len(names)), aside.per_node(len(names))),
         gpu_type=np.array([types[node.gpu_type] for node in listed], dtype=np.int64),
         cpus=np.array([node.cpus for node in listed], dtype=np.int64),
         cpus_others=_others([node.cpus_used for node in listed], cpus),
@@ -216,6 +272,7 @@ def _jobs(
     unread = [bad.record for bad in seen.queue.unreadable]
     blocked[waiting & np.isin(raw["record"], unread)] = Blocked.SHAPE
     running = (raw["state"] > JobState.WAITING) & (raw["state"] < JobState.DONE)
+    checkpoints = _checkpoints(raw, seen)
     ints = {name: raw[name].astype(np.int64) for name in ("record", "restarts", "gpus", "nodes", "cpus")}
     return JobTable(
         key=key,
@@ -236,11 +293,12 @@ def _jobs(
         start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
         end=np.where(raw["state"] == JobState.DONE, raw["end"], 0.0),
         time_limit_seconds=raw["time_limit"].copy(),
-        checkpoints=_checkpoints(raw, seen),
-        requeueable=raw["requeue"] & ~_out_of_time(raw, seen),
+        checkpoints=checkpoints,
+        requeueable=raw["requeue"] & raw["batch"] & ~_out_of_time(raw, seen),
         acknowledged=_answers(key, seen),
         array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
+        restartable=~checkpoints & (seen.settings.scope.plain == "revoke"),
         **ints,
     )
 
@@ -277,13 +335,14 @@ def _answers(key: Ints, seen: Sighting) -> Codes:
 
 
 def _out_of_time(raw: NDArray[np.void], seen: Sighting) -> Bools:
-    """Running jobs that Slurm would end instead of starting them again once another had their lease.
+    """Jobs that Slurm would end instead of starting them again once another had their lease.
 
     It ends a job that is to start (state DEADLINE, for good) when its limit does not fit before its deadline
-    (slurm-facts: deadline-ends-job).
+    (slurm-facts: deadline-ends-job). A waiting job is so late if it would be when its first lease is over.
     """
-    again = seen.time + seen.settings.term + raw["set_aside"]
-    out: Bools = (raw["state"] == JobState.RUNNING) & (raw["deadline"] > 0) & (again > raw["deadline"])
+    terms = np.where(raw["state"] == JobState.WAITING, 2.0, 1.0)
+    again = seen.time + terms * seen.settings.term + raw["set_aside"]
+    out: Bools = (raw["state"] < JobState.DONE) & (raw["deadline"] > 0) & (again > raw["deadline"])
     return out
 
 

@@ -28,6 +28,7 @@ class Territory:
 
     partitions: frozenset[str]
     nodes: tuple[str, ...]
+    all_gpus: frozenset[str] = frozenset()  # those of the partitions whose nodes all have GPUs
 
     @classmethod
     def of(cls, machines: NodeListing, scope: ScopeSection) -> Territory:
@@ -39,11 +40,14 @@ class Territory:
         }
         managed = with_gpus & set(scope.partitions) if scope.partitions else with_gpus
         nodes = {node for name in managed for node in machines.partitions[name] if machines.nodes[node].gpus}
-        return cls(frozenset(managed), tuple(node for node in machines.nodes if node in nodes))
+        whole = {name for name in managed if nodes.issuperset(machines.partitions[name])}
+        return cls(
+            frozenset(managed), tuple(node for node in machines.nodes if node in nodes), frozenset(whole)
+        )
 
     def covers(self, partition: str) -> bool:
-        """True if a job's partition (or every one of its comma list) is managed."""
-        return all(name in self.partitions for name in partition.split(","))
+        """True if a job's partition, or one of its comma list, is managed."""
+        return any(name in self.partitions for name in partition.split(","))
 
 
 def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]) -> Bools:
@@ -78,9 +82,9 @@ _REASONS = (
     "is interactive (srun or salloc): it cannot be requeued",
     "runs in a reservation",
     "asks for several GPU types at once",
-    "has a --constraint, which only Slurm can weigh",
     "names a node in its --nodelist that is not managed",
     f"has an account that neither Slurm nor the configuration lists, and its user has {OF_A_USER} such already",
+    "does not say that it can save: such jobs are left to Slurm here",
     f"is an array beyond the {MOST_OF_A_USER:,} waiting tasks of one user that are looked at one by one",
 )
 
@@ -89,7 +93,8 @@ def left_alone(
     rows: NDArray[np.void],
     queue: Queue,
     details: JobDetails,
-    nodes: Collection[str],
+    territory: Territory,
+    scope: ScopeSection,
     beyond: Bools | None = None,
 ) -> tuple[Bools, list[LeftAlone]]:
     """Rows of the scope that we never touch, and the reason in words for those that live.
@@ -98,22 +103,17 @@ def left_alone(
     """
     in_reservation = ~by_name(queue.reservations, values.is_nothing, rows["reservation"])
     several = by_name(queue.gpu_types, "+".__eq__, rows["gpu_type"]) & (rows["gpu_type"] >= 0)
-    choosy = np.array(
-        [
-            details.of(*who).constrained
-            for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)
-        ],
-        dtype=bool,
-    )
+    asked = [details.of(*who) for who in zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)]
+    saves = np.array([each.gate_stamp.checkpoints for each in asked], dtype=bool)
     tests = (
-        rows["gpus"] == 0,
+        (rows["gpus"] == 0) & ~takes_whole_nodes(rows, queue, territory),
         rows["het"],
-        ~rows["batch"],
+        ~rows["batch"] & (scope.interactive != "gate"),
         in_reservation,
         several,
-        choosy,
-        wants_others(rows, queue, nodes),
+        wants_others(rows, queue, territory.nodes),
         np.zeros(len(rows), dtype=bool) if beyond is None else beyond,
+        rows["batch"] & ~saves & (scope.plain == "leave"),
         rows["beyond"],
     )
     which = np.select(list(tests), list(range(len(tests))), default=-1)
@@ -124,6 +124,16 @@ def left_alone(
         for row in lives.tolist()
     ]
     return which >= 0, named
+
+
+def takes_whole_nodes(rows: NDArray[np.void], queue: Queue, territory: Territory) -> Bools:
+    """Rows that wait for whole nodes where each node has GPUs: they take GPUs without asking for them."""
+
+    def there(partition: str) -> bool:
+        return all(name in territory.all_gpus for name in partition.split(","))
+
+    waits: Bools = rows["exclusive"] & (rows["state"] == JobState.WAITING)
+    return waits & by_name(queue.partitions, there, rows["partition"]) if waits.any() else waits
 
 
 def wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:

@@ -29,7 +29,10 @@ _KINDS = "biuf"  # bool, int, unsigned, float: never objects
 _Value = TypeVar("_Value")
 # Columns that journals of older versions lack, and what was true of each row then.
 _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
-    "JobTable": {"most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64)},  # nothing was asked for
+    "JobTable": {
+        "most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64),  # nothing was asked for
+        "restartable": lambda of: np.zeros(len(of["key"]), dtype=bool),
+    },
     "Told": {"mode": lambda of: np.zeros(len(of["model"]), dtype=np.int8)},  # nobody said
     "JobAccounts": {"waits": lambda of: of["active"].copy()},  # who claimed no share waited for nothing
 }

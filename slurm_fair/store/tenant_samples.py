@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from slurm_fair.ledger import with_those_left_alone
 from slurm_fair.model import Snapshot, Standing
 from slurm_fair.model.tenant_sample import TenantMoment
 
 
 def moments_of(snapshot: Snapshot, standing: Standing) -> list[TenantMoment]:
     """One row per tenant of the ledger; a tenant that has no job now holds and asks for nothing."""
+    snapshot = with_those_left_alone(snapshot)
     jobs, names = snapshot.jobs, snapshot.tenants.names
     held = np.bincount(jobs.tenant[snapshot.held.row], weights=snapshot.held.gpus, minlength=len(names))
     asked = np.bincount(jobs.tenant, weights=np.where(jobs.active, jobs.gpus, 0), minlength=len(names))

@@ -22,6 +22,7 @@ from slurm_fair.model import (
     Verdict,
     label,
 )
+from slurm_fair.policy.draft import BLOCKED_REASONS
 from tests.support.builders import lying
 from tests.support.crashes import POINTS, Crash, Failpoint, disarm
 from tests.support.fake_cluster import Site
@@ -222,6 +223,9 @@ class History:
         jobs = snapshot.jobs
         could = (jobs.state == JobState.WAITING) & (jobs.blocked == Blocked.NOT_BLOCKED) & (jobs.nodes == 1)
         could &= ~np.isin(jobs.key, leases.key)
+        why = record.plan.explanation
+        own_share = np.array([text == BLOCKED_REASONS[Blocked.OWN_SHARE] for text in why.reasons], dtype=bool)
+        could &= ~own_share[why.reason]  # it waits for its tenant's own share, not for GPUs
         could &= TERMS.grants_at(record.time)  # shortly before a common end nothing is granted
         for row in np.flatnonzero(could).tolist():
             if jobs.key[row] in self.nodes:  # it may want a node that has no room

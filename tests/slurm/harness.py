@@ -146,8 +146,9 @@ class Site:
     def write_config(self, more: str = "") -> None:
         """The configuration, with more lines at its end."""
         lease = "\n".join(f"{key} = {value!r}" for key, value in self.lease.items())
+        scope = "" if "[scope]" in more else '[scope]\npartitions = ["gpu"]\n'
         self.config.write_text(
-            f'[scope]\npartitions = ["gpu"]\n[lease]\n{lease}\n'
+            f"{scope}[lease]\n{lease}\n"
             f'[slurm]\nconf = "{self.lab.conf}"\ngate = "{self.gate}"\nnotice = false\n'
             f'[storage]\ndir = "{self.storage}"\n'
             f"{self.extra}\n{more}\n"

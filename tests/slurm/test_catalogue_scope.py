@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from slurm_fair.lab import Lab
 from tests.slurm.harness import Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
 BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])
 
 
+@pytest.fixture
+def features(scenario_lab: Lab) -> Iterator[None]:
+    """Two kinds of nodes."""
+    kinds = {"n1": "small,old", "n2": "small,new", "n3": "big,new"}
+    _tell(scenario_lab, kinds)
+    yield
+    _tell(scenario_lab, dict.fromkeys(kinds, ""))
+
+
+def _tell(lab: Lab, features: dict[str, str]) -> None:
+    for node, words in features.items():
+        lab.run(
+            "scontrol", "update", f"nodename={node}", f"availablefeatures={words}", f"activefeatures={words}"
+        )
+
+
 @BOTH_GATES
-def test_a_job_with_a_constraint_is_left_to_slurm_and_its_gate_is_taken_away(
-    new_site: Callable[..., Site], gate: str
+def test_jobs_with_a_constraint_are_planned_on_nodes_that_have_it(
+    new_site: Callable[..., Site], features: None, gate: str
 ) -> None:
-    site = new_site(gate)
-    site.lab.run("scontrol", "update", "nodename=n3", "availablefeatures=big", "activefeatures=big")
-    site.start()
-    job = site.submit(1, "-C", "big")
-    job.runs(10)
-    assert job.now().nodes == ("n3",)
-    assert "constraint" in site.cli("explain", job.label).stdout
+    site = new_site(gate).start()
+    wishes = {
+        "big": "n3",
+        "small&new": "n2",
+        "big|small&old": "n1",
+        "[big|new]&big": "n3",
+        "small*1&old": "n1",
+    }
+    jobs = [(site.submit(2, "-C", text), node) for text, node in wishes.items()]
+    for job, node in jobs:
+        job.runs()
+        assert site.planned(job) == [(node,)]
+        assert job.now().nodes == (node,)
+        assert job.now().restarts == 0
+
+
+@BOTH_GATES
+def test_a_job_with_a_constraint_waits_for_its_turn_and_gives_way(
+    new_site: Callable[..., Site], features: None, gate: str
+) -> None:
+    site = new_site(gate).start()
+    first = site.submit(8, "-C", "big").runs()
+    other = site.submit(8, "-C", "big", tenant="nlp")
+    other.runs(6 * site.term)
+    wait_until(lambda: "ask done" in site.acts(first), site.term, "it was asked to make room")
 
 
 @BOTH_GATES
@@ -31,9 +66,18 @@ def test_a_job_gated_at_submission_outside_the_scope_is_set_free(
 ) -> None:
     site = new_site(gate).start()
     elsewhere = site.submit(1, "-p", "other")
+    elsewhere.runs(10)
+
+
+@BOTH_GATES
+def test_a_job_that_names_several_partitions_is_planned_on_the_managed_ones(
+    new_site: Callable[..., Site], gate: str
+) -> None:
+    site = new_site(gate).start()
     either = site.submit(1, "-p", "gpu,other")
-    for job in (elsewhere, either):
-        job.runs(10)
+    either.runs(10)
+    assert site.planned(either)
+    assert either.now().nodes in (("n1",), ("n2",), ("n3",))
 
 
 @BOTH_GATES

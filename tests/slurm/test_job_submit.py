@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -140,6 +141,56 @@ def test_the_begin_gate_at_submission(
     settle(lab, partitions='{"gpu"}', accounts='{"vision", "nlp"}')
     account = [] if "-A" in words else ["-A", "vision"]
     assert gates(lab, folder, *account, *words) == expected, what
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "expected"),
+    [
+        ({"plain": '"leave"'}, ["--gpus=1"], ("", False)),
+        (
+            {"plain": '"leave"'},
+            ["--gpus=1", "--comment=slurm_fair:v1,signal=USR2"],
+            ("slurm_fair:v1,signal=USR2,gate=uts", True),
+        ),
+        ({"plain": '"leave"'}, ["--gpus=1", "--comment=slurm_fair:v0"], ("slurm_fair:v0", False)),
+        ({"plain": '"revoke"'}, ["--gpus=1"], GATED),
+        ({"interactive": '"gate"'}, ["--gpus=1"], GATED),
+    ],
+)
+def test_a_site_says_what_plain_jobs_are(
+    lab: Lab, folder: Path, settings: dict[str, str], words: list[str], expected: tuple[str, bool]
+) -> None:
+    settle(lab, **settings)
+    assert gates(lab, folder, *words) == expected
+
+
+def test_who_submits_a_job_that_cannot_save_is_told_what_it_waits_for(lab: Lab, folder: Path) -> None:
+    told = lab.run("sbatch", "--gpus=1", "--wrap=true", cwd=folder).stderr
+    assert "cannot save" in told
+    assert "fair-sbatch" in told
+    stamp = "--comment=slurm_fair:v1,signal=USR2"
+    for quiet in (["--gpus=1", stamp], ["-n1"]):
+        assert "slurm_fair" not in lab.run("sbatch", *quiet, "--wrap=true", cwd=folder).stderr
+    settle(lab, plain='"revoke"')
+    assert "slurm_fair" not in lab.run("sbatch", "--gpus=1", "--wrap=true", cwd=folder).stderr
+
+
+@pytest.mark.parametrize(("interactive", "gated"), [('"leave"', False), ('"gate"', True)])
+def test_an_interactive_job_is_gated_where_the_site_says_so(
+    lab: Lab, folder: Path, interactive: str, gated: bool
+) -> None:
+    settle(lab, interactive=interactive)
+    name = f"of-{gated}"
+    argv = ["srun", "-Q", "-n1", "--gpus=1", "-J", name, "sleep", "30"]
+    process = subprocess.Popen(argv, env=lab.env, stdin=subprocess.DEVNULL, cwd=folder)
+    try:
+        state = "PENDING" if gated else "RUNNING"
+        row = ("squeue", "-h", "-n", name, "-o", "%T %k")
+        until(lambda: lab.run(*row).stdout.startswith(state))
+        assert ("slurm_fair:v0,gate=uts" in lab.run(*row).stdout) is gated
+    finally:
+        process.kill()
+        process.wait(10)
 
 
 def test_the_gate_of_a_job_opens_after_two_leases(lab: Lab, folder: Path) -> None:

@@ -86,6 +86,7 @@ class JobSpec:
     acknowledged: int = 0
     array_limit: int = 0
     weight: float = 1.0
+    restartable: bool = False
     reason: str = ""
 
     @property

@@ -17,7 +17,7 @@ NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
 LOST = "Unexpected message received"
 _ID = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([0-9,\-]+)\]))?")
 ME = pwd.getpwuid(os.geteuid()).pw_name  # the jobs' user, who wrote their acknowledgements
-_O_FIELD = re.compile(r"([A-Za-z\-]+):([^,A-Za-z]*)")
+_O_FIELD = re.compile(r"([A-Za-z\-_]+):([^,A-Za-z]*)")
 
 
 @dataclass(slots=True)
@@ -221,7 +221,9 @@ class FakeCommands(Commands):
         if argv == ("scontrol", "ping"):
             return CommandResult(argv, 0, "Slurmctld(primary) at fake is UP\n", "", 0.01)
         if argv == ("scontrol", "show", "config"):
-            return CommandResult(argv, 0, "ClusterName             = fake\n", "", 0.01)
+            return CommandResult(
+                argv, 0, "ClusterName             = fake\nSLURM_VERSION           = 22.05.8\n", "", 0.01
+            )
         raise NotImplementedError(" ".join(argv))
 
     def _shown(self, argv: tuple[str, ...], stdin: str) -> CommandResult:
@@ -269,9 +271,10 @@ class FakeCommands(Commands):
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
+            "OverSubscribe": "OK", "cpus-per-tres": "N/A",
             "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
             "Requeue": str(int(r.requeue)), "Nice": "0",
-            "%A": str(r.number), "%f": "(null)", "%x": ",".join(r.excluded),
+            "%A": str(r.number), "%f": r.constraint or "(null)", "%x": ",".join(r.excluded),
             "%Z": f"{self.work}/{r.base}", "%k": r.comment or "(null)", **r.raw,
         }  # fmt: skip
 
@@ -292,7 +295,7 @@ def _machine_row(m: Machine, used: int) -> dict[str, str]:
     return {
         "NodeList": m.name, "PartitionName": m.partition, "Available": "up", "Gres": f"gpu:a100:{m.gpus}",
         "GresUsed": f"gpu:a100:{used}(IDX:N/A)", "StateComplete": state, "CPUsState": f"0/{m.cpus}/0/{m.cpus}",
-        "Memory": str(m.memory_mb), "AllocMem": "0",
+        "Memory": str(m.memory_mb), "AllocMem": "0", "features_act": ",".join(m.features) or "(null)",
     }  # fmt: skip
 
 

@@ -39,6 +39,7 @@ class Machine:
     memory_mb: int = 512_000
     state: str = "idle"  # idle | drained | down
     partition: str = "gpu"
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Record:
     after: Record | None = None  # it does not start before that one has ended
     excluded: tuple[str, ...] = ()
     interactive: bool = False
+    constraint: str = ""  # that the fake itself does not weigh
     raw: Mapping[str, str] = field(default_factory=dict)  # columns of listings that hold its user's own words
 
     @property

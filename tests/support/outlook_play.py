@@ -111,8 +111,8 @@ class Play:
 def busy(seed: int) -> list[tuple[float, Submission]]:
     """Three tenants on 32 GPUs: plain jobs that nobody can ask, gangs of up to the whole, and small jobs."""
     dice, jobs = np.random.default_rng(seed), []
-    for seconds in (3000.0, 3600.0, 4200.0):
-        plain = Submission(gpus=8, seconds=seconds, tenant="nlp", checkpoints=False, time_limit=seconds)
+    for tenant, seconds in (("nlp", 3000.0), ("vision", 3600.0), ("speech", 4200.0)):  # each its own share
+        plain = Submission(gpus=8, seconds=seconds, tenant=tenant, checkpoints=False, time_limit=seconds)
         jobs.append((0.0, plain))
     for _ in range(30):
         at, gpus = float(dice.integers(0, 7200)), int(dice.choice([1, 2, 4, 8, 8, 16, 32]))

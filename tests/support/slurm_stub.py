@@ -36,13 +36,15 @@ QUIET = {
     "SubmitTime": "1795000000", "EligibleTime": "1795009000", "StartTime": "N/A", "EndTime": "N/A",
     "PriorityLong": "100", "TimeLimit": "1:00:00", "Dependency": "(null)", "RestartCnt": "0", "BatchFlag": "1",
     "Requeue": "1", "Reservation": "(null)", "Deadline": "N/A", "MinTime": "0:00",
+    "OverSubscribe": "OK", "cpus-per-tres": "N/A",
 }  # fmt: skip
 
 
 def row(**fields: object) -> str:
     """One row of squeue as our format asks for it; `tres_alloc=` stands for the column tres-alloc."""
     given = {
-        name.replace("_", "-") if name.startswith("tres") else name: value for name, value in fields.items()
+        name.replace("_", "-") if name.startswith(("tres", "cpus")) else name: value
+        for name, value in fields.items()
     }
     assert given.keys() <= set(FIELDS), given
     if "JobID" in given:

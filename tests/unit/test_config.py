@@ -177,5 +177,7 @@ def test_the_settings_of_other_policies_are_kept_but_not_chosen() -> None:
 def test_a_configuration_survives_the_way_through_plain_data() -> None:
     tree = {name: value for name, value in asdict(Config()).items() if isinstance(value, dict)}
     tree["policy"].pop("settings")
-    tree["scope"] = {name: list(value) for name, value in tree["scope"].items()}
+    tree["scope"] = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in tree["scope"].items()
+    }
     assert from_tree(tree, "built-in defaults") == Config()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from slurm_fair.ledger.charging.charge import charge
 from slurm_fair.ledger.charging.from_snapshot import window_seen
+from slurm_fair.ledger.charging.left_alone import with_those_left_alone
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.window_events import Happened, Strip
 from slurm_fair.ledger.settings import DAY, LedgerSettings
@@ -27,7 +28,8 @@ def advance(
     """
     if snapshot.time < ledger.time:
         return ledger, ()
-    after, happened = folded(ledger, Strip((snapshot,), snapshot.jobs), settings)
+    seen = with_those_left_alone(snapshot)
+    after, happened = folded(ledger, Strip((seen,), seen.jobs), settings)
     return after, (*resized(ledger, snapshot), *happened.events[0])
 
 

@@ -172,7 +172,7 @@ def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns
         life=place[chains.life[rows]],
         incarnation=some.submit,
         restarts=np.zeros(len(rows), dtype=np.int64),
-        gpus=some.gpus,
+        gpus=np.maximum(some.gpus, np.where(before, take_or(jobs.gpus, account, 0), 0)),
         start=some.start,
         end=np.where(is_open[rows], until, some.end),
         open=is_open[rows],

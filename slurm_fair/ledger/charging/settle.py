@@ -26,6 +26,7 @@ def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]
     polled = ledger.closed
     match = _matches(polled, said)
     said = said.with_columns(tenant=np.where(match >= 0, take_or(polled.tenant, match, 0), said.tenant))
+    said = _with_what_lay_idle(said, take_or(polled.gpus, match, 0))
     gpu_seconds = said.charged - take_or(polled.charged, match, 0.0)
     seconds = said.end - said.start - (take_or(polled.end, match, 0.0) - take_or(polled.start, match, 0.0))
     left = np.delete(np.arange(len(polled)), match[match >= 0])
@@ -37,6 +38,13 @@ def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]
         closed=polled.take(left).joined(said),
     )
     return settled, float(np.abs(gpu_seconds).sum())
+
+
+def _with_what_lay_idle(said: ClosedRuns, gpus: Ints) -> ClosedRuns:
+    """Accounting knows no GPUs that nobody else could use beside a run: those that were seen stay charged."""
+    more = np.maximum(gpus, said.gpus)
+    charged = said.charged * more / np.maximum(said.gpus, 1)
+    return said.with_columns(gpus=more, charged=np.where(said.gpus > 0, charged, said.charged))
 
 
 def _open_in_ledger(jobs: JobAccounts, runs: RunTable) -> Bools:

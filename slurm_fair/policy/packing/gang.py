@@ -108,21 +108,26 @@ class Pools:
         nodes, partitions = snapshot.nodes, snapshot.partitions
         types = len(snapshot.gpu_types)
         region = _regions(snapshot)
-        choices = np.full((len(partitions.names) * (types + 1), max(types, 1)), NOWHERE, dtype=np.int64)
+        most = max((len(ways) for ways in partitions.ways), default=1)
+        choices = np.full(
+            (len(partitions.names) * (types + 1), max(types, 1) * most), NOWHERE, dtype=np.int64
+        )
         of_type = [nodes.gpu_type == gpu_type for gpu_type in range(types)]
         members: list[Bools] = []
         type_of: list[int] = []
         for partition in partitions.up.nonzero()[0].tolist():
             found = 0
             for gpu_type in range(types):
-                inside = partitions.members[partition] & of_type[gpu_type]
-                if not np.count_nonzero(inside):
-                    continue
-                choices[partition * (types + 1) + gpu_type + 1, 0] = len(members)
-                choices[partition * (types + 1), found] = len(members)
-                found += 1
-                members.append(inside)
-                type_of.append(gpu_type)
+                of_this = 0
+                for way in partitions.ways_of(partition):
+                    inside = way & of_type[gpu_type]
+                    if not np.count_nonzero(inside):
+                        continue
+                    choices[partition * (types + 1) + gpu_type + 1, of_this] = len(members)
+                    choices[partition * (types + 1), found] = len(members)
+                    found, of_this = found + 1, of_this + 1
+                    members.append(inside)
+                    type_of.append(gpu_type)
         inside_all = np.array(members, dtype=bool).reshape(len(members), len(nodes))
         usable = inside_all & nodes.usable
         return cls(
@@ -210,6 +215,8 @@ def _several(racks: Ints | None) -> Ints | None:
 def _regions(snapshot: Snapshot) -> Ints:
     """Nodes of one type in the same partitions are one region."""
     nodes, members = snapshot.nodes, snapshot.partitions.members
+    if snapshot.partitions.ways:
+        members = np.concatenate(snapshot.partitions.ways)
     region = np.zeros(len(nodes), dtype=np.int64)
     region = _refined(region, nodes.gpu_type)
     for first in range(0, len(members), _BITS):

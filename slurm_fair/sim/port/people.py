@@ -34,6 +34,7 @@ class Submission:
     begin: float = 0.0  # its user's own begin time
     checkpoints: bool = True
     requeueable: bool = True
+    restartable: bool = False  # the site requeues it though it saves nothing
     reports: bool = True  # tells of its progress
     leaves_in: float = 0.0  # seconds from the end of a run until its GPUs are free
     deadline: float = math.inf
@@ -76,7 +77,7 @@ class UserActions:
         jobs.scaling[rows] = math.nan
         jobs.time_limit_seconds[rows], jobs.deadline[rows] = job.time_limit, job.deadline
         jobs.checkpoints[rows], jobs.requeueable[rows] = job.checkpoints, job.requeueable
-        jobs.work[rows] = job.seconds
+        jobs.restartable[rows], jobs.work[rows] = job.restartable, job.seconds
         jobs.declared[rows] = job.seconds if np.isnan(job.declared) else job.declared
         jobs.stopped_at[rows], jobs.model[rows] = -math.inf, -1
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from slurm_fair.model import Answer, JobTable, Placement, Snapshot, TenantTable, Told
+from slurm_fair.model import Answer, JobState, JobTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints, any_of
 from slurm_fair.sim.port.reports import Reports
 from slurm_fair.sim.world.job_ids import Roster
@@ -102,11 +102,12 @@ class Sight:
     def _answered(self, key: int, when: float) -> bool:
         return self._life.answered.get(self._roster.row(key), -np.inf) >= when
 
-    def _out_of_time(self, shown: Ints, running: Bools, now: float) -> Bools:
-        """Running jobs that could not be started again in time for their deadlines once another had its lease."""
-        limit = self._jobs.time_limit_seconds[shown]
-        again = now + self._term + np.where(np.isfinite(limit), limit, 0.0)
-        late: Bools = running & (again > self._jobs.deadline[shown])
+    def _out_of_time(self, shown: Ints, now: float) -> Bools:
+        """Jobs that could not be started again in time for their deadlines once another had their lease."""
+        limit, state = self._jobs.time_limit_seconds[shown], self._jobs.state[shown]
+        terms = np.where(state == JobState.WAITING, 2.0, 1.0)
+        again = now + terms * self._term + np.where(np.isfinite(limit), limit, 0.0)
+        late: Bools = (state != JobState.DONE) & (again > self._jobs.deadline[shown])
         return late
 
     def _forget(self, shown: Ints, states: JobTable, now: float) -> None:

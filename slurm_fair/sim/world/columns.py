@@ -21,7 +21,7 @@ _CHANGING = (
 # The same from its submission on, and for all jobs of a trace that says nothing of it.
 _PLAIN = (
     "partition", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb", "array_limit",
-    "time_limit_seconds", "weight", "checkpoints", "requeueable",
+    "time_limit_seconds", "weight", "checkpoints", "requeueable", "restartable",
 )  # fmt: skip
 _MOST_LENGTHS = 512
 _DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}
@@ -133,6 +133,7 @@ class JobColumns:
     pinned: Bools
     checkpoints: Bools
     requeueable: Bools
+    restartable: Bools
     state: Codes
     blocked: Codes
     acknowledged: Codes

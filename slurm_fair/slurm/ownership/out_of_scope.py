@@ -25,7 +25,7 @@ def strays(rows: NDArray[np.void], managed: Ints, seen: Keepers) -> tuple[Action
 
     They were submitted with our gate by a template or the submit hook, or left the scope since.
     """
-    waits = rows[(rows["state"] == JobState.WAITING) & (rows["gpus"] > 0)]
+    waits = rows[(rows["state"] == JobState.WAITING) & ((rows["gpus"] > 0) | rows["exclusive"])]
     source, base, task = with_tasks(waits, seen.queue.task_lists)
     outside = np.unique(source[find(managed, pack_keys(base, task)) < 0])
     kept_back = (waits["priority"] == 0) | (waits["eligible"] > waits["submit"])

@@ -35,7 +35,7 @@ class Remit:
     def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
         """Why jobs of a fresh read may not be acted on, by record."""
         inside = in_scope(rows, queue, self.territory, self.scope)
-        alone, _ = left_alone(rows, queue, details, self.territory.nodes)
+        alone, _ = left_alone(rows, queue, details, self.territory, self.scope)
         at = find(self.record, rows["record"].astype(np.int64))
         seen = at >= 0
         same = seen.copy()

@@ -23,7 +23,7 @@ class Details:
     stamp: Stamp | None
     work_dir: str
     excluded: tuple[str, ...]
-    constrained: bool = False  # asks for features of nodes
+    constraint: str = ""  # features of nodes that it asks for
 
     @property
     def gate_stamp(self) -> Stamp:
@@ -70,4 +70,5 @@ def _details(row: list[str]) -> Details:
         names = hostlist.expand(excluded)
     except SlurmTextError:  # its directory's name holds a separator: a job that confuses only itself
         return UNKNOWN
-    return Details(read_stamp(comment), work_dir, names, not values.is_nothing(constraint))
+    wanted = "" if values.is_nothing(constraint) else constraint
+    return Details(read_stamp(comment), work_dir, names, wanted)

@@ -13,7 +13,7 @@ from slurm_fair.slurm.reading.queue import BETWEEN, ROW_END
 
 _FIELDS = (
     "NodeList", "PartitionName", "Available", "Gres", "GresUsed", "StateComplete", "CPUsState", "Memory",
-    "AllocMem",
+    "AllocMem", "features_act",
 )  # fmt: skip
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in _FIELDS[:-1]) + f",{_FIELDS[-1]}:{ROW_END}"
 
@@ -47,6 +47,7 @@ class RawNode:
     memory_mb: int
     memory_used_mb: int
     state: str
+    features: frozenset[str] = frozenset()  # active ones
 
     @property
     def why_unusable(self) -> str:
@@ -103,7 +104,7 @@ def _need_columns(row: list[str]) -> None:
 
 
 def _node(row: list[str]) -> RawNode:
-    name, _, _, gres, used, state, cpus, memory, allocated = row
+    name, _, _, gres, used, state, cpus, memory, allocated, features = row
     if not hostlist.NODE_NAME.fullmatch(name):
         raise SlurmTextError(f"'{name[:60]}' is no node name")
     gpus, kind = values.gres_gpus("" if values.is_nothing(gres) else gres)
@@ -121,6 +122,7 @@ def _node(row: list[str]) -> RawNode:
         values.megabytes(memory),
         values.megabytes(allocated),
         state.lower(),
+        frozenset(() if values.is_nothing(features) else features.split(",")),
     )
 
 

@@ -25,12 +25,12 @@ _OF_SLURM = (
     "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "UserName", "State", "Reason", "Partition", "QOS",
     "NumNodes", "NodeList", "ReqNodes", "tres-alloc", "NumTasks", "SubmitTime", "EligibleTime", "StartTime",
     "EndTime", "PriorityLong", "TimeLimit", "Dependency", "RestartCnt", "BatchFlag", "Requeue", "Reservation",
-    "Deadline", "MinTime",
+    "Deadline", "MinTime", "OverSubscribe",
 )  # fmt: skip
 # Users' own words, kept raw: the GRES text always, the account where nobody enforces associations. They come
 # last, and each row ends with a mark that is drawn anew for each call: no word can end its row and begin another.
 # A separator in such a word gives its own row too many columns.
-_OF_USERS = ("Account", "tres-per-node", "tres-per-job", "tres-per-task")
+_OF_USERS = ("Account", "tres-per-node", "tres-per-job", "tres-per-task", "cpus-per-tres")
 FIELDS = (*_OF_SLURM, *_OF_USERS)
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
 _LONGEST_ACCOUNT = 255
@@ -65,6 +65,7 @@ RAW = np.dtype(
         ("dependency", "?"), ("restarts", "i8"), ("batch", "?"), ("requeue", "?"), ("deadline", "f8"),
         ("beyond", "?"),  # an array whose tasks are not looked at one by one: its user has too many
         ("set_aside", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
+        ("exclusive", "?"),  # takes whole nodes (slurm-facts: exclusive-is-told)
     ]
 )  # fmt: skip
 
@@ -262,11 +263,14 @@ class Queue:
             self.node_lists.number(f["NodeList"]), self.node_lists.number(f["ReqNodes"]),
             self.reservations.number(f["Reservation"]), self.gpu_types.number(kind) if kind else -1,
             int(state), gpus, per_node if per_node * nodes == gpus else 0, nodes,
-            values.count(counts.get("cpu", "0")), values.megabytes(counts.get("mem", "0")),
+            # slurm-facts: cpus-per-gpu-late
+            max(values.count(counts.get("cpu", "0")), gpus * values.gres_gpus(f["cpus-per-tres"])[0]),
+            values.megabytes(counts.get("mem", "0")),
             values.epoch(f["SubmitTime"]), values.epoch(f["EligibleTime"]), values.epoch(f["StartTime"]),
             values.epoch(f["EndTime"]), values.number(f["PriorityLong"]), longest,
             not values.is_nothing(f["Dependency"]), values.count(f["RestartCnt"]), f["BatchFlag"] == "1",
             f["Requeue"] == "1", values.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
+            f["OverSubscribe"] == "NO",
         )  # fmt: skip
 
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:

@@ -35,7 +35,7 @@ SLURM_VERSION           = 24.11.5
 SlurmUser               = slurm(64030)
 SlurmctldParameters     = (null)
 """
-NODES = ("n1", "gpu", "up", "gpu:a100:8", "gpu:a100:0", "idle", "0/64/0/64", "512000", "0")
+NODES = ("n1", "gpu", "up", "gpu:a100:8", "gpu:a100:0", "idle", "0/64/0/64", "512000", "0", "(null)")
 SCRIPTS = {
     "scontrol": """case "$*" in
 --version) echo "slurm 24.11.5" ;;

@@ -20,7 +20,18 @@ from slurm_fair.slurm.reading.nodes import (
 from tests.support.slurm_samples import VERSIONS, sample, whole
 from tests.support.slurm_stub import Stub
 
-ROW = ("n1", "gpu", "up", "gpu:a100:8", "gpu:a100:2(IDX:0-1)", "mixed", "4/60/0/64", "512000", "32000")
+ROW = (
+    "n1",
+    "gpu",
+    "up",
+    "gpu:a100:8",
+    "gpu:a100:2(IDX:0-1)",
+    "mixed",
+    "4/60/0/64",
+    "512000",
+    "32000",
+    "(null)",
+)
 RESERVATION = (
     "ReservationName=rr StartTime=1795225541 EndTime=1795229141 Duration=01:00:00 Nodes=n[2-3] NodeCnt=2 "
     "CoreCnt=64 Features=(null) PartitionName=(null) Flags=SPEC_NODES TRES=cpu=64 Users=root State=INACTIVE"
@@ -99,7 +110,7 @@ def test_the_states_of_whole_captures_are_known_words(version: str) -> None:
         ),
         ((0, sinfo(ROW), "sinfo: error: something"), "something"),
         (sinfo(ROW)[:-20], "cut off"),
-        (sinfo(ROW[:-1]), "8 columns instead of 9"),
+        (sinfo(ROW[:-1]), "9 columns instead of 10"),
         (sinfo(changed(c0="")), "is no node name"),
         (sinfo(changed(c0="n1 nice=9")), "is no node name"),
         (sinfo(changed(c6="4/60")), "is no CPU count"),
@@ -124,7 +135,7 @@ def test_a_row_that_cannot_be_read_costs_its_node(stub: Stub) -> None:
     assert len(found.unreadable) == 1
 
 
-@pytest.mark.parametrize("columns", [1, 2, 8, 10])
+@pytest.mark.parametrize("columns", [1, 2, 9, 11])
 def test_a_later_row_of_a_node_that_is_known_may_be_cut_off_too(stub: Stub, columns: int) -> None:
     stub.answers("sinfo", sinfo(ROW, (*changed(c1="debug"), "more")[:columns]))
     found = read_nodes(stub.commands())

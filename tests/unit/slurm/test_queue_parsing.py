@@ -194,7 +194,7 @@ def test_an_answer_that_is_not_whole_is_no_answer(
         ({"State": "BRAND_NEW"}, "state 'BRAND_NEW' is a word that this version does not know"),
         ({"SubmitTime": "2026-11-20T22:08:47"}, "no time in epoch seconds"),
         ({"Deadline": "999999999999"}, "no time in epoch seconds"),
-        ({"Account": "a\x1fb"}, "32 columns instead of 31"),
+        ({"Account": "a\x1fb"}, "34 columns instead of 33"),
         ({"Account": "a\x1b[2J"}, "its account's name is no name"),
         ({"Account": "a" * 300}, "its account's name is no name"),
         ({"tres_alloc": "node=1,gres/gpu=7766279631452241820"}, "no whole number"),

@@ -31,7 +31,6 @@ TERRITORY = Territory(frozenset({"gpu"}), ("n1", "n2"))
         ({"Account": "b"}, "its user or account is not the one that was looked at"),
         ({"ArrayJobID": "99", "ArrayTaskID": "1"}, "its user or account is not the one that was looked at"),
         ({"Partition": "cpu"}, "it is outside of the scope"),
-        ({"Partition": "gpu,cpu"}, "it is outside of the scope"),
         ({"QOS": "urgent"}, "it is outside of the scope"),
         ({"BatchFlag": "0"}, "it is left alone"),
         ({"HetJobID": "7"}, "it is left alone"),

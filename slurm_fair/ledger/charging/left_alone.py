@@ -1,0 +1,40 @@
+"""Jobs that are left alone are charged like managed ones: for the ledger they stand in the same table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from slurm_fair.model import Aside, Placement, Snapshot, Told
+from slurm_fair.model.columns import Ints
+
+
+def with_those_left_alone(snapshot: Snapshot) -> Snapshot:
+    """The snapshot as the ledger takes it in: whoever holds GPUs of managed nodes is one of its jobs."""
+    aside = snapshot.aside
+    if aside is None or not len(aside.jobs):
+        return snapshot
+    jobs = snapshot.jobs.joined(aside.jobs)
+    order = jobs.key.argsort(kind="stable")
+    reasons = snapshot.reasons + aside.reasons
+    return replace(
+        snapshot,
+        jobs=jobs.take(order),
+        held=_held(snapshot, aside, order),
+        reasons=tuple(reasons[row] for row in order.tolist()),
+        told=None if snapshot.told is None else _told(snapshot.told, len(aside.jobs), order),
+    )
+
+
+def _held(snapshot: Snapshot, aside: Aside, order: Ints) -> Placement:
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    others = aside.held.with_columns(row=aside.held.row + len(snapshot.jobs))
+    return snapshot.held.plus(others).renumber(place)
+
+
+def _told(told: Told, more: int, order: Ints) -> Told:
+    """Of them nobody says anything; `take` leaves tables of two dimensions in step."""
+    nothing = Told.nothing(more, told.rate.shape[1])
+    return told.joined(nothing).take(order)

@@ -1,0 +1,97 @@
+"""Work that cannot be taken back is granted only within its tenant's own share: the same for every policy.
+
+What can be taken back may use every idle GPU, since its lease ends. What cannot would keep idle GPUs from those to
+whom they are owed, for as long as it likes: nobody is to gain by that. (Run:ai and its scheduler KAI have the same
+rule for jobs that are not preemptible.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from slurm_fair.ledger import LedgerSettings, quota
+from slurm_fair.model import Blocked, JobTable
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, take_or
+from slurm_fair.policy.orders.array_limits import over_array_limit
+from slurm_fair.policy.view import View
+
+_ROUNDING = 1e-9
+
+
+def within_own_share(view: View, settings: LedgerSettings) -> View:
+    """The view in which jobs that cannot be taken back are blocked where their tenant's own share ends.
+
+    GPUs that such jobs of a tenant hold, and those that its oldest waiting ones ask for, are at most its quota. A
+    tenant that holds nothing by such jobs may start one whose gang is bigger than its quota.
+    """
+    if not view.waits.size:
+        return view
+    stays = bound(view.snapshot.jobs, view.terms.term)
+    waits = view.waits[stays[view.waits]]
+    if not waits.size:
+        return view
+    beyond = _beyond(view, waits, bound_gpus(view, stays), own_shares(view, settings))
+    if not beyond.size:
+        return view
+    blocked = view.snapshot.jobs.blocked.copy()
+    blocked[beyond] = Blocked.OWN_SHARE
+    jobs = view.snapshot.jobs.with_columns(blocked=blocked)
+    return replace(view, snapshot=replace(view.snapshot, jobs=jobs))
+
+
+def bound(jobs: JobTable, term: float) -> Bools:
+    """Jobs that can be neither taken back when a lease is over nor waited for: their limit is longer."""
+    revocable = jobs.revocable
+    if all_of(revocable):
+        return ~revocable
+    stays: Bools = ~revocable & (jobs.time_limit_seconds > term)
+    return stays
+
+
+def bound_gpus(view: View, stays: Bools) -> Ints:
+    """GPUs that each tenant holds, or was promised, by jobs that cannot be taken back; those left alone too."""
+    snapshot, held = view.snapshot, view.holdings
+    mine = stays[held.row]
+    tenant, tenants = snapshot.jobs.tenant[held.row[mine]], len(snapshot.tenants)
+    gpus: Ints = np.bincount(tenant, held.gpus[mine], tenants).astype(np.int64)
+    if snapshot.aside is None:
+        return gpus
+    jobs, theirs = snapshot.aside.jobs, snapshot.aside.held
+    long = bound(jobs, view.terms.term)[theirs.row]
+    return gpus + np.bincount(jobs.tenant[theirs.row[long]], theirs.gpus[long], tenants).astype(np.int64)
+
+
+def own_shares(view: View, settings: LedgerSettings) -> Floats:
+    """GPUs that each of the snapshot's tenants is owed now, among those that count as the ledger counts them."""
+    tenants, jobs = view.ledger.tenants, view.snapshot.jobs
+    counts = tenants.last_job + settings.tenant_memory_seconds >= view.now
+    if settings.everyone_counts:
+        counts = np.ones(len(counts), dtype=bool)
+    here = view.tenant_row[jobs.active]
+    counts[here[here >= 0]] = True
+    weight = np.where(counts, tenants.weight, 0.0)
+    shares = quota(float(view.snapshot.total_gpus), tenants.weight, np.full(len(weight), weight.sum()))
+    return take_or(shares, view.tenant_account, 0.0)
+
+
+def _beyond(view: View, waits: Ints, used: Ints, share: Floats) -> Ints:
+    """Those of the waiting rows that do not fit; each tenant's stand in a line, the oldest first.
+
+    Who is behind one that does not fit does not overtake it, or a gang would wait for ever. Tasks for which their
+    array's own limit has no room stand behind all others.
+    """
+    jobs = view.snapshot.jobs
+    oldest = waits[np.lexsort((jobs.key[waits], view.first_submit[waits], jobs.tenant[waits]))]
+    over = over_array_limit(view, oldest)
+    if any_of(over):
+        oldest = oldest[np.lexsort((over, jobs.tenant[oldest]))]
+    tenant, gpus = jobs.tenant[oldest], jobs.gpus[oldest]
+    first = np.searchsorted(tenant, tenant, side="left")
+    taken = np.cumsum(gpus)
+    through = taken - np.where(first > 0, taken[first - 1], 0)
+    fits = used[tenant] + through <= share[tenant] * (1 + _ROUNDING) + _ROUNDING
+    alone = (used[tenant] == 0) & (np.arange(len(oldest)) == first)
+    beyond: Ints = oldest[~(fits | alone)]
+    return beyond
