@@ -42,5 +42,5 @@ class LedgerSettings:
 
     @property
     def counts_seconds(self) -> float:
-        """How long a tenant counts in quotas beyond its jobs; inf = each does all the time."""
+        """The time for which a tenant counts in quotas beyond its jobs; inf = each does all the time."""
         return math.inf if self.everyone_counts else self.tenant_memory_seconds

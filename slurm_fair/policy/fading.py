@@ -52,7 +52,7 @@ def _left(half_lives: float) -> tuple[float, float]:
 
 
 def _of(column: list[float], rows: np.ndarray[Any, np.dtype[np.int64]]) -> Floats:
-    """What was kept of these tenants; nothing of one that is new."""
+    """The numbers kept of these tenants; 0 of one that is new."""
     values = np.array([*column, 0.0])
     return np.where(rows >= 0, values[rows], 0.0)
 

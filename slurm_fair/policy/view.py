@@ -82,7 +82,7 @@ class View:
 
     @once
     def tenant_sums(self) -> TenantAccounts:
-        """What each of the ledger's tenants had and was owed, as far as it counts for choosing."""
+        """The ledger's tenants with what they had and were owed, as far as it counts for choosing."""
         return self.ledger.tenants if self.fading is None else self.fading
 
     @once

@@ -72,7 +72,7 @@ class Free(NamedTuple):
 
 
 def awaited(leases: Leases, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
-    """Of each promised job behind a shut gate, by row, the resources that its nodes lack."""
+    """The resources that the nodes of each promised job behind a shut gate lack, by row."""
     granted = leases.promised.nonzero()[0]
     if not granted.size:
         return {}

@@ -214,7 +214,7 @@ def _with_owed(
 
 
 def _with_truth(outcomes: Outcomes, trace: Trace) -> Outcomes:
-    """How long the jobs run alone is what a simulation of them takes it to be."""
+    """The time for which jobs run alone is what a simulation of them takes it to be."""
     work = trace.duration_s
     return outcomes.with_columns(
         exclusive_seconds=work, expected_seconds=work, declared_seconds=trace.declared_s

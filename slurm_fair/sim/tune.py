@@ -126,7 +126,7 @@ def _from_usual(trial: Trial) -> float:
 
 
 def _differs(one: Trial, other: Trial, name: str) -> bool:
-    """Whether two trials lie further apart than the runs of either; a difference within that is called none."""
+    """True if two trials lie further apart than the runs of either; a difference within that is called none."""
     apart = abs(getattr(one, name) - getattr(other, name))
     return bool(apart > 0 and apart >= max(getattr(trial.spread, name) for trial in (one, other)))
 
@@ -151,7 +151,7 @@ def _behind(trial: Trial, bearable: Sequence[Trial], limits: Tolerances) -> Behi
 
 
 def _lag(trial: Trial, bearable: Sequence[Trial], name: str) -> float:
-    """How far a term lies behind the best one; nothing where that is less than the spread of their runs."""
+    """The distance of a term behind the best one; nothing where that is less than the spread of their runs."""
     least = _least(getattr(other, name) for other in bearable)
     lag: float = getattr(trial, name) - least
     if not lag > 0:

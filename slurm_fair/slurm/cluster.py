@@ -251,7 +251,7 @@ class SlurmCluster:
 
 
 def tells_exclusive(version: str) -> bool:
-    """Whether OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
+    """True where OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
     parts = version.split(".")
     return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TOLD_BEFORE
 

@@ -80,7 +80,7 @@ def measured(source: JournalReader, period: Period, share: ReportShare = "demand
 def _who_counts(
     source: JournalReader, accounts: Mapping[str, Account], names: Sequence[str], covered: Period
 ) -> tuple[float, Bools]:
-    """How long a tenant counts in quotas beyond its jobs, and who of these did before the period began.
+    """The seconds that a tenant counts in quotas beyond its jobs, and those who did before the period began.
 
     Quotas that are as the weights are were given to everybody all the time.
     """

@@ -43,7 +43,7 @@ class LiveSite:
 
     @property
     def ledger(self) -> LedgerSettings:
-        """How the controller counts shares."""
+        """The settings by which the controller counts shares."""
         return self.site.config.tenants.ledger()
 
     def past(self, period: Period) -> Past:

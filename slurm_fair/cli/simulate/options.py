@@ -51,7 +51,7 @@ class SecondsOrNever(Seconds):
     name = "S|never"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """What was written, as a number; inf = never."""
+        """The seconds that were written; inf = never."""
         return math.inf if value in ("never", math.inf) else super().convert(value, param, ctx)
 
 
@@ -262,7 +262,7 @@ class LeaseOptions:
     lease: float | None = None
 
     def ledger(self, site: LedgerSettings | None = None) -> LedgerSettings:
-        """How shares are counted; what is not said is the site's own, where there is one."""
+        """The settings of the ledger; what is not said is the site's own, where there is one."""
         own = site or LedgerSettings()
         return replace(
             own,

@@ -79,7 +79,7 @@ def spread_of(row: Row, key: str) -> float:
 
 
 def repeat_note(repeat: int) -> list[str]:
-    """What a reader of means must know."""
+    """Caveats for a reader of means."""
     if repeat == 1:
         return []
     return [

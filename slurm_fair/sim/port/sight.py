@@ -94,9 +94,7 @@ class Sight:
             answers = [self._roster.row(key) for key, when in asked.items() if self._answered(key, when)]
             seen.acknowledged[~np.isin(shown, answers)] = Answer.NONE
         if self._life.odd.dated:
-            return seen.with_columns(
-                requeueable=seen.requeueable & ~self._out_of_time(shown, seen.running, now)
-            )
+            return seen.with_columns(requeueable=seen.requeueable & ~self._out_of_time(shown, now))
         return seen
 
     def _answered(self, key: int, when: float) -> bool:

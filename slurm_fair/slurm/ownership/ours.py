@@ -109,7 +109,7 @@ def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
 
 
 def may_be_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
-    """Whether a hold without a mark may be the submission's; `with_hold` = the job's stamp says that it had one.
+    """True if a hold without a mark may be the submission's; `with_hold` = the job's stamp says that it had one.
 
     Slurm gives a job that was held from its submission no eligible time before it is released for the first
     time (slurm-facts: held-from-submission). A later hold takes that time away again (slurm-facts:
@@ -119,7 +119,7 @@ def may_be_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
 
 
 def is_as_submitted(shown: WaitState, with_hold: Flag, scheduled: Instant) -> Flag:
-    """Whether such a hold is the submission's. `scheduled` = when Slurm last tried to start it; inf = not known.
+    """True if such a hold is the submission's. `scheduled` = when Slurm last tried to start it; inf = not known.
 
     Slurm tries at the submission, and never while a job is held: a job that it tried later was released, and
     somebody holds it since.
