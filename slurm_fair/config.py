@@ -19,6 +19,8 @@ from slurm_fair.policy.registry import names
 from slurm_fair.suggest import known_names, nearest
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
+AUTO = "auto"  # looks follow changes
+_LONGEST_SECONDS = 10.0  # without a look, with `auto`
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class LeaseSection:
     """The lease rules; all lengths in seconds."""
 
     term: float = 900.0
-    interval: float = 10.0
+    interval: float | str = AUTO
+    interval_min: float = 1.0
     grace: float = 60.0
     max_grace: float = 600.0
     min_runtime: float = 0.0
@@ -43,16 +46,29 @@ class LeaseSection:
     start_timeout: float = 60.0
     publish_dir: str = "/run/slurm-fair"
 
+    @property
+    def follows_changes(self) -> bool:
+        """Whether a look follows each change."""
+        return self.interval == AUTO
+
+    @property
+    def longest_interval(self) -> float:
+        """The seconds between two looks; with `auto` the most, also where nothing happens."""
+        if isinstance(self.interval, str):
+            return max(min(_LONGEST_SECONDS, self.term / 3), self.interval_min)
+        return self.interval
+
     def terms(self) -> LeaseTerms:
         """What the pure core needs of it."""
         return LeaseTerms(
             self.term,
-            self.interval,
+            self.longest_interval,
             self.grace,
             self.min_runtime,
             self.align == "aligned",
             self.start_timeout,
             self.max_grace,
+            self.interval_min if self.follows_changes else 0.0,
         )
 
 
@@ -175,7 +191,7 @@ CHOICES = {
 }
 _POSITIVE = (
     "lease.term",
-    "lease.interval",
+    "lease.interval_min",
     "lease.grace",
     "lease.max_grace",
     "lease.start_timeout",
@@ -280,12 +296,14 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return _names(value, where)
     if origin is not None and issubclass(origin, Mapping):
         return _weights(value, where)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
+    is_number = hint in (float, float | str)
+    if is_number and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _MOST:
         return float(value)
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
     wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-    raise ConfigError(f"{where} must be {wanted.get(hint, hint)}, not {repr(value)[:60]}")
+    kind = wanted.get(hint, f'a number or "{AUTO}"')
+    raise ConfigError(f"{where} must be {kind}, not {repr(value)[:60]}")
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -325,6 +343,7 @@ def _check(config: Config) -> None:
         if not 0 <= setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
     _check_paths(config)
+    _check_interval(config)
     lease, slurm = config.lease, config.slurm
     if lease.grace > lease.max_grace:
         raise ConfigError(
@@ -339,12 +358,24 @@ def _check(config: Config) -> None:
             f"{where}: slurm.client_timeout ({slurm.client_timeout} s) must not exceed slurm.timeout "
             f"({slurm.timeout:g} s)"
         )
-    if lease.interval > lease.term:
-        raise ConfigError(
-            f"{where}: lease.interval ({lease.interval:g} s) must not exceed lease.term ({lease.term:g} s)"
-        )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
+
+
+def _check_interval(config: Config) -> None:
+    lease, name, wrong = config.lease, "lease.interval", ""
+    interval, longest = lease.interval, lease.term
+    if lease.follows_changes:
+        name, interval, longest = "lease.interval_min", lease.interval_min, min(_LONGEST_SECONDS, lease.term)
+    if isinstance(interval, str):
+        wrong = f'must be a number or "{AUTO}", not {interval[:60]!r}'
+    elif not 0 < interval < _MOST:
+        wrong = f"must be above 0, not {interval}"
+    elif interval > longest:
+        of = "lease.term " if longest == lease.term else ""
+        wrong = f"({interval:g} s) must not exceed {of}({longest:g} s)"
+    if wrong:
+        raise ConfigError(f"{config.source}: {name} {wrong}")
 
 
 def _check_paths(config: Config) -> None:

@@ -41,7 +41,8 @@ def mutations(draw: st.DrawFn) -> str:
     section, key, default = draw(st.sampled_from(KNOWN))
     how = draw(st.sampled_from(["type", "key", "section", "syntax"]))
     if how == "type":
-        value = draw(st.sampled_from(WRONG[type(default)]))
+        kind = float if key == "interval" else type(default)  # a number, or the word auto
+        value = draw(st.sampled_from(WRONG[kind]))
         return f"[{section}]\n{key} = {toml(value)}\n"
     letter = draw(st.sampled_from("abcxyz_"))
     if how == "key":
