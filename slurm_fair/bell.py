@@ -67,7 +67,6 @@ class Bell:
         return self.rung
 
     def close(self) -> None:
-        """Listen no more."""
         if self._handle >= 0:
             os.close(self._handle)
         self._handle, self._path, self.rung = -1, None, False
@@ -97,8 +96,13 @@ def _make(directory: Path) -> None:
         os.close(folder)
 
 
+def place(directory: str) -> str:
+    """The path of the bell in a published folder; empty where nothing is published."""
+    return f"{directory}/{NAME}" if directory else ""
+
+
 def ring(directory: str) -> None:
     """Wake the daemon that publishes there, if one listens; nothing depends on it."""
     if directory:
         with suppress(OSError):
-            os.close(os.open(Path(directory) / NAME, _RING))
+            os.close(os.open(place(directory), _RING))

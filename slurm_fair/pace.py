@@ -76,7 +76,10 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Jobs that were seen to give their GPUs back while others wait: Slurm may not say when they have."""
+    """Jobs that were seen to give their GPUs back while others wait.
+
+    Slurm may not count when they have (slurm-facts: sdiag-counts).
+    """
 
     keys: tuple[int, ...] = ()
     seconds: float = math.inf  # until they are looked at again

@@ -7,6 +7,7 @@ local settings = {
   gate = "begin",      -- "begin": Slurm itself opens the gate after gate_seconds; "hold": only the controller does
   gate_seconds = 1800, -- two leases
   health = "",         -- the controller's health.json on this machine: no job is gated while it does not act; "": gate
+  wake = "",           -- the controller's wake-up on this machine: it looks at once at a new job; "": nobody is woken
 }
 
 -- Slurm loads this file by its path, so the function lies in the same folder, wherever that is.

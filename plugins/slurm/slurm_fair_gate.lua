@@ -4,6 +4,8 @@
 -- an error in here is logged and lets the job pass as it is. It asks nobody, and reads one small local file at most.
 -- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, and health:
 -- the file in which the controller says that it acts. While it says nothing or something else, no job is gated.
+-- wake: a named pipe that wakes the controller when somebody opens it. It is opened for reading and writing, which
+-- never waits, and closed again; nothing is written and nothing is made.
 --
 -- What it leaves alone: jobs without GPUs, srun and salloc, heterogeneous jobs, other partitions and accounts,
 -- and every job that its user holds or wants to begin later (the controller gates those when their time comes).
@@ -142,10 +144,21 @@ local function close_gate(job_desc, part_list, options)
   end
 end
 
+local function wake(job_desc, part_list, options)
+  if options.wake == nil or options.wake == "" or not is_ours(job_desc, part_list, options) then
+    return
+  end
+  local bell = io.open(options.wake, "r+")
+  if bell then
+    bell:close()
+  end
+end
+
 function slurm_fair_gate(job_desc, part_list, submit_uid, options)
   local fine, message = pcall(close_gate, job_desc, part_list, options or {})
   if not fine then
     slurm.log_error("slurm_fair: a job of uid %d was let through ungated: %s", submit_uid, tostring(message))
   end
+  pcall(wake, job_desc, part_list, options or {})
   return slurm.SUCCESS
 end

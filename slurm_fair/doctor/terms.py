@@ -157,9 +157,9 @@ def rate_limit(facts: Facts) -> Finding:
     if facts.all_powerful:
         return ok("Slurm's rate limit does not hold for this account")
     lease, waiting = facts.config.lease, waiting_jobs(facts)
-    looks = _RPCS_A_LOOK / lease.longest_interval
-    questions = 1 / lease.interval_min if lease.follows_changes else 0.0
-    left = (bucket.refill_per_second - looks - questions) * lease.term
+    asked = _RPCS_A_LOOK * lease.term / lease.longest_interval
+    asked += lease.term / lease.interval_min if lease.follows_changes else 0.0
+    left = bucket.refill_per_second * lease.term - asked
     bears = max(int(left), 0)
     told = f"Slurm's rate limit ({bucket.refill_per_second:g} calls/s) bears about {bears} gated jobs"
     if waiting > bears:

@@ -15,7 +15,7 @@ from typing import Self
 from slurm_fair.slurm.command import Commands
 
 _TYPES, _USERS = "statistics by message type", "statistics by user"
-_ROW = re.compile(r"^\t(\S+)\s+\(\s*\d+\) count:(\d+)\s+ave_time:\d+\s+total_time:(\d+)\s*$", re.MULTILINE)
+_ROW = re.compile(r"^\t(\S+)\s+\(\s*\d+\) count:(\d+)\s+ave_time:\d+\s+total_time:(\d+)", re.MULTILINE)
 _JOBS = re.compile(r"^(Jobs (?:submitted|started|completed|canceled|failed)):\s*(\d+)\s*$", re.MULTILINE)
 # Readers, steps of jobs that run, and connections: no job waits, starts or ends by them.
 _CHANGES_NOTHING = re.compile(
