@@ -32,6 +32,7 @@ def rules_for(
     *,
     lease: float | None = None,
     interval: float = USUAL_INTERVAL,
+    interval_min: float = 0.0,
     aligned: bool = True,
     gavel_rounds: bool = False,
     checkpoint_cost: float = 0.0,
@@ -43,7 +44,12 @@ def rules_for(
     term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
     terms = LeaseTerms(
         term=term,
-        interval=term if gavel_rounds else interval,
+        interval=term
+        if gavel_rounds
+        else max(min(interval, term / 3), interval_min)
+        if interval_min
+        else interval,
+        interval_min=0.0 if gavel_rounds else interval_min,
         grace=max(60.0, 2 * checkpoint_cost),
         max_grace=max(600.0, 2 * checkpoint_cost),
         aligned=aligned or gavel_rounds,

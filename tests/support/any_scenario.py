@@ -126,6 +126,7 @@ HOW = st.builds(
     Rounds,
     lease=st.sampled_from((120.0, 300.0, 600.0)),
     interval=st.sampled_from((10.0, 30.0)),
+    interval_min=st.sampled_from((0.0, 0.0, 1.0)),
     aligned=st.booleans(),
     rounds=st.sampled_from(("conserving", "conserving", "gavel")),
     costs=st.builds(
@@ -316,6 +317,7 @@ def play(
         {},
         lease=case.how.lease,
         interval=case.how.interval,
+        interval_min=case.how.interval_min,
         aligned=case.how.aligned,
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,

@@ -92,6 +92,7 @@ class Rounds:
 
     lease: float | None = 600.0
     interval: float = 10.0
+    interval_min: float = 0.0
     aligned: bool = True
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
@@ -132,6 +133,7 @@ def simulated(
         settings or {},
         lease=how.lease,
         interval=how.interval,
+        interval_min=how.interval_min,
         aligned=how.aligned,
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,

@@ -25,6 +25,7 @@ def row_of(turn: PolicyTurn, done: FinishedRun) -> dict[str, Any]:
         **result.to_dict(),
         "lease_s": usual_lease(terms.term),
         "interval_s": terms.interval,
+        **({"interval_min_s": terms.interval_min} if terms.follows_changes else {}),
         "aligned": terms.aligned,
         "job_share": turn.job_share,
         "settings": dict(turn.settings),

@@ -6,12 +6,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from slurm_fair.cli.simulate.looks import Looks
 from slurm_fair.cli.simulate.options import LeaseOptions, RunOptions
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.run import USUAL_INTERVAL, rules_for
+from slurm_fair.sim.run import rules_for
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
 
@@ -29,13 +30,14 @@ class PolicyTurn:
     checkpoint_cost: float
     seed: int
     job_share: JobShare = "proportional"
+    interval_min: float = 0.0
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
         return rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
-            job_share=self.job_share,
+            job_share=self.job_share, interval_min=self.interval_min,
         )  # fmt: skip
 
 
@@ -49,9 +51,17 @@ def turns_of(
     gavel_rounds: bool = False,
 ) -> list[PolicyTurn]:
     """One turn for each policy; none is returned where one of them cannot be."""
-    given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
-    how = leases.lease, looks, leases.align == "aligned", gavel_rounds, checkpoint_cost, run.seed, job_share
-    turns = [PolicyTurn(name, given[name], *how) for name in policies]
+    given, looks = settings_of(run.settings, policies), Looks.given(leases.interval)
+    how = (
+        leases.lease,
+        looks.interval,
+        leases.align == "aligned",
+        gavel_rounds,
+        checkpoint_cost,
+        run.seed,
+        job_share,
+    )
+    turns = [PolicyTurn(name, given[name], *how, looks.interval_min) for name in policies]
     for turn in turns:
         check_turn(turn)
     return turns
