@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
+from slurm_fair.lease_settings import LeaseSection as LeaseSection
 from slurm_fair.ledger.settings import DAY, LedgerSettings
-from slurm_fair.model import LeaseTerms
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import known_names, nearest
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
-AUTO = "auto"  # looks follow changes
-_LONGEST_SECONDS = 10.0  # without a look, with `auto`
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,46 +28,6 @@ class ScopeSection:
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseSection:
-    """The lease rules; all lengths in seconds."""
-
-    term: float = 900.0
-    interval: float | str = AUTO
-    interval_min: float = 1.0
-    grace: float = 60.0
-    max_grace: float = 600.0
-    min_runtime: float = 0.0
-    align: str = "aligned"
-    start_timeout: float = 60.0
-    publish_dir: str = "/run/slurm-fair"
-
-    @property
-    def follows_changes(self) -> bool:
-        """Whether a look follows each change."""
-        return self.interval == AUTO
-
-    @property
-    def longest_interval(self) -> float:
-        """The seconds between two looks; with `auto` the most, also where nothing happens."""
-        if isinstance(self.interval, str):
-            return max(min(_LONGEST_SECONDS, self.term / 3), self.interval_min)
-        return self.interval
-
-    def terms(self) -> LeaseTerms:
-        """What the pure core needs of it."""
-        return LeaseTerms(
-            self.term,
-            self.longest_interval,
-            self.grace,
-            self.min_runtime,
-            self.align == "aligned",
-            self.start_timeout,
-            self.max_grace,
-            self.interval_min if self.follows_changes else 0.0,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +116,7 @@ class Config:
     """Everything a site can set."""
 
     scope: ScopeSection = ScopeSection()
-    lease: LeaseSection = LeaseSection()
+    lease: LeaseSection = field(default_factory=LeaseSection)
     policy: PolicySection = PolicySection()
     tenants: TenantsSection = TenantsSection()
     slurm: SlurmSection = SlurmSection()
@@ -302,7 +260,7 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
     wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-    kind = wanted.get(hint, f'a number or "{AUTO}"')
+    kind = wanted.get(hint, "a number, or one of its words")
     raise ConfigError(f"{where} must be {kind}, not {repr(value)[:60]}")
 
 
@@ -343,7 +301,8 @@ def _check(config: Config) -> None:
         if not 0 <= setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
     _check_paths(config)
-    _check_interval(config)
+    for fault in config.lease.faults():
+        raise ConfigError(f"{where}: {fault}")
     lease, slurm = config.lease, config.slurm
     if lease.grace > lease.max_grace:
         raise ConfigError(
@@ -360,22 +319,6 @@ def _check(config: Config) -> None:
         )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
-
-
-def _check_interval(config: Config) -> None:
-    lease, name, wrong = config.lease, "lease.interval", ""
-    interval, longest = lease.interval, lease.term
-    if lease.follows_changes:
-        name, interval, longest = "lease.interval_min", lease.interval_min, min(_LONGEST_SECONDS, lease.term)
-    if isinstance(interval, str):
-        wrong = f'must be a number or "{AUTO}", not {interval[:60]!r}'
-    elif not 0 < interval < _MOST:
-        wrong = f"must be above 0, not {interval}"
-    elif interval > longest:
-        of = "lease.term " if longest == lease.term else ""
-        wrong = f"({interval:g} s) must not exceed {of}({longest:g} s)"
-    if wrong:
-        raise ConfigError(f"{config.source}: {name} {wrong}")
 
 
 def _check_paths(config: Config) -> None:

@@ -37,8 +37,10 @@ KEYS = {
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
     "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
-    "lease.align": "aligned: leases end together, so that large jobs find room; "
-    "rolling: each a term after its start",
+    "lease.align": "rolling: each lease ends a term after its start, and large jobs find room by reserve_after; "
+    "aligned: all end together",
+    "lease.reserve_after": "with rolling leases: how long a gang that stands first and fits nowhere waits before "
+    "nodes are set aside for it; term: as long as a lease, never: no nodes are set aside",
     "lease.start_timeout": "a job whose gate is open for so long without starting gives its GPUs to the next one",
     "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
     "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
@@ -86,6 +88,8 @@ POLICY_KEYS = {
     "astraea.keep_long_renewed": "a running job whose lease was renewed at least this often goes before others "
     "of its tenant, after new jobs; "
     "0: none",
+    "astraea.swap_after": "a waiting job takes the place of a running one of its own tenant only when that one "
+    "is ahead of it by so many leases: fewer stops at the same fairness; 0: at once, as in the paper",
     "astraea.urgent": "jobs with a deadline that go before all these in their tenant. tight: those that miss it "
     "if they run a lease later; any: all that can still make it; off: none",
     "astraea.placement": "how a gang is laid over nodes. consolidated: on as few as possible; relaxed: over more "

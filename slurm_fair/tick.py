@@ -36,6 +36,7 @@ from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
+from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.policy.where import beginning, where
 from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
 from slurm_fair.reconcile import (
@@ -212,12 +213,12 @@ def prepare(
         now + rules.plan_limit_seconds,
         standing.memory,
         job_of_lease,
-        rules.show(happened),
+        happened=rules.show(happened),
     )
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
-    view = without_the_kept_out(view, rules.policy)
+    view = set_aside(without_the_kept_out(view, rules.policy), rules.policy)
     return Prepared(standing, snapshot, view, happened + followed)
 
 
@@ -244,7 +245,7 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     """
     began = clock.now()
     try:
-        plan = planned(rules.policy, view)
+        plan = with_new(planned(rules.policy, view), view, rules.policy)
         plan = plan.explained() if in_full else plan
         wrong = objections(plan, view)
     except Exception as error:

@@ -31,7 +31,7 @@ from slurm_fair.policy.orders.two_phase import (
     expected_winners,
     merged,
 )
-from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of
+from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of, with_first_turns
 from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.packing.placement import placer, spreads
 from slurm_fair.policy.packing.shapes import Shapes
@@ -72,6 +72,8 @@ class Astraea:
     new_jobs_first: bool = True  # a job that never ran goes before others of its tenant
     # So do leases renewed this often, after the new jobs.
     keep_long_renewed: Annotated[int, Within(0, 1e9, "0 = off")] = 0
+    # A waiting job takes the place of a running sibling only when that one is ahead of it by so many leases.
+    swap_after: Annotated[float, Within(0, 1e6, "0 = as in the paper")] = 1.0
     urgent: Literal["tight", "any", "off"] = "tight"  # which jobs with a deadline go before all these
     placement: PlacerName = "consolidated"
 
@@ -140,6 +142,14 @@ class Round:
         return self.accounts.rho()
 
     @once
+    def _need(self) -> Floats:
+        """The rho by which siblings are compared: of one that runs, without the leases that it may be ahead."""
+        ahead = self.settings.swap_after * self.view.terms.term
+        if not ahead or not self.candidates.runs:
+            return self.rho
+        return self.accounts.rho(np.where(self.running, self.candidates.gpus * ahead, 0.0))
+
+    @once
     def deadlines(self) -> Deadlines | None:
         """Of the candidates that have one."""
         return Deadlines.of(self.view, self.candidates.rows, self.settings.urgent)
@@ -164,7 +174,7 @@ class Round:
 
     def _within_tenant(self) -> tuple[Ints, Floats, Floats]:
         """By what a tenant's own jobs go: whether it prefers them, their need, their age."""
-        accounts, need, deadlines = self.accounts, self.rho, self.deadlines
+        accounts, need, deadlines = self.accounts, self._need, self.deadlines
         preference = np.empty(len(need), dtype=np.int64)
         preference.fill(OTHER)
         longest = self.settings.keep_long_renewed
@@ -181,6 +191,13 @@ class Round:
     def order(self) -> Ints:
         """Phase 1: the candidates as they are picked."""
         return self._picks(self._own_order[0], self.settled)
+
+    @once
+    def turns(self) -> Ints:
+        """The order, behind gangs for which nodes were set aside that are free now."""
+        rows = self.candidates.rows[self.order]
+        turns = with_first_turns(self.view, rows)
+        return self.order if turns is rows else ranks(len(self.view.waiting), self.candidates.rows)[turns]
 
     def _picks(self, offers: Ints, *served: Ints) -> Ints:
         """The tenants' offers in the order in which they are picked, after what these rows cost."""
@@ -200,7 +217,7 @@ class Round:
         """Whose lease is likely to be renewed."""
         if not self.candidates.runs:
             return np.zeros(len(self.candidates.rows), dtype=bool)
-        return expected_winners(self.view, self.pools, self.candidates, self.order)
+        return expected_winners(self.view, self.pools, self.candidates, self.turns)
 
     @once
     def walked(self) -> Walked | None:
@@ -208,10 +225,10 @@ class Round:
         if not self.view.waits.size and not self.view.owes:
             return None
         place = placer(self.settings.placement)
-        contest = contest_of(self.view, self.pools, place, self.candidates, self.order, self.expected)
+        contest = contest_of(self.view, self.pools, place, self.candidates, self.turns, self.expected)
         walk = Walk(self.candidates, self.pools, contest)
         promised = walk.contest.clear_debts()
-        walk.strict(self.order)
+        walk.strict(self.turns)
         filled = walk.fill(self._left_over(walk))
         return Walked.of(walk, self.order, filled, promised)
 

@@ -10,6 +10,7 @@ from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.record import Standing, TickRecord
+from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
 from slurm_fair.model.tenant import TenantTable
@@ -40,6 +41,7 @@ __all__ = [
     "PartitionTable",
     "Placement",
     "Plan",
+    "ReservedNodes",
     "Result",
     "RunTable",
     "Snapshot",

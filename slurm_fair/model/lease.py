@@ -48,6 +48,8 @@ class LeaseTerms:
     start_timeout: float = 60.0
     max_grace: float = 600.0  # of a job that asks for its own
     interval_min: float = 0.0  # looks follow changes, at least so far apart; 0: they keep to the interval
+    # Under rolling leases: a gang that stands first and has waited so long has nodes set aside; inf = never.
+    reserve_after: float = math.inf
 
     def grace_of(self, asked_for: float) -> float:
         """The grace of a job that asked for so many seconds; 0 = the site's."""

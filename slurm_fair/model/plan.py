@@ -48,6 +48,9 @@ class Plan:
     why: Explanation | Callable[[], Explanation]  # the one thing that may be worked out when somebody asks
     memory: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""  # set when this is not the policy's own plan (it raised or was late)
+    ranked: Callable[[], Ints] | None = (
+        None  # the ranks alone, where they cost less than the whole explanation
+    )
 
     @once
     def explanation(self) -> Explanation:
@@ -57,9 +60,14 @@ class Plan:
             raise ValueError(f"Plan: {len(found)} rows are explained of {len(self.verdict)}")
         return found
 
+    @once
+    def rank(self) -> Ints:
+        """Position of each row in the order of deservingness, as the explanation has it."""
+        return self.explanation.rank if self.ranked is None else self.ranked()
+
     def explained(self) -> Plan:
         """The same plan with its explanation at hand."""
-        return replace(self, why=self.explanation)
+        return replace(self, why=self.explanation, ranked=None)
 
     @once
     def granted(self) -> Ints:

@@ -25,6 +25,7 @@ class Kept(NamedTuple):
     @classmethod
     def of(cls, view: View) -> Kept:
         whole = {name: getattr(view, name) for name in _NAMES}
+        whole["reserved"] = ()  # by names of jobs and nodes, which other views of this trial do not have
         whole["happened"] = tuple(view.happened)
         return cls(pickle.dumps(whole), _written(view.memory))
 

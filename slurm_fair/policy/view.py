@@ -18,6 +18,7 @@ from slurm_fair.model import (
     LeaseTerms,
     Ledger,
     Placement,
+    ReservedNodes,
     Snapshot,
     Told,
 )
@@ -47,6 +48,7 @@ class View:
     deadline: float = float("inf")
     memory: Mapping[str, Any] = field(default_factory=dict)
     joined: Ints | None = None  # `job_of_lease`, where it was worked out before
+    reserved: tuple[ReservedNodes, ...] = ()  # nodes set aside for gangs
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
     @once
@@ -180,6 +182,13 @@ class View:
     @once
     def over(self) -> Ints:
         """Rows of the running jobs whose lease is over and who may have to give way."""
+        if not self.reserved or not self.makes_way.size:
+            return self.lapsed
+        return self.lapsed[~self.flags(self.makes_way)[self.lapsed]]
+
+    @once
+    def lapsed(self) -> Ints:
+        """Rows of the running jobs whose lease is over, those on nodes that are set aside among them."""
         leases, end = self.leases, self.leases.end
         if not end.size or end.item(end.argmin()) > self.now:
             return _NOBODY
@@ -234,8 +243,51 @@ class View:
     @once
     def spare_gpus(self) -> Ints:
         """As `free_gpus`, but below zero where more was promised than has come free yet."""
+        return self.bare_gpus if not self.reserved else np.minimum(self.bare_gpus, self._unreserved)
+
+    @once
+    def bare_gpus(self) -> Ints:
+        """The same with what is set aside for gangs."""
         spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
         return spare
+
+    @once
+    def _unreserved(self) -> Ints:
+        """GPUs of each node that are free and not set aside; what leases give back in time is set aside first."""
+        left = self.bare_gpus.copy()
+        for each in self.reserved:
+            if each.due > self.now:
+                nodes = self._nodes_of(each)
+                back = self.lease_ends.gpus_until(each.due, len(left))[nodes]
+                left[nodes] -= np.clip(each.gpus - back, 0, np.maximum(left[nodes], 0))
+        return left
+
+    @once
+    def makes_way(self) -> Ints:
+        """Rows whose lease is over on nodes that are set aside: they keep their GPUs until the gang's turn."""
+        rows = [self.made_way_for(each) for each in self.reserved if each.due > self.now]
+        return np.unique(np.concatenate(rows)) if rows else _NOBODY
+
+    def made_way_for(self, reserved: ReservedNodes) -> Ints:
+        """Those of them on the nodes of one reservation."""
+        if not self.lapsed.size:
+            return _NOBODY
+        here = np.zeros(len(self.snapshot.nodes.names), dtype=bool)
+        here[self._nodes_of(reserved)] = True
+        places = self.lease_places
+        there = self.flags(places.row[here[places.node]])
+        rows: Ints = self.lapsed[there[self.lapsed]]
+        return rows
+
+    @once
+    def first_turns(self) -> Ints:
+        """Rows of gangs whose nodes were set aside and are to be had now: these have their turn before all."""
+        keys = np.array([each.key for each in self.reserved if each.due <= self.now], dtype=np.int64)
+        return find(self.snapshot.jobs.key, keys) if keys.size else _NOBODY
+
+    def _nodes_of(self, reserved: ReservedNodes) -> Ints:
+        names = self.snapshot.nodes.names
+        return np.array([names.index(name) for name in reserved.nodes], dtype=np.int64)
 
     @once
     def owes(self) -> bool:

@@ -21,6 +21,7 @@ from slurm_fair.model import (
     Verb,
 )
 from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.reservation import reservations
 from slurm_fair.reconcile.events import job_event
 
 _ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
@@ -45,7 +46,7 @@ def apply_plan(
     after, events = leases, list[Event]()
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
-        after = renewed_at(after, at, terms, now)
+        after = in_time(renewed_at(after, at, terms, now), at, renewed, plan, snapshot)
         if tell_all:
             events += renewals(after, at, renewed, snapshot, terms, now)
     if revoked.size:
@@ -72,6 +73,21 @@ def renewed_at(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Lea
     end[rows], granted[rows] = terms.end_for(now), now
     renewals[rows] += 1
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
+
+
+def in_time(leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot) -> Leases:
+    """The renewed leases of these rows; on nodes that are set aside they end when the gang is to start."""
+    reserved = reservations(plan.memory)
+    if not reserved:
+        return leases
+    due = np.full(len(snapshot.nodes.names), np.inf)
+    for each in reserved:
+        due[np.isin(snapshot.nodes.names, each.nodes)] = each.due
+    soonest = np.full(len(snapshot.jobs.key), np.inf)
+    np.minimum.at(soonest, snapshot.held.row, due[snapshot.held.node])
+    end = leases.end.copy()
+    end[rows] = np.minimum(end[rows], soonest[job])
+    return leases.with_columns(end=end)
 
 
 def renewals(

@@ -91,18 +91,22 @@ def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Place
     more: list[tuple[int, int, int]] = []
     for row, names in zip(rows.tolist(), shunned.values(), strict=True):
         out = [at[name] for name in names if name in at]
-        if row >= 0 and _has_room_beside(out, row, snapshot, free):
-            more.extend((row, node, 0) for node in out)
+        if row >= 0:
+            more.extend((row, node, 0) for node in out if _has_room_beside(node, out, row, snapshot, free))
     return snapshot.barred.plus(Placement.of(more)) if more else snapshot.barred
 
 
-def _has_room_beside(out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
-    """Whether enough other nodes of its partition that it takes could take the gang now."""
+def _has_room_beside(node: int, out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
+    """Whether enough nodes like this one, and none of those left out, could take the gang now.
+
+    They are of its GPU type: a policy may have chosen that type for the job, and would wait for it for ever.
+    """
     jobs, nodes, told = snapshot.jobs, snapshot.nodes, snapshot.told
     if set(out) & set(snapshot.wanted.nodes_of(row).tolist()):
         return False
     per_node = -(-int(jobs.gpus[row]) // max(int(jobs.nodes[row]), 1))
     fits = snapshot.partitions.members[jobs.partition[row]] & (free >= per_node)
+    fits &= nodes.gpu_type == nodes.gpu_type[node]
     if jobs.gpu_type[row] >= 0:
         fits &= nodes.gpu_type == jobs.gpu_type[row]
     if told is not None and len(snapshot.gpu_types) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
@@ -32,27 +33,25 @@ def rules_for(
     *,
     lease: float | None = None,
     interval: float = USUAL_INTERVAL,
-    interval_min: float = 0.0,
     aligned: bool = True,
     gavel_rounds: bool = False,
     checkpoint_cost: float = 0.0,
     seed: int = 0,
     job_share: JobShare = "proportional",
 ) -> Rules:
-    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s."""
+    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s.
+
+    Under rolling leases a gang has nodes set aside once it has waited a term.
+    """
     made = load(policy, settings)
     term = float(getattr(made, "lease_seconds", USUAL_LEASE)) if lease is None else lease
     terms = LeaseTerms(
         term=term,
-        interval=term
-        if gavel_rounds
-        else max(min(interval, term / 3), interval_min)
-        if interval_min
-        else interval,
-        interval_min=0.0 if gavel_rounds else interval_min,
+        interval=term if gavel_rounds else interval,
         grace=max(60.0, 2 * checkpoint_cost),
         max_grace=max(600.0, 2 * checkpoint_cost),
         aligned=aligned or gavel_rounds,
+        reserve_after=term,
     )
     return Rules(
         policy,
@@ -64,6 +63,20 @@ def rules_for(
         seed,
         plan_limit_seconds=float("inf"),
     )
+
+
+def with_looks_at_changes(rules: Rules, least_seconds: float) -> Rules:
+    """The rules under which a look follows each change, so many seconds after the last one; 0 = as they are."""
+    if not least_seconds:
+        return rules
+    terms = rules.terms
+    longest = max(min(terms.interval, terms.term / 3), least_seconds)
+    return replace(rules, terms=replace(terms, interval=longest, interval_min=least_seconds))
+
+
+def with_reserve_after(rules: Rules, seconds: float | None) -> Rules:
+    """The rules under which a gang waits so long until nodes are set aside for it; None = a term, as they are."""
+    return rules if seconds is None else replace(rules, terms=replace(rules.terms, reserve_after=seconds))
 
 
 def refuse_endless(scenario: Scenario, term: float) -> None:

@@ -24,7 +24,14 @@ from tests.slurm.listing import Row, expand, listed, stays, wait_until
 __all__ = ["REPOSITORY", "SHORT_LEASE", "Job", "Row", "Site", "expand", "stays", "wait_until"]
 
 REPOSITORY = Path(__file__).parents[2]
-SHORT_LEASE: Mapping[str, Any] = {"term": 8, "interval": 1, "grace": 4, "start_timeout": 8}
+# Leases that end together make it plain at which instant jobs change hands.
+SHORT_LEASE: Mapping[str, Any] = {
+    "term": 8,
+    "interval": 1,
+    "grace": 4,
+    "start_timeout": 8,
+    "align": "aligned",
+}
 _numbers = count(1)
 
 

@@ -33,6 +33,8 @@ from slurm_fair.sim import (
     SimulationResult,
     population,
     rules_for,
+    with_looks_at_changes,
+    with_reserve_after,
 )
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import result_of
@@ -128,6 +130,7 @@ HOW = st.builds(
     interval=st.sampled_from((10.0, 30.0)),
     interval_min=st.sampled_from((0.0, 0.0, 1.0)),
     aligned=st.booleans(),
+    reserve_after=st.sampled_from((0.0, 0.0, 240.0, None, math.inf)),
     rounds=st.sampled_from(("conserving", "conserving", "gavel")),
     costs=st.builds(
         Costs,
@@ -317,11 +320,12 @@ def play(
         {},
         lease=case.how.lease,
         interval=case.how.interval,
-        interval_min=case.how.interval_min,
         aligned=case.how.aligned,
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,
     )
+    rules = with_reserve_after(rules, case.how.reserve_after)
+    rules = with_looks_at_changes(rules, 0.0 if case.how.rounds == "gavel" else case.how.interval_min)
     log = Log(epoch_for(rules.terms.term), listen, wants)
     manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)
     simulation = kind(case.scenario, rules, log, manners=manners, batches=log.batches())

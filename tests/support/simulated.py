@@ -13,7 +13,17 @@ import numpy as np
 from hypothesis import strategies as st
 
 from slurm_fair.ports import EVERYTHING, Want
-from slurm_fair.sim import Costs, Listener, Outage, Scenario, SimulationResult, rules_for, simulate
+from slurm_fair.sim import (
+    Costs,
+    Listener,
+    Outage,
+    Scenario,
+    SimulationResult,
+    rules_for,
+    simulate,
+    with_looks_at_changes,
+    with_reserve_after,
+)
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -94,6 +104,7 @@ class Rounds:
     interval: float = 10.0
     interval_min: float = 0.0
     aligned: bool = True
+    reserve_after: float | None = None
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
 
@@ -133,9 +144,9 @@ def simulated(
         settings or {},
         lease=how.lease,
         interval=how.interval,
-        interval_min=how.interval_min,
         aligned=how.aligned,
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,
     )
+    rules = with_looks_at_changes(with_reserve_after(rules, how.reserve_after), how.interval_min)
     return simulate(scenario, rules, listen=listen, wants=wants)

@@ -26,6 +26,9 @@ WRONG = {
 }
 
 
+EITHER = ("interval", "reserve_after")  # a number, or a word
+
+
 def toml(value: Any) -> str:
     """A value as TOML writes it."""
     if isinstance(value, dict):
@@ -41,7 +44,7 @@ def mutations(draw: st.DrawFn) -> str:
     section, key, default = draw(st.sampled_from(KNOWN))
     how = draw(st.sampled_from(["type", "key", "section", "syntax"]))
     if how == "type":
-        kind = float if key == "interval" else type(default)  # a number, or the word auto
+        kind = float if key in EITHER else type(default)
         value = draw(st.sampled_from(WRONG[kind]))
         return f"[{section}]\n{key} = {toml(value)}\n"
     letter = draw(st.sampled_from("abcxyz_"))

@@ -172,13 +172,17 @@ def test_nothing_of_the_tick_is_changed_by_playing_on() -> None:
     assert np.array_equal(standing.ledger.tenants.had, had)
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_estimates_are_far_better_than_whole_turns_of_the_cluster(seed: int) -> None:
-    play = Play(Scene(machines=uniform(32, 8)), busy(seed), {"old": whole_turns, "new": played}).run(6 * 3600)
-    old, new = play.errors("old"), play.errors("new")
-    assert len(new) > 15
+def test_estimates_are_far_better_than_whole_turns_of_the_cluster() -> None:
+    """Over four days together: of the 25 jobs of one day the worst tenth are two or three, and tell little."""
+    old, new = list[float](), list[float]()
+    for seed in range(4):
+        play = Play(Scene(machines=uniform(32, 8)), busy(seed), {"old": whole_turns, "new": played})
+        done = play.run(6 * 3600)
+        old, new = old + done.errors("old"), new + done.errors("new")
+    assert len(new) > 60
     assert np.median(new) < 0.7 * np.median(old)
-    assert np.quantile(new, 0.9) < 0.7 * np.quantile(old, 0.9)
+    assert np.mean(new) < 0.7 * np.mean(old)
+    assert np.quantile(new, 0.9) < 0.8 * np.quantile(old, 0.9)
 
 
 def test_where_nobody_comes_later_most_estimates_are_right_to_two_looks() -> None:

@@ -15,7 +15,14 @@ from slurm_fair.cli.base import site_of
 from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.cli.replay.site import LiveSite
 from slurm_fair.cli.simulate.bad_rows import list_bad
-from slurm_fair.cli.simulate.case import Case, machines_of, weights_of, without_failed, without_too_large
+from slurm_fair.cli.simulate.case import (
+    ASKED_FOR,
+    Case,
+    machines_of,
+    weights_of,
+    without_failed,
+    without_too_large,
+)
 from slurm_fair.cli.simulate.costs import KnownCosts, known_costs, measured_at
 from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many, some
@@ -174,7 +181,7 @@ class ReplayOptions:
     @property
     def files(self) -> list[Path]:
         """Files that are read, none of which may be written over."""
-        named = self.weights not in (None, "shares", "equal", "demand")
+        named = self.weights not in (None, "shares", "equal", *ASKED_FOR)
         return [
             path for path in (self.cluster, Path(str(self.weights)) if named else None) if path is not None
         ]
@@ -220,5 +227,7 @@ def _weights(named: str, trace: Trace, live: LiveSite | None) -> dict[str, float
     if named != "shares":
         return weights_of(named, trace)
     if live is None:
-        raise InputError("--weights shares asks Slurm, which a saved file is not: give equal, demand or FILE")
+        raise InputError(
+            "--weights shares asks Slurm, which a saved file is not: give equal, demand, requested or FILE"
+        )
     return live.weights(trace.tenants)

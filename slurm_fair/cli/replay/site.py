@@ -71,7 +71,7 @@ class LiveSite:
             shares = str(problem)
         if isinstance(shares, str):
             raise InputError(
-                f"Slurm's shares cannot be read ({shares}): give --weights equal, demand or FILE"
+                f"Slurm's shares cannot be read ({shares}): give --weights equal, demand, requested or FILE"
             )
         return {tenant: shares.of(tenant) for tenant in tenants}
 

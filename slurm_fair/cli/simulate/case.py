@@ -37,6 +37,8 @@ from slurm_fair.trace.tabular import table
 
 _OUTAGE_COLUMNS = ("time_s", "node", "event")
 
+ASKED_FOR = ("demand", "requested")  # weights by the GPU time or the GPUs that jobs ask for
+
 
 @dataclass(frozen=True, slots=True)
 class CaseOptions:
@@ -61,7 +63,7 @@ class CaseOptions:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that are read."""
-        weights = None if self.weights in ("equal", "demand") else Path(self.weights)
+        weights = None if self.weights in ("equal", *ASKED_FOR) else Path(self.weights)
         named = (weights, self.cluster, self.throughputs, self.regimes, self.outages)
         return tuple(path for path in named if path is not None)
 
@@ -237,12 +239,16 @@ def _kept(trace: Trace, wanted: Bools, nobody: str) -> tuple[Trace, int]:
 
 
 def weights_of(wanted: str, trace: Trace) -> dict[str, float]:
-    """Weights of the tenants: all alike, by the GPU time that they ask for, or those of a file."""
+    """Weights of the tenants: all alike, by what their jobs ask for, or those of a file.
+
+    Jobs ask for GPU time (`demand`) or for GPUs (`requested`, Astraea section 6.1.2).
+    """
     if wanted == "equal":
         return {}
     here = sorted(set(trace.tenant.tolist()))
-    if wanted == "demand":
-        asked = np.bincount(trace.tenant, np.nan_to_num(trace.gpu_seconds), len(trace.tenants))
+    if wanted in ASKED_FOR:
+        each = trace.gpus if wanted == "requested" else np.nan_to_num(trace.gpu_seconds)
+        asked = np.bincount(trace.tenant, each, len(trace.tenants))
         return {trace.tenants[tenant]: float(asked[tenant]) for tenant in here}
     given = read_weights(Path(wanted))
     missing = [trace.tenants[tenant] for tenant in here if trace.tenants[tenant] not in given]

@@ -70,8 +70,8 @@ from slurm_fair.trace.files import write_with
     "--weights",
     default="equal",
     show_default=True,
-    metavar="equal|demand|FILE",
-    help="Weights of the tenants.",
+    metavar="equal|demand|requested|FILE",
+    help="Weights of the tenants: alike, by the GPU time or by the GPUs that their jobs ask for, or a file's.",
 )
 @with_options(JOB_SHARE)
 @click.option(

@@ -1,4 +1,4 @@
-"""When a simulated controller looks: every so many seconds, or when something has changed."""
+"""The option --interval: a simulated controller looks every so many seconds, or when something has changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import click
 
 from slurm_fair.cli.base import find_config
-from slurm_fair.config import AUTO, LeaseSection, load
+from slurm_fair.config import load
+from slurm_fair.lease_settings import AUTO, LeaseSection
 from slurm_fair.sim.run import USUAL_INTERVAL
 
 

@@ -46,6 +46,16 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
+class SecondsOrNever(Seconds):
+    """The same, or `never`."""
+
+    name = "S|never"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """What was written, as a number; inf = never."""
+        return math.inf if value in ("never", math.inf) else super().convert(value, param, ctx)
+
+
 PERIOD = (
     click.option("--start", "-S", help=f"Start of the period, {_WHEN}; the last full month unless given."),
     click.option("--end", "-E", help="End of the period; now if only --start is given."),
@@ -104,9 +114,14 @@ LEASES = (
     click.option(
         "--align",
         type=click.Choice(["rolling", "aligned"]),
-        default="aligned",
-        show_default=True,
+        show_default="rolling",
         help="Whether each lease ends at a time of its own, or all end together.",
+    ),
+    click.option(
+        "--reserve-after",
+        type=SecondsOrNever(),
+        help="Rolling leases: how long a gang that stands first and fits nowhere waits until nodes are set aside "
+        "for it; the length of a lease unless given.",
     ),
 )
 JOBS = (
@@ -181,7 +196,7 @@ PAST_JOB_SHARE = (
 WEIGHTS = (
     click.option(
         "--weights",
-        metavar="shares|equal|demand|FILE",
+        metavar="shares|equal|demand|requested|FILE",
         help="Weights of the tenants; Slurm's shares for the site's own past, else equal.",
     ),
 )
@@ -213,7 +228,8 @@ class LeaseOptions:
     """TERM (where the command takes it), LEASES and JOB_SHARE, as a command gets them."""
 
     interval: float | str | None
-    align: str
+    align: str | None
+    reserve_after: float | None
     job_share: JobShare | None
     lease: float | None = None
 

@@ -12,7 +12,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.run import rules_for
+from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
 
@@ -31,14 +31,17 @@ class PolicyTurn:
     seed: int
     job_share: JobShare = "proportional"
     interval_min: float = 0.0
+    reserve_after: float | None = None
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
-        return rules_for(
+        rules = rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
-            job_share=self.job_share, interval_min=self.interval_min,
+            job_share=self.job_share,
         )  # fmt: skip
+        rules = with_looks_at_changes(rules, 0.0 if self.gavel_rounds else self.interval_min)
+        return with_reserve_after(rules, self.reserve_after)
 
 
 def turns_of(
@@ -55,13 +58,15 @@ def turns_of(
     how = (
         leases.lease,
         looks.interval,
-        leases.align == "aligned",
+        leases.align == "aligned" or gavel_rounds,
         gavel_rounds,
         checkpoint_cost,
         run.seed,
         job_share,
     )
-    turns = [PolicyTurn(name, given[name], *how, looks.interval_min) for name in policies]
+    turns = [
+        PolicyTurn(name, given[name], *how, looks.interval_min, leases.reserve_after) for name in policies
+    ]
     for turn in turns:
         check_turn(turn)
     return turns

@@ -20,6 +20,7 @@ from slurm_fair.policy.orders.walk import (
     Walk,
     contest_of,
     refuse_twice,
+    with_first_turns,
     with_unlisted,
 )
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
@@ -101,7 +102,9 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
             places, lambda: ranks(len(view.waiting), _listed(view, order)[0]), how["score"], how["memory"]
         )
     listed, waits = _listed(view, order)
-    round_ = _Queue(view, listed, waits, how).round(sheet)
+    turns = with_first_turns(view, listed)
+    waits = waits if turns is listed else turns[view.waiting[turns]]
+    round_ = _Queue(view, turns, waits, how).round(sheet)
     places = Placement.none() if round_ is None else round_.walked(sheet)
     return sheet.finish(places, lambda: ranks(len(view.waiting), listed), how["score"], how["memory"])
 

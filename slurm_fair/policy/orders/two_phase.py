@@ -57,10 +57,14 @@ class Accounts:
         """Of these rows alone: mostly they are few."""
         return cls(view, rows, find(view.ledger.jobs.key, view.snapshot.jobs.key[rows]))
 
-    def rho(self) -> Floats:
-        """rho_i for choosing: 0 for a job without a claim yet (eq. 15)."""
+    def rho(self, forgiven: Floats | float = 0.0) -> Floats:
+        """rho_i for choosing: 0 for a job without a claim yet (eq. 15).
+
+        `forgiven` are GPU-seconds of each that do not count against it.
+        """
         jobs = self.view.ledger.jobs
-        rho: Floats = rho_for_choosing(take_or(jobs.had, self.row, 0.0), take_or(jobs.owed, self.row, 0.0))
+        had = np.maximum(take_or(jobs.had, self.row, 0.0) - forgiven, 0.0)
+        rho: Floats = rho_for_choosing(had, take_or(jobs.owed, self.row, 0.0))
         return rho
 
     def never_ran(self) -> Bools:

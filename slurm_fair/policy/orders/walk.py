@@ -38,6 +38,14 @@ def refuse_twice(view: View, order: Ints) -> None:
         raise ListedTwice(f"the order lists job {job} (row {row}) {times[row]} times")
 
 
+def with_first_turns(view: View, order: Ints) -> Ints:
+    """The order, in which gangs go first for which nodes were set aside that are free now."""
+    if not view.reserved or not view.first_turns.size:
+        return order
+    first = view.first_turns[view.flags(order)[view.first_turns]]
+    return np.concatenate((first, order[~view.flags(first)[order]]))
+
+
 class Candidates:
     """The jobs that a round is about: waiting ones, and running ones whose lease is over."""
 

@@ -86,7 +86,7 @@ def other_leases(folder: Path) -> list[str]:
 
 def other_term(folder: Path) -> list[str]:
     """Ends that differ by little: it begins at another instant."""
-    path = events_of(folder, "other", "astraea", "--lease", "700")
+    path = events_of(folder, "other", "astraea", "--lease", "700", "--align", "aligned")
     return [line for line in path.read_text().splitlines(keepends=True) if '"finished"' in line]
 
 

@@ -83,10 +83,10 @@ def test_the_lease_term_and_the_costs_of_changing_hands_matter(tmp_path: Path) -
 
 def test_leases_end_together_or_on_their_own(tmp_path: Path) -> None:
     trace = made(tmp_path)
-    usual, rolling = only(trace), only(trace, "--align", "rolling")
-    assert (usual["aligned"], rolling["aligned"]) == (True, False)
-    assert only(trace, "--align", "aligned") == usual
-    assert {**rolling, "aligned": True} != usual
+    usual, aligned = only(trace), only(trace, "--align", "aligned")
+    assert (usual["aligned"], aligned["aligned"]) == (False, True)
+    assert only(trace, "--align", "rolling") == usual
+    assert {**aligned, "aligned": False} != usual
 
 
 def test_gavels_rounds_leave_the_gpus_of_ended_jobs_idle(tmp_path: Path) -> None:
@@ -102,6 +102,14 @@ def test_a_setting_reaches_its_policy(tmp_path: Path) -> None:
     found = only(trace, "--set", "astraea.choose_share=demand")
     assert found["settings"] == {"choose_share": "demand"}
     assert {**found, "settings": {}} != only(trace)
+
+
+def test_weights_by_the_gpus_that_jobs_ask_for(tmp_path: Path) -> None:
+    """One tenant asks for many GPUs for a short time, the other for few for a long time."""
+    trace = written(tmp_path, "a,x,0,12,600", "b,x,0,6,600", "c,y,0,6,9000")
+    (given := tmp_path / "weights.csv").write_text("name,share\nx,18\ny,6\n")
+    asked, file, time = (only(trace, "--weights", words) for words in ("requested", str(given), "demand"))
+    assert asked["tenants"] == file["tenants"] != time["tenants"]
 
 
 def test_weights_are_alike_by_demand_or_from_a_file(tmp_path: Path) -> None:

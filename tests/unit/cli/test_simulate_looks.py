@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-
 from tests.support.command_line import call
 from tests.support.simulations import jobs_of, only, written
 

@@ -106,7 +106,7 @@ def test_hidden_jobs_matter_only_to_who_may_not_see_them() -> None:
         (LeaseSection(interval=400), WARNING, "more than a third"),
         (LeaseSection(grace=900), WARNING, "not shorter than the term"),
         (LeaseSection(term=100, interval=5, grace=10), WARNING, "shorter than Slurm's requeue delay"),
-        (LeaseSection(min_runtime=2000), WARNING, "min_runtime"),
+        (LeaseSection(min_runtime=2000, align="aligned"), WARNING, "min_runtime"),
     ],
 )
 def test_lengths_that_do_not_go_together(lease: LeaseSection, level: Level, words: str) -> None:

@@ -207,8 +207,35 @@ def test_long_renewed_leases_are_kept_when_asked() -> None:
     seen = cluster(one, job(2, gpus=8, tenant="a"))
     held = leases(lease(1, {"n1": 8}, end=NOW, renewals=5))
     jobs = {"1": Account(9, 10), "2": Account(5, 10)}
-    assert decided(view(seen, held, jobs=jobs)) == {"1": REVOKE, "2": GRANT}
-    assert decided(view(seen, held, jobs=jobs), Astraea(keep_long_renewed=5)) == {"1": RENEW, "2": WAIT}
+    at_once = Astraea(swap_after=0)
+    assert decided(view(seen, held, jobs=jobs), at_once) == {"1": REVOKE, "2": GRANT}
+    kept = replace(at_once, keep_long_renewed=5)
+    assert decided(view(seen, held, jobs=jobs), kept) == {"1": RENEW, "2": WAIT}
+
+
+AHEAD = [
+    ("less than a lease ahead of its sibling: it stays", 8 * 900.0 - 1, {"1": RENEW, "2": WAIT}),
+    ("a lease ahead of it, and more: it gives way", 8 * 900.0 + 9000.0, {"1": REVOKE, "2": GRANT}),
+]
+
+
+@pytest.mark.parametrize(("had", "expected"), [case[1:] for case in AHEAD], ids=[case[0] for case in AHEAD])
+def test_a_job_that_runs_gives_way_to_a_sibling_when_it_is_a_lease_ahead(
+    had: float, expected: dict[str, Verdict]
+) -> None:
+    one = running(1, {"n1": 8}, tenant="a")
+    seen = cluster(one, job(2, gpus=8, tenant="a"))
+    held = leases(lease(1, {"n1": 8}, end=NOW))
+    jobs = {"1": Account(had, 90_000.0), "2": Account(1.0, 90_000.0)}
+    assert decided(view(seen, held, jobs=jobs)) == expected
+
+
+def test_of_two_tenants_the_needier_goes_first_however_close_they_are() -> None:
+    one = running(1, {"n1": 8}, tenant="a")
+    seen = cluster(one, job(2, gpus=8, tenant="b"))
+    held = leases(lease(1, {"n1": 8}, end=NOW))
+    tenants = {"a": Account(9, 10), "b": Account(8, 10)}
+    assert decided(view(seen, held, tenants=tenants)) == {"1": REVOKE, "2": GRANT}
 
 
 def test_what_no_policy_decides() -> None:

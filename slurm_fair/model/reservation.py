@@ -1,0 +1,36 @@
+"""Reservations: nodes whose GPUs are set aside for a gang that waits, until enough leases there have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+_RESERVED = "reserved"  # in a plan's memory
+
+
+class ReservedNodes(NamedTuple):
+    """GPUs of these nodes are kept for one job. It is ours alone: Slurm's own reservations are another thing."""
+
+    key: int  # of the job
+    since: float
+    due: float  # when the last of the leases ends that it waits for
+    nodes: tuple[str, ...]
+    gpus: int  # of each node
+    gpu_type: int
+
+
+def reservations(memory: Mapping[str, Any]) -> tuple[ReservedNodes, ...]:
+    """Those that a plan left in its memory."""
+    return tuple(
+        ReservedNodes(key, since, due, tuple(nodes), gpus, gpu_type)
+        for key, since, due, nodes, gpus, gpu_type in memory.get(_RESERVED, ())
+    )
+
+
+def with_reservations(memory: Mapping[str, Any], reserved: Sequence[ReservedNodes]) -> Mapping[str, Any]:
+    """The memory with these and no others, as plain data."""
+    if reserved:
+        return {**memory, _RESERVED: [[*each[:3], list(each.nodes), *each[4:]] for each in reserved]}
+    return (
+        {name: kept for name, kept in memory.items() if name != _RESERVED} if _RESERVED in memory else memory
+    )

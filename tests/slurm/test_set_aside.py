@@ -1,0 +1,55 @@
+"""A gang of all nodes against a flood of small jobs, under rolling leases, on a real Slurm and with both gates."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from slurm_fair.lab import Lab, LabSpec, available
+from tests.slurm.harness import Site, wait_until
+
+pytestmark = pytest.mark.slurm
+TERM, RESERVE_AFTER, GRACE = 12.0, 4.0, 3.0
+ROLLING = {"term": TERM, "interval": 1, "grace": GRACE, "align": "rolling", "reserve_after": RESERVE_AFTER}
+SWITCH_SECONDS = 8.0  # looks, requeues and Slurm's own start
+
+
+@pytest.fixture(scope="module")
+def two_nodes() -> Iterator[Lab]:
+    """Two nodes of four GPUs."""
+    if (reason := available()) is not None:
+        pytest.skip(reason)
+    with Lab(spec=LabSpec(nodes=2, gpus_per_node=4)) as lab:
+        yield lab
+
+
+def _running(site: Site) -> int:
+    return sum(row.state == "RUNNING" for row in site.rows().values())
+
+
+@pytest.mark.parametrize("gate", ["begin", "hold"])
+def test_a_gang_of_all_nodes_starts_within_its_wait_a_term_and_a_grace(two_nodes: Lab, gate: str) -> None:
+    site = Site(two_nodes, gate, ROLLING)
+    try:
+        site.start()
+        for number in range(16):
+            site.submit(1)
+            time.sleep(0.4 if number < 8 else 0.0)  # their leases end one by one
+        wait_until(lambda: _running(site) == 8, 30, "eight jobs run")
+        gang = site.submit(8, "-N2", tenant="nlp")
+        began = time.monotonic()
+        told = ""
+        while gang.now().state != "RUNNING" and time.monotonic() - began < 120:
+            queue = json.loads(site.cli("queue", "--json").stdout)
+            told = told or next((job["why"] for job in queue["jobs"] if "set aside for it" in job["why"]), "")
+            time.sleep(0.5)
+        waited = time.monotonic() - began
+        assert gang.now().state == "RUNNING", site.said()
+        assert waited <= RESERVE_AFTER + TERM + GRACE + SWITCH_SECONDS, f"{waited:.1f} s\n{site.said()}"
+        assert "n1, n2 are set aside for it" in told
+        site.assert_clean()
+    finally:
+        site.close()

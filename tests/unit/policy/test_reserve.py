@@ -1,0 +1,195 @@
+"""Nodes set aside for a gang under rolling leases: which, until when, and for whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slurm_fair.model import Blocked, JobState, Leases, Plan, Snapshot, TickRecord, Verdict
+from slurm_fair.model.ids import label, parse_label
+from slurm_fair.model.reservation import reservations
+from slurm_fair.policy import View
+from slurm_fair.policy.check import objections
+from slurm_fair.policy.registry import load
+from slurm_fair.policy.reserve import set_aside, with_new
+from slurm_fair.reconcile import apply_plan
+from tests.support.accounts import Account, places, reasons, verdicts, view
+from tests.support.builders import JobSpec, job, lease, leases, snapshot
+from tests.support.simulated import Rounds, arrival, simulated
+
+NOW, TERM = 10_000.0, 900.0
+ASTRAEA = load("astraea", {})
+FIFO = load("fifo", {})
+
+
+def running(base: int, on: dict[str, int]) -> JobSpec:
+    """A job that runs there."""
+    return job(base, gpus=sum(on.values()), on=on, state=JobState.RUNNING)
+
+
+# n1: a lease ends in 100 s and one in 500 s; n2: in 300 s and 800 s; n3: in 200 s and 250 s.
+RUNS = (
+    running(1, {"n1": 4}), running(2, {"n1": 4}), running(3, {"n2": 4}), running(4, {"n2": 4}),
+    running(5, {"n3": 4}), running(6, {"n3": 4}),
+)  # fmt: skip
+ENDS = (100.0, 500.0, 300.0, 800.0, 200.0, 250.0)
+GANG = job(9, gpus=16, tenant="b", nodes=2, submit=NOW - 2 * TERM)
+
+
+def seen(*jobs: JobSpec, now: float = NOW, down: tuple[str, ...] = ()) -> Snapshot:
+    nodes = {name: 8 for name in ("n1", "n2", "n3") if name not in down}
+    return snapshot(time=now, nodes=nodes, jobs=jobs)
+
+
+def held(*ends: float) -> Leases:
+    specs = zip(RUNS, ends, strict=False)
+    return leases(*(lease(spec.base, spec.on or {}, end=NOW + end) for spec, end in specs))
+
+
+def shown(jobs: Snapshot, of: Leases, reserve_after: float = TERM, earlier: Plan | None = None) -> View:
+    """What a policy is shown under rolling leases, after an earlier plan."""
+    made = view(jobs, of, tenants={"a": Account(10, 10), "b": Account(0, 10)})
+    terms = replace(made.terms, aligned=False, reserve_after=reserve_after)
+    return set_aside(replace(made, terms=terms, memory=earlier.memory if earlier else {}), ASTRAEA)
+
+
+def planned(now: View) -> Plan:
+    """The plan of Astraea with what is set aside, to which the controller does not object."""
+    plan = with_new(ASTRAEA.plan(now), now, ASTRAEA)
+    assert objections(plan, now) == ""
+    return plan
+
+
+def test_as_few_nodes_are_set_aside_as_the_gang_needs_and_those_that_are_free_soonest() -> None:
+    now = shown(seen(*RUNS, GANG), held(*ENDS))
+    (found,) = reservations(planned(now).memory)
+    assert (label(found.key), found.nodes, found.gpus, found.due - NOW) == ("9", ("n1", "n3"), 8, 500.0)
+    assert reasons(now.snapshot, planned(now))["9"] == (
+        "GPUs of n1, n3 are set aside for it: the last lease that it waits for ends in 500 s"
+    )
+
+
+NOT_YET = [
+    ("it has not waited long enough", replace(GANG, submit=NOW - TERM + 1), TERM, ASTRAEA),
+    ("the site sets no nodes aside", GANG, float("inf"), ASTRAEA),
+    ("a single GPU gets the next that comes free", replace(GANG, gpus=1, nodes=1), TERM, ASTRAEA),
+    ("its policy stops nobody", GANG, TERM, FIFO),
+]
+
+
+@pytest.mark.parametrize(
+    ("gang", "after", "policy"), [case[1:] for case in NOT_YET], ids=[c[0] for c in NOT_YET]
+)
+def test_no_node_is_set_aside_when(gang: JobSpec, after: float, policy: object) -> None:
+    now = shown(seen(*RUNS, gang), held(*ENDS), after)
+    assert reservations(with_new(ASTRAEA.plan(now), now, policy).memory) == ()  # type: ignore[arg-type]
+
+
+def test_nothing_is_set_aside_where_leases_end_together() -> None:
+    now = replace(shown(seen(*RUNS, GANG), held(*ENDS)))
+    together = replace(now, terms=replace(now.terms, aligned=True))
+    assert reservations(with_new(ASTRAEA.plan(together), together, ASTRAEA).memory) == ()
+
+
+def test_the_gang_must_be_the_first_that_waits_in_the_order_of_the_policy() -> None:
+    needier = job(8, gpus=8, tenant="b", submit=NOW - 3 * TERM)
+    now = shown(seen(*RUNS, GANG, needier), held(*ENDS))
+    now = replace(now, ledger=view(now.snapshot, jobs={"8": Account(0, 99), "9": Account(5, 9)}).ledger)
+    (found,) = reservations(planned(now).memory)
+    assert label(found.key) == "8"
+
+
+def later(seconds: float, *more: JobSpec, ends: tuple[float, ...] = ENDS) -> View:
+    """The view so much later, behind the plan that set n1 and n3 aside."""
+    first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
+    return shown(seen(*RUNS, GANG, *more, now=NOW + seconds), held(*ends), earlier=first)
+
+
+def test_a_lease_that_ends_there_is_renewed_until_the_gang_has_its_turn_and_goes_to_nobody() -> None:
+    needier = job(7, gpus=4, tenant="c", submit=NOW)
+    now = later(100.0, needier)
+    plan = planned(now)
+    assert verdicts(now.snapshot, plan)["1"] == Verdict.RENEW
+    assert verdicts(now.snapshot, plan)["7"] == Verdict.WAIT
+    after, _ = apply_plan(now.leases, plan, now.snapshot, now.terms, now.now)
+    assert after.end[after.key == parse_label("1")].item() == NOW + 500.0
+    assert reasons(now.snapshot, plan)["1"] == (
+        "its node is set aside for job 9: it keeps its GPUs for 400 s more"
+    )
+
+
+def test_what_comes_free_there_goes_to_nobody_else() -> None:
+    """The job with 4 GPUs of n1 ends: they are set aside, those of n2 are not."""
+    few, small = (RUNS[1], *RUNS[2:]), job(7, gpus=4, tenant="c", submit=NOW)
+    first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
+    of = held(*ENDS).take(np.array([1, 2, 3, 4, 5]))
+    now = shown(seen(*few, GANG, small, now=NOW + 50), of, earlier=first)
+    assert verdicts(now.snapshot, planned(now))["7"] == Verdict.WAIT
+    without = shown(seen(*few, GANG, small, now=NOW + 50), of)
+    assert places(without.snapshot, ASTRAEA.plan(without)) == {"7": {"n1": 4}}
+
+
+def test_the_gang_has_the_first_turn_when_the_last_lease_is_over() -> None:
+    neediest = job(7, gpus=4, tenant="c", submit=NOW)
+    now = later(500.0, neediest, ends=(500.0, 500.0, 1200.0, 800.0, 500.0, 500.0))
+    plan = planned(now)
+    assert places(now.snapshot, plan)["9"] == {"n1": 8, "n3": 8}
+    assert reservations(plan.memory) == ()
+    assert {verdicts(now.snapshot, plan)[name] for name in ("1", "2", "5", "6")} == {Verdict.REVOKE}
+    assert verdicts(now.snapshot, plan)["3"] == Verdict.KEEP
+
+
+VOID = [
+    ("its job is gone", seen(*RUNS, now=NOW + 50)),
+    ("its job is held", seen(*RUNS, replace(GANG, blocked=Blocked.USER_HOLD), now=NOW + 50)),
+    ("a node of it is gone", seen(*RUNS[:4], GANG, now=NOW + 50, down=("n3",))),
+]
+
+
+@pytest.mark.parametrize("jobs", [case[1] for case in VOID], ids=[case[0] for case in VOID])
+def test_a_reservation_is_void_when(jobs: Snapshot) -> None:
+    first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
+    of = held(*ENDS).take(np.isin(held(*ENDS).key, jobs.jobs.key))
+    assert shown(jobs, of, earlier=first).reserved == ()
+
+
+def test_it_is_due_earlier_when_a_job_there_ends_earlier() -> None:
+    first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
+    left = (RUNS[0], *RUNS[2:])
+    of = held(*ENDS).take(np.isin(held(*ENDS).key, [parse_label(str(spec.base)) for spec in left]))
+    now = shown(seen(*left, GANG, now=NOW + 50), of, earlier=first)
+    assert [each.due for each in now.reserved] == [NOW + 250.0]
+
+
+FLOOD = [arrival(13.0 * number, gpus=1, seconds=7_000.0, tenant=f"t{number % 4}") for number in range(48)]
+
+
+@pytest.mark.parametrize("policy", ["astraea", "las", "gandiva-fair", "tiresias", "srtf", "gavel"])
+def test_a_gang_of_all_nodes_starts_within_a_lease_of_being_first_against_a_flood(policy: str) -> None:
+    """From the first look at which nodes are set aside for it to its start: a term, and a look on either side."""
+    began, started = [], []
+
+    def listen(tick: TickRecord, standing: object) -> None:
+        for each in reservations(tick.plan.memory):
+            began.append(each.since)
+        gang = tick.snapshot.jobs.gpus == 16
+        started.extend(tick.snapshot.jobs.start[gang & tick.snapshot.jobs.running].tolist())
+
+    how = Rounds(lease=600.0, aligned=False, reserve_after=600.0)
+    gang = arrival(1000.0, gpus=16, seconds=500.0, tenant="big")
+    simulated([*FLOOD, gang], policy, gpus=16, how=how, until=60_000.0, listen=listen)
+    assert began, "no node was ever set aside"
+    assert min(started) - min(began) <= 600.0 + 2 * 10.0
+
+
+def test_the_same_gang_waits_far_longer_where_nothing_is_set_aside() -> None:
+    gang = arrival(1000.0, gpus=16, seconds=500.0, tenant="big")
+    waits = []
+    for after in (600.0, float("inf")):
+        how = Rounds(lease=600.0, aligned=False, reserve_after=after)
+        done = simulated([*FLOOD, gang], "astraea", gpus=16, how=how)
+        row = int(np.flatnonzero(done.outcomes.gpus == 16)[0])
+        waits.append(float(done.outcomes.waited[row]))
+    assert waits[0] < 1500 < 5000 < waits[1]
