@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.bell import place
+from slurm_fair.bell import Bell, place
 from slurm_fair.lab import Lab, LabSpec, available
 from tests.slurm.harness import Site
 from tests.support.proofs import proved
@@ -34,7 +34,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         pytest.skip(reason)
     hook = tmp_path_factory.mktemp("lua") / "job_submit.lua"
     hook.write_text(EMPTY_LUA)
-    spec = LabSpec(nodes=2, database=False, partitions={"gpu": ("ALL",), "plain": ("ALL",)}, job_submit=hook)
+    wake = hook.parent / "wake.sh"
+    wake.write_text((PLUGIN / "slurm_fair_wake.sh").read_text().replace("@WAKE@", place(str(hook.parent))))
+    wake.chmod(0o755)
+    spec = LabSpec(
+        nodes=2,
+        database=False,
+        partitions={"gpu": ("ALL",), "plain": ("ALL",)},
+        job_submit=hook,
+        settings={"EpilogSlurmctld": str(wake)},
+    )
     with Lab(spec=spec) as private:
         yield private
 
@@ -132,6 +141,21 @@ def test_the_submit_hook_wakes_a_daemon_that_would_ask_later(site_of: Callable[.
     assert accepted <= 3.4, "without the hook it would run after 5 s"
 
 
+def test_the_end_of_a_job_rings_where_the_script_is_installed(lab: Lab) -> None:
+    folder = Path(
+        lab.run("scontrol", "show", "config").stdout.partition("EpilogSlurmctld")[2].split()[1]
+    ).parent
+    folder.chmod(0o755)
+    bell = Bell()
+    bell.hang(str(folder))
+    try:
+        assert not bell.wait(0.5)
+        lab.run("sbatch", "-p", "plain", "--gpus=1", "-A", "vision", "--wrap=true", cwd=lab.folder / "work")
+        assert bell.wait(30)
+    finally:
+        bell.close()
+
+
 def test_a_quiet_cluster_is_looked_at_every_ten_seconds_and_no_more(site_of: Callable[..., Site]) -> None:
     site = site_of()
     time.sleep(5)
@@ -180,3 +204,37 @@ def test_the_end_of_a_job_gives_its_gpus_to_the_next(site_of: Callable[..., Site
     delays = StopwatchJobs(site_of()).chain(30, *GATED, "--gpus=16", "-N2")
     proved("GPUs freed by a job's end to the next job RUNNING", "median <= 1.5 s", str(delays))
     assert delays.median <= 1.5
+
+
+def slurmctld_seconds(lab: Lab, seconds: float, job: str) -> float:
+    """CPU seconds of slurmctld in so much time, in which somebody changes something all the while."""
+    before, until, number = cpu_seconds(lab), time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        number += 1
+        lab.run("scontrol", "update", f"jobid={job}", f"nice={number % 9 + 1}")
+        time.sleep(0.3)
+    return cpu_seconds(lab) - before
+
+
+def cpu_seconds(lab: Lab) -> float:
+    pid = lab.pid("slurmctld")
+    told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_looks_leave_slurmctld_its_time(lab: Lab, site_of: Callable[..., Site]) -> None:
+    site, seconds = site_of(), 60.0
+    fill(site, 1000)
+    job = StopwatchJobs(site).submit(*GATED, "--gpus=16", "-N2", seconds=1)
+    time.sleep(5)
+    ticks = site.last_tick()
+    beside = slurmctld_seconds(lab, seconds, job)
+    ticks = site.last_tick() - ticks
+    site.stop()
+    alone = slurmctld_seconds(lab, seconds, job)
+    part = (beside - alone) / seconds
+    measured = f"{part:.1%} of a core, {ticks} looks in {seconds:.0f} s"
+    proved("looks at 1,000 pending jobs while something changes all the time", "<= 5 % of a core", measured)
+    assert part <= 0.05
