@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 import tomllib
@@ -12,14 +11,14 @@ from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
+from slurm_fair.lease_settings import LeaseSection as LeaseSection
 from slurm_fair.ledger.settings import DAY, LedgerSettings
-from slurm_fair.model import Gate, LeaseTerms
+from slurm_fair.model import Gate
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import known_names, nearest
 
-TERM, NEVER = "term", "never"  # of `lease.reserve_after`, beside seconds
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 
@@ -32,40 +31,6 @@ class ScopeSection:
     qos: tuple[str, ...] = ()
     plain: str = "quota"
     interactive: str = "leave"
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseSection:
-    """The lease rules; all lengths in seconds."""
-
-    term: float = 900.0
-    interval: float = 10.0
-    grace: float = 60.0
-    max_grace: float = 600.0
-    min_runtime: float = 0.0
-    align: str = "rolling"
-    reserve_after: float | str = TERM
-    start_timeout: float = 60.0
-    publish_dir: str = "/run/slurm-fair"
-
-    def terms(self) -> LeaseTerms:
-        """Lease terms for the core."""
-        return LeaseTerms(
-            self.term,
-            self.interval,
-            self.grace,
-            self.min_runtime,
-            self.align == "aligned",
-            self.start_timeout,
-            self.max_grace,
-            reserve_after=self._reserve_after,
-        )
-
-    @property
-    def _reserve_after(self) -> float:
-        if isinstance(self.reserve_after, str):
-            return self.term if self.reserve_after == TERM else math.inf
-        return self.reserve_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +124,7 @@ class Config:
     """Everything a site can set."""
 
     scope: ScopeSection = ScopeSection()
-    lease: LeaseSection = LeaseSection()
+    lease: LeaseSection = field(default_factory=LeaseSection)
     policy: PolicySection = PolicySection()
     tenants: TenantsSection = TenantsSection()
     slurm: SlurmSection = SlurmSection()
@@ -195,7 +160,7 @@ CHOICES = {
 }
 _POSITIVE = (
     "lease.term",
-    "lease.interval",
+    "lease.interval_min",
     "lease.grace",
     "lease.max_grace",
     "lease.start_timeout",
@@ -306,7 +271,8 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
     wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-    raise ConfigError(f"{where} must be {wanted.get(hint, hint)}, not {repr(value)[:60]}")
+    kind = wanted.get(hint, "a number, or one of its words")
+    raise ConfigError(f"{where} must be {kind}, not {repr(value)[:60]}")
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -346,7 +312,8 @@ def _check(config: Config) -> None:
         if not 0 <= setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
     _check_paths(config)
-    _check_reserve_after(config)
+    for fault in config.lease.faults():
+        raise ConfigError(f"{where}: {fault}")
     lease, slurm = config.lease, config.slurm
     if lease.grace > lease.max_grace:
         raise ConfigError(
@@ -361,21 +328,8 @@ def _check(config: Config) -> None:
             f"{where}: slurm.client_timeout ({slurm.client_timeout} s) must not exceed slurm.timeout "
             f"({slurm.timeout:g} s)"
         )
-    if lease.interval > lease.term:
-        raise ConfigError(
-            f"{where}: lease.interval ({lease.interval:g} s) must not exceed lease.term ({lease.term:g} s)"
-        )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
-
-
-def _check_reserve_after(config: Config) -> None:
-    after = config.lease.reserve_after
-    if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
-        raise ConfigError(
-            f'{config.source}: lease.reserve_after must be seconds, 0 or more, or "{TERM}" or "{NEVER}", '
-            f"not {after!r:.60}"
-        )
 
 
 def _check_paths(config: Config) -> None:

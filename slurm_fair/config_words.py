@@ -34,7 +34,11 @@ KEYS = {
     "scope.interactive": "srun and salloc. leave: they are left to plain Slurm; gate: they wait behind a gate for "
     "GPUs of their account's own share, and are never stopped",
     "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
-    "lease.interval": "how often the cluster is looked at; at most a third of the term is sensible",
+    "lease.interval": "when the cluster is looked at. auto: when something has changed, at the end of a lease, "
+    "and at least every 10 s; a number: every so many seconds, at most a third of the term is sensible",
+    "lease.interval_min": "the least time between two looks that follow changes (interval = auto), and between "
+    "two questions whether something has changed; looks may also come less often, so that they take no more "
+    "than a twentieth of one core of slurmctld",
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
     "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",

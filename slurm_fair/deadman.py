@@ -86,7 +86,7 @@ def watch(config: Config, places: Places, clock: Clock, once: bool = False) -> i
 
 
 def _await_first_beat(config: Config, places: Places, clock: Clock) -> None:
-    deadline = clock.now() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.interval)
+    deadline = clock.now() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.longest_interval)
     while last_beat(places) is None and clock.now() < deadline:
         clock.sleep_until(clock.now() + 0.1)
 
@@ -136,7 +136,7 @@ class _Watch:
         if self._doubted is None:
             return True
         lease = self._config.lease
-        return self._clock.now() - self._doubted > min(2 * lease.interval + 1.0, lease.term / 4)
+        return self._clock.now() - self._doubted > min(2 * lease.longest_interval + 1.0, lease.term / 4)
 
     def _free_meanwhile(self, silence: Silence) -> int:
         """Free what a daemon that lives and does nothing keeps back, once a lease: jobs come that are held too."""
@@ -164,7 +164,7 @@ class _Watch:
     def _sees_more(self) -> bool:
         """Whether the daemon stays blind for two more looks while Slurm answers: if it can, it sees first."""
         lease = self._config.lease
-        patience = min(2 * lease.interval + 1.0, lease.term / 4)
+        patience = min(2 * lease.longest_interval + 1.0, lease.term / 4)
         commands = commands_of(self._config, self._places)
         since = self._clock.now()
         while self._clock.now() - since < patience:

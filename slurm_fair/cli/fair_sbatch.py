@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 import slurm_fair_templates as templates
+from slurm_fair.bell import ring
 from slurm_fair.cli.base import open_site
 from slurm_fair.cli.durations import WholeSeconds
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
@@ -158,6 +159,7 @@ def submit(
         sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
     code = 0 if given[PRINT] else run_sbatch(argv, wrapped)
+    ring("" if given[PRINT] else gate.publish_dir)  # the daemon, where it runs on this machine
     for note in templates.notes(line, script, environ) if code == 0 else ():
         click.echo(f"fair-sbatch: {note}", err=True)
     return code

@@ -13,7 +13,7 @@ import click
 
 from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, File, InitChoices, files, folders
+from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
 from slurm_fair.slurm.reading.nodes import read_nodes
@@ -83,6 +83,7 @@ def _next(wishes: InitChoices, missing: list[str]) -> str:
         "the hook": [
             f"{wishes.plugin_dir / HOOK} and {GATE_CALL}.lua lie beside slurm.conf on slurmctld's machine",
             "JobSubmitPlugins=lua in slurm.conf puts them in force: jobs without a template are gated too",
+            f"EpilogSlurmctld={wishes.plugin_dir / WAKE} there (optional): the end of a job is seen at once",
             "after a change of [scope], [lease] term or [slurm] gate: slurm-fair init --only plugin --force",
         ],
     }
@@ -226,7 +227,7 @@ def _state(file: File) -> str:
 def _write(file: File) -> None:
     try:
         file.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_kept(file.path, file.text, 0o644)
-        file.path.chmod(0o644)  # slurmctld and every user read them, whatever the umask
+        write_kept(file.path, file.text, file.mode)
+        file.path.chmod(file.mode)
     except OSError as problem:
         raise SlurmFairError(f"{file.path}: cannot be written: {problem.strerror}") from None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from slurm_fair.bell import place
 from slurm_fair.config import Config
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
@@ -13,7 +14,7 @@ from slurm_fair.health import hooks_file
 from slurm_fair.model import Gate
 
 _SETTING = re.compile(
-    r'^[ \t]*(gate|gate_seconds|health|partitions|accounts)\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
+    r'^[ \t]*(gate|gate_seconds|health|wake|partitions|accounts)\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
     re.MULTILINE,
 )
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -73,6 +74,9 @@ def differences(text: str, config: Config) -> Iterator[str]:
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)
     if "health" in said and said["health"].strip('"') != health:
         yield f'health = {said["health"]}, the controller says it in "{health}"'
+    bell = place(config.lease.publish_dir)
+    if "wake" in said and said["wake"].strip('"') != bell:
+        yield f'wake = {said["wake"]}, the controller listens at "{bell}"'
     for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
         names = [re.sub(r"\\(.)", r"\1", name) for name in _NAME.findall(said.get(key, ""))]
         if key in said and sorted(names) != sorted(wanted):

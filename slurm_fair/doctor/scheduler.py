@@ -114,7 +114,7 @@ def tenants(facts: Facts) -> Iterator[Finding]:
 
 def memory(facts: Facts) -> Iterator[Finding]:
     """Whether Slurm remembers a job that ended until we look."""
-    age, interval = facts.whole("MinJobAge", 300), facts.config.lease.interval
+    age, interval = facts.whole("MinJobAge", 300), facts.config.lease.longest_interval
     if age < 2 * interval:
         yield warning(
             f"Slurm forgets ended jobs after {age} s (MinJobAge), and we look every {interval:g} s",

@@ -47,6 +47,7 @@ class LeaseTerms:
     aligned: bool = True
     start_timeout: float = 60.0
     max_grace: float = 600.0  # of a job that asks for its own
+    interval_min: float = 0.0  # looks follow changes, at least so far apart; 0: they keep to the interval
     # Under rolling leases: a gang that stands first and has waited so long has nodes set aside; inf = never.
     reserve_after: float = math.inf
 
@@ -54,10 +55,15 @@ class LeaseTerms:
         """The grace of a job that asked for so many seconds; 0 = the site's."""
         return min(asked_for, max(self.max_grace, self.grace)) if asked_for > 0 else self.grace
 
+    @property
+    def follows_changes(self) -> bool:
+        """Whether a look follows each change; the interval is then the longest time without one."""
+        return self.interval_min > 0
+
     @once
     def _lead(self) -> float:
         """An aligned lease is at least this long, and nothing is granted so shortly before an end."""
-        return min(self.interval, self.term / 4)
+        return min(self.interval_min or self.interval, self.term / 4)
 
     def end_for(self, start: float) -> float:
         """When a lease that starts now ends; aligned leases end together, at multiples of the term."""

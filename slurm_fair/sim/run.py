@@ -64,6 +64,15 @@ def rules_for(
     )
 
 
+def with_looks_at_changes(rules: Rules, least_seconds: float) -> Rules:
+    """The rules under which a look follows each change, so many seconds after the last one; 0 = as they are."""
+    if not least_seconds:
+        return rules
+    terms = rules.terms
+    longest = max(min(terms.interval, terms.term / 3), least_seconds)
+    return replace(rules, terms=replace(terms, interval=longest, interval_min=least_seconds))
+
+
 def with_reserve_after(rules: Rules, seconds: float | None) -> Rules:
     """The rules under which a gang waits so long until nodes are set aside for it; None = a term, as they are."""
     return rules if seconds is None else replace(rules, terms=replace(rules.terms, reserve_after=seconds))

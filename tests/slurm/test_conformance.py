@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.slurm.reading.changes import Counters
 from tests.support.on_slurm import Slurm
 
 pytestmark = [
@@ -44,6 +46,40 @@ def slurm(lab: Slurm) -> Iterator[Slurm]:
 def far() -> str:
     """A begin time far ahead, as scontrol takes it in every time zone."""
     return f"uts{int(time.time()) + 900}"
+
+
+# -- what has changed ---------------------------------------------------------------------------------------
+
+
+def test_a_counter_moves_with_every_change_and_with_no_look(slurm: Slurm) -> None:
+    counted = {"before": counters(slurm)}
+    for command in (
+        ("squeue",),
+        ("sinfo",),
+        ("scontrol", "show", "config"),
+        ("sshare",),
+        ("scontrol", "ping"),
+    ):
+        slurm.do(*command)
+    counted["looks"] = counters(slurm)
+    assert counted["looks"] == counted["before"]
+    job = slurm.sbatch("--begin=now+600", body="sleep 2")
+    counted["submission"] = counters(slurm)
+    slurm.do("scontrol", "update", f"jobid={job}", "starttime=now")
+    counted["update"] = counters(slurm)
+    slurm.wait_state(job, "RUNNING")
+    counted["start"] = counters(slurm)
+    slurm.wait_state(job, "COMPLETED")
+    counted["end"] = counters(slurm)
+    told = list(counted.values())[1:]
+    assert all(one != other for one, other in pairwise(told)), counted
+
+
+def counters(slurm: Slurm) -> Mapping[str, int]:
+    """What slurmctld says that it has counted; slurmds that register do so in their own time."""
+    found = Counters.read(slurm.do("sdiag").stdout)
+    assert found is not None
+    return {name: count for name, count in found.moved.items() if name != "MESSAGE_NODE_REGISTRATION_STATUS"}
 
 
 # -- requeue ------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from slurm_fair.sim import (
     SimulationResult,
     rules_for,
     simulate,
+    with_looks_at_changes,
     with_reserve_after,
 )
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
@@ -102,6 +103,7 @@ class Rounds:
 
     lease: float | None = 600.0
     interval: float = 10.0
+    interval_min: float = 0.0
     aligned: bool = True
     reserve_after: float | None = None
     half_life: float = 0.0
@@ -155,6 +157,6 @@ def simulated(
         checkpoint_cost=how.costs.checkpoint,
         ledger=how.ledger,
     )
-    rules = with_reserve_after(rules, how.reserve_after)
+    rules = with_looks_at_changes(with_reserve_after(rules, how.reserve_after), how.interval_min)
     rules = replace(rules, ledger=replace(rules.ledger, half_life_seconds=how.half_life))
     return simulate(scenario, rules, listen=listen, wants=wants)

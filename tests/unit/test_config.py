@@ -27,7 +27,7 @@ WRONG = {
 }
 
 
-EITHER = ("reserve_after",)  # a number, or a word
+EITHER = ("interval", "reserve_after")  # a number, or a word
 
 
 def toml(value: Any) -> str:

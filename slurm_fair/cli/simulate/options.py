@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from slurm_fair.cli.durations import seconds_in
+from slurm_fair.cli.simulate.looks import interval_of
 from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
@@ -109,8 +110,9 @@ COSTS = (
 LEASES = (
     click.option(
         "--interval",
-        type=Seconds(above_zero=True),
-        help=f"Seconds between two looks; {USUAL_INTERVAL:g} unless given.",
+        type=interval_of(Seconds(above_zero=True)),
+        metavar="S|auto",
+        help=f"Seconds between two looks, {USUAL_INTERVAL:g} unless given; auto: a look when something changes.",
     ),
     click.option(
         "--align",
@@ -253,7 +255,7 @@ class RunOptions:
 class LeaseOptions:
     """TERM (where the command takes it), LEASES, JOB_SHARE and COUNTED, as a command gets them."""
 
-    interval: float | None
+    interval: float | str | None
     align: str | None
     reserve_after: float | None
     half_life: float | None

@@ -25,6 +25,7 @@ def row_of(turn: PolicyTurn, done: FinishedRun) -> dict[str, Any]:
         **result.to_dict(),
         "lease_s": usual_lease(terms.term),
         "interval_s": terms.interval,
+        **({"interval_min_s": terms.interval_min} if terms.follows_changes else {}),
         "aligned": terms.aligned,
         "counted": turn.ledger.counted,
         "half_life_s": turn.ledger.half_life_seconds,

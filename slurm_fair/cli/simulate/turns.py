@@ -6,12 +6,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from slurm_fair.cli.simulate.looks import Looks
 from slurm_fair.cli.simulate.options import LeaseOptions, RunOptions
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.run import USUAL_INTERVAL, rules_for, with_reserve_after
+from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
 
@@ -32,6 +33,7 @@ class PolicyTurn:
     seed: int
     ledger: LedgerSettings = _USUAL
     reserve_after: float | None = None
+    interval_min: float = 0.0
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
@@ -40,6 +42,7 @@ class PolicyTurn:
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
             ledger=self.ledger,
         )  # fmt: skip
+        rules = with_looks_at_changes(rules, 0.0 if self.gavel_rounds else self.interval_min)
         return with_reserve_after(rules, self.reserve_after)
 
 
@@ -53,10 +56,10 @@ def turns_of(
     gavel_rounds: bool = False,
 ) -> list[PolicyTurn]:
     """One turn for each policy; none is returned where one of them cannot be."""
-    given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
+    given, looks = settings_of(run.settings, policies), Looks.given(leases.interval)
     aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
-    how = leases.lease, looks, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
-    turns = [PolicyTurn(name, given[name], *how) for name in policies]
+    how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
+    turns = [PolicyTurn(name, given[name], *how, looks.interval_min) for name in policies]
     for turn in turns:
         check_turn(turn)
     return turns
