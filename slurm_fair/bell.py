@@ -72,7 +72,7 @@ class Bell:
         self._handle, self._path, self.rung = -1, None, False
 
     def _is_there(self) -> bool:
-        """Whether the pipe that is listened to still has its name; nobody rings another one."""
+        """True while the pipe that is listened to still has its name; nobody rings another one."""
         if self._path is None or self._handle < 0:
             return self._path is None
         with suppress(OSError):

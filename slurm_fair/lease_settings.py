@@ -31,7 +31,7 @@ class LeaseSection:
 
     @property
     def follows_changes(self) -> bool:
-        """Whether a look follows each change."""
+        """True where a look follows each change."""
         return self.interval == AUTO
 
     @property
@@ -42,7 +42,7 @@ class LeaseSection:
         return self.interval
 
     def terms(self) -> LeaseTerms:
-        """What the pure core needs of it."""
+        """Lease terms for the core."""
         return LeaseTerms(
             self.term,
             self.longest_interval,
@@ -62,7 +62,7 @@ class LeaseSection:
         return self.reserve_after
 
     def faults(self) -> Iterator[str]:
-        """What is wrong with a key that takes a number or a word, and how to mend it."""
+        """The faults of a key that takes a number or a word, and how to mend it."""
         yield from self._of_interval()
         after = self.reserve_after
         if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):

@@ -64,7 +64,7 @@ class Allowance:
     time: float = -math.inf
 
     def after(self, cost_seconds: float, now: float) -> Allowance:
-        """What is left after a look that ended now; it may be less than nothing."""
+        """The rest after a look that ended now; it may be less than nothing."""
         passed = min(max(now - self.time, 0.0), _SAVED_SECONDS)
         saved = min(self.seconds + passed * _PART_OF_A_CORE, _PART_OF_A_CORE * _SAVED_SECONDS)
         return Allowance(saved - cost_seconds, now)

@@ -88,7 +88,7 @@ def hook(config: Config) -> str:
 
 
 def wake_script(config: Config) -> str:
-    """What wakes the daemon at the end of a job."""
+    """The script that wakes the daemon at the end of a job."""
     path = place(config.lease.publish_dir)
     quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
     return _filled(source(WAKE), {"@WAKE@": quoted})

@@ -57,7 +57,7 @@ class LeaseTerms:
 
     @property
     def follows_changes(self) -> bool:
-        """Whether a look follows each change; the interval is then the longest time without one."""
+        """True where a look follows each change; the interval is then the longest time without one."""
         return self.interval_min > 0
 
     @once

@@ -52,7 +52,7 @@ def interval_of(seconds: click.ParamType[float]) -> click.ParamType[float | str]
         def convert(
             self, value: Any, param: click.Parameter | None, ctx: click.Context | None
         ) -> float | str:
-            """What was written, as a number or that word."""
+            """The number that was written, or that word."""
             return AUTO if value == AUTO else seconds.convert(value, param, ctx)
 
     return Interval()

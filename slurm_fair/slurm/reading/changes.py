@@ -28,7 +28,7 @@ _MICROSECOND = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What slurmctld has counted since it started, or since midnight."""
+    """Counts of slurmctld since it started, or since midnight."""
 
     moved: Mapping[str, int]
     reads: Mapping[str, tuple[int, int]]  # how many, and their microseconds
@@ -46,7 +46,7 @@ class Counters:
         return cls(jobs | moved, reads)
 
     def read_seconds_since(self, before: Counters) -> float:
-        """What the dearest kind of question took slurmctld, in the mean since then; 0 where none was asked."""
+        """Mean seconds that the dearest kind of question took slurmctld since then; 0 where none was asked."""
         dearest = 0.0
         for name, (count, time) in self.reads.items():
             old_count, old_time = before.reads.get(name, (0, 0))
