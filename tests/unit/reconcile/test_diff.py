@@ -351,3 +351,11 @@ def test_an_empty_cluster_has_nothing_to_do() -> None:
 def without_jobs() -> Snapshot:
     """Nodes only."""
     return snapshot(time=NOW, nodes={"n1": 8})
+
+
+def test_a_job_that_cannot_save_is_requeued_without_a_question() -> None:
+    plain = job(1, gpus=2, state=JobState.RUNNING, checkpoints=False, restartable=True, on={"n1": 2})
+    seen = snapshot(time=1000.0, jobs=[plain])
+    held = leases(lease(1, {"n1": 2}, phase=LeasePhase.REVOKING, end=990.0))
+    (act,) = actions_for(held, seen, LeaseTerms(), {}, 1000.0)
+    assert (act.verb, act.why) == (Verb.REQUEUE, "its lease is over, and it cannot save")

@@ -1,0 +1,65 @@
+"""What a site says of plain jobs, and of interactive ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from slurm_fair.model import Snapshot
+from tests.unit.slurm.test_aside import Site
+
+
+def look(**scope: Any) -> Snapshot:
+    """A look at a job that saves, a plain one, and an interactive one, which all wait."""
+    site = Site(**scope)
+    begin = site.world.clock.now() + 500
+    site.world.submit(1, "a", begin=begin)
+    site.world.submit(1, "b", begin=begin, stamped=False)
+    site.world.records[site.world.submit(1, "c", begin=begin, stamped=False)].interactive = True
+    return site.look()
+
+
+def tenants(seen: Snapshot) -> str:
+    """Whose jobs are managed."""
+    return "".join(seen.tenants.names[row] for row in seen.jobs.tenant)
+
+
+@pytest.mark.parametrize(
+    ("scope", "managed", "restartable", "revocable"),
+    [
+        ({}, "ab", [False, False], [True, False]),
+        ({"plain": "revoke"}, "ab", [False, True], [True, True]),
+        ({"plain": "leave"}, "a", [False], [True]),
+        ({"interactive": "gate"}, "abc", [False, False, False], [True, False, False]),
+        (
+            {"interactive": "gate", "plain": "revoke"},
+            "abc",
+            [False, True, True],
+            [True, True, False],
+        ),
+    ],
+)
+def test_who_is_managed_and_can_be_taken_back(
+    scope: dict[str, str], managed: str, restartable: list[bool], revocable: list[bool]
+) -> None:
+    seen = look(**scope)
+    assert tenants(seen) == managed
+    assert seen.jobs.restartable.tolist() == restartable
+    assert seen.jobs.revocable.tolist() == revocable
+
+
+def test_who_is_left_alone_is_told_why() -> None:
+    reasons = {alone.reason for alone in look(plain="leave").left_alone}
+    assert reasons == {
+        "does not say that it can save: such jobs are left to Slurm here",
+        "is interactive (srun or salloc): it cannot be requeued",
+    }
+
+
+@pytest.mark.parametrize(("spare", "revocable"), [(5_000.0, True), (500.0, False)])
+def test_a_waiting_job_whose_deadline_is_near_cannot_be_taken_back(spare: float, revocable: bool) -> None:
+    site = Site()
+    now = site.world.clock.now()
+    site.world.submit(1, "a", begin=now + 500, time_limit=3_600.0, deadline=now + 3_600 + spare)
+    assert site.look().jobs.revocable.tolist() == [revocable]
