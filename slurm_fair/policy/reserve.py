@@ -131,7 +131,12 @@ def with_new(plan: Plan, view: View, policy: Policy) -> Plan:
 
 
 def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> ReservedNodes | None:
-    """A reservation for the first in the order that fits nowhere, if it is a gang that has waited long enough."""
+    """A reservation for the first in the order that fits nowhere, if it is a gang that has waited long enough.
+
+    It is made at the end of a lease: so it does not depend on how often somebody looks in between.
+    """
+    if not view.lapsed.size:
+        return None
     waits = view.waits[plan.verdict[view.waits] == Verdict.WAIT]
     jobs = view.snapshot.jobs
     if not waits.size or not any_of(jobs.gpus[waits] > 1):

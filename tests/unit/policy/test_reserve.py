@@ -34,17 +34,19 @@ RUNS = (
     running(1, {"n1": 4}), running(2, {"n1": 4}), running(3, {"n2": 4}), running(4, {"n2": 4}),
     running(5, {"n3": 4}), running(6, {"n3": 4}),
 )  # fmt: skip
+# n4: a job that cannot be stopped; its lease ends now, and is renewed.
+STAYS = replace(running(8, {"n4": 8}), checkpoints=False)
 ENDS = (100.0, 500.0, 300.0, 800.0, 200.0, 250.0)
 GANG = job(9, gpus=16, tenant="b", nodes=2, submit=NOW - 2 * TERM)
 
 
 def seen(*jobs: JobSpec, now: float = NOW, down: tuple[str, ...] = ()) -> Snapshot:
-    nodes = {name: 8 for name in ("n1", "n2", "n3") if name not in down}
-    return snapshot(time=now, nodes=nodes, jobs=jobs)
+    nodes = {name: 8 for name in ("n1", "n2", "n3", "n4") if name not in down}
+    return snapshot(time=now, nodes=nodes, jobs=[*jobs, STAYS])
 
 
 def held(*ends: float) -> Leases:
-    specs = zip(RUNS, ends, strict=False)
+    specs = [*zip(RUNS, ends, strict=True), (STAYS, 0.0)]
     return leases(*(lease(spec.base, spec.on or {}, end=NOW + end) for spec, end in specs))
 
 
@@ -94,11 +96,11 @@ def test_nothing_is_set_aside_where_leases_end_together() -> None:
 
 
 def test_the_gang_must_be_the_first_that_waits_in_the_order_of_the_policy() -> None:
-    needier = job(8, gpus=8, tenant="b", submit=NOW - 3 * TERM)
+    needier = job(7, gpus=8, tenant="b", submit=NOW - 3 * TERM)
     now = shown(seen(*RUNS, GANG, needier), held(*ENDS))
-    now = replace(now, ledger=view(now.snapshot, jobs={"8": Account(0, 99), "9": Account(5, 9)}).ledger)
+    now = replace(now, ledger=view(now.snapshot, jobs={"7": Account(0, 99), "9": Account(5, 9)}).ledger)
     (found,) = reservations(planned(now).memory)
-    assert label(found.key) == "8"
+    assert label(found.key) == "7"
 
 
 def later(seconds: float, *more: JobSpec, ends: tuple[float, ...] = ENDS) -> View:
@@ -124,7 +126,7 @@ def test_what_comes_free_there_goes_to_nobody_else() -> None:
     """The job with 4 GPUs of n1 ends: they are set aside, those of n2 are not."""
     few, small = (RUNS[1], *RUNS[2:]), job(7, gpus=4, tenant="c", submit=NOW)
     first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
-    of = held(*ENDS).take(np.array([1, 2, 3, 4, 5]))
+    of = held(*ENDS).take(np.array([1, 2, 3, 4, 5, 6]))
     now = shown(seen(*few, GANG, small, now=NOW + 50), of, earlier=first)
     assert verdicts(now.snapshot, planned(now))["7"] == Verdict.WAIT
     without = shown(seen(*few, GANG, small, now=NOW + 50), of)
@@ -148,6 +150,11 @@ VOID = [
 ]
 
 
+def test_no_node_is_set_aside_between_the_ends_of_leases() -> None:
+    now = shown(seen(*RUNS, GANG), held(*ENDS).take(np.arange(6)))
+    assert reservations(planned(now).memory) == ()
+
+
 @pytest.mark.parametrize("jobs", [case[1] for case in VOID], ids=[case[0] for case in VOID])
 def test_a_reservation_is_void_when(jobs: Snapshot) -> None:
     first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
@@ -157,9 +164,9 @@ def test_a_reservation_is_void_when(jobs: Snapshot) -> None:
 
 def test_it_is_due_earlier_when_a_job_there_ends_earlier() -> None:
     first = planned(shown(seen(*RUNS, GANG), held(*ENDS)))
-    left = (RUNS[0], *RUNS[2:])
+    left = (RUNS[0], *RUNS[2:], STAYS)
     of = held(*ENDS).take(np.isin(held(*ENDS).key, [parse_label(str(spec.base)) for spec in left]))
-    now = shown(seen(*left, GANG, now=NOW + 50), of, earlier=first)
+    now = shown(seen(*left[:-1], GANG, now=NOW + 50), of, earlier=first)
     assert [each.due for each in now.reserved] == [NOW + 250.0]
 
 
