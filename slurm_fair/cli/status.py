@@ -114,7 +114,9 @@ def status(context: click.Context, exit_code: bool, as_json: bool) -> None:
 
 def _how_often(board: Board, state: State) -> str:
     """The interval of the daemon's looks; nothing for a daemon that is late."""
-    return "" if state.late or state.word == SILENT else f", looks every {board.interval_seconds:g} s"
+    if state.late or state.word == SILENT:
+        return ""
+    return f", looks at least every {board.interval_seconds:g} s"
 
 
 def _say_cluster(board: Board) -> None:

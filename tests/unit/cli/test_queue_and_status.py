@@ -50,13 +50,13 @@ def test_status_fits_a_terminal_of_80_columns_and_tells_how_far_off_estimates_we
     assert len(table) == 4
     assert max(map(len, table)) <= 80
     assert "Expected starts of the last day were off by 1.5 min" in said
-    assert "looks every" not in said, "a daemon that is silent does not look"
+    assert "looks at least every" not in said, "a daemon that is silent does not look"
 
 
 def test_status_of_a_daemon_that_looks_says_how_often(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (site.parent / "storage" / "paused").write_text("maintenance")
     monkeypatch.setattr(time, "time", lambda: NOW + 1)
-    assert "1 s ago, looks every 10 s" in said_by(site, "status")
+    assert "1 s ago, looks at least every 10 s" in said_by(site, "status")
 
 
 def test_who_reads_the_journal_finds_the_finished_jobs_of_a_user_too(site: Path) -> None:
