@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import platform
 import sys
 import time
@@ -18,7 +19,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from slurm_fair.sim import Costs, Scenario, rules_for, simulate
+from slurm_fair.cli.simulate.case import weights_of
+from slurm_fair.ledger import LedgerSettings
+from slurm_fair.sim import Costs, Scenario, rules_for, simulate, with_reserve_after
 from slurm_fair.trace import Trace, read_regimes, read_trace, read_weights, uniform
 
 REFERENCE = Path(__file__).parent / "data" / "shockwave_reference.csv"
@@ -33,7 +36,11 @@ AS_THERE: dict[str, dict[str, object]] = {
 }
 PHILLY = ("astraea", "fifo", "slurm", "yarn-cs", "hived", "allox", "tiresias", "gavel-ftf", "gandiva-fair")
 NO_LEASES = ("fifo", "slurm", "yarn-cs")
+EVERYONE = LedgerSettings(everyone_counts=True)  # as in the simulators that the numbers are from
 PHILLY_LEASE, PHILLY_GPUS = 900.0, (400, 560)
+# How leases end: all together; each by itself, with no node set aside, as in the paper; or by this default.
+ALIGNED, AS_IN_THE_PAPER, ROLLING = "aligned", "rolling, as in the paper", "rolling"
+SHARES, REQUESTED = "shares", "requested"  # of the virtual clusters: the published file, or Astraea 6.1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +53,32 @@ class Case:
     gpus: int
     policy: str
     seed: int
-    aligned: bool = True
+    leases: str = ALIGNED
+    weights: str = SHARES
 
     def run(self) -> dict[str, Any]:
         """Its metrics."""
         scenario, lease, settings = self._scenario()
         rounds = scenario.rounds == "gavel"
+        if self.policy == "astraea" and self.leases != ROLLING:
+            settings = {**settings, "swap_after": 0.0}
         rules = rules_for(
-            self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed, aligned=self.aligned
-        )
-        facts = {"jobs": self.jobs, "gpus": self.gpus, "leases": self.leases}
+            self.policy, settings, lease=lease, gavel_rounds=rounds, seed=self.seed,
+            aligned=self.leases == ALIGNED, ledger=EVERYONE,
+        )  # fmt: skip
+        rules = with_reserve_after(rules, math.inf if self.leases == AS_IN_THE_PAPER else None)
+        how = "never end" if self.name == "philly" and self.policy in NO_LEASES else self.leases
+        facts = {"jobs": self.jobs, "gpus": self.gpus, "leases": how, "weights": self.weights}
         result = simulate(scenario, rules).to_dict() | facts
         print(f"{self.name} {self.gpus} GPUs {self.policy}: {result['cpu_s']:.0f} CPU s", file=sys.stderr)
         return result
 
-    @property
-    def leases(self) -> str:
-        """How they end."""
-        if self.name == "philly" and self.policy in NO_LEASES:
-            return "never end"
-        return "aligned" if self.aligned else "rolling"
-
     def _scenario(self) -> tuple[Scenario, float | None, dict[str, object]]:
         if self.name == "philly":
-            weights = read_weights(self.traces / "philly_vc_shares_astraea.csv")
             trace = read_trace(self.traces / "philly_sia_2week.csv.gz").trace
+            weights = weights_of(REQUESTED, trace)
+            if self.weights == SHARES:
+                weights = read_weights(self.traces / "philly_vc_shares_astraea.csv")
             scenario = Scenario(_first(trace, self.jobs), uniform(self.gpus, 8), weights=weights)
             return scenario, None if self.policy in NO_LEASES else PHILLY_LEASE, {}
         trace = read_trace(self.traces / f"shockwave_{self.jobs}.csv.gz").trace
@@ -96,9 +104,10 @@ def main() -> None:
     ]
     if "philly" in args.parts:
         cases += [
-            Case(args.traces, "philly", args.philly_jobs, gpus, policy, args.seed, aligned)
+            Case(args.traces, "philly", args.philly_jobs, gpus, policy, args.seed, leases, weights)
+            for weights in (SHARES, REQUESTED)
             for gpus in args.philly_gpus
-            for policy, aligned in [("astraea", True), *((name, False) for name in PHILLY)]
+            for policy, leases in _turns()
         ]
     results = _all(cases, args.workers)
     if args.json:
@@ -109,6 +118,12 @@ def main() -> None:
         args.write.write_text(page)
     else:
         print(page)
+
+
+def _turns() -> list[tuple[str, str]]:
+    """Each policy as in its paper, and Astraea as this controller runs it and with leases that end together."""
+    astraea = [("astraea", ALIGNED), ("astraea", AS_IN_THE_PAPER), ("astraea", ROLLING)]
+    return astraea + [(name, AS_IN_THE_PAPER) for name in PHILLY if name != "astraea"]
 
 
 def _all(cases: Sequence[Case], workers: int) -> list[dict[str, Any]]:
@@ -207,19 +222,21 @@ _COLUMNS = (
 def _philly(results: Sequence[dict[str, Any]]) -> list[str]:
     lines = [
         "",
-        "## Two weeks of Philly, weights of its virtual clusters",
+        "## Two weeks of Philly",
         "",
-        f"Leases of {PHILLY_LEASE:g} s, interval 10 s; rolling: each ends by itself, as in the paper; "
-        "aligned: all end together, this controller's default. `fifo`, `slurm` and `yarn-cs` end none. "
-        "Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in which "
-        "a tenant's rho was below 1. No job of this trace has a declared run time: policies that go by run times "
-        "were told the true one.",
+        f"Leases of {PHILLY_LEASE:g} s, interval 10 s. Rolling: each ends by itself, and nodes are set aside "
+        "for gangs, this controller's default; as in the paper: no node is; aligned: all end together. `fifo`, "
+        "`slurm` and `yarn-cs` end none. Weights of the virtual clusters: `shares` are the published file, "
+        "`requested` the GPUs that their jobs ask for, the rule in section 6.1.2 of Astraea's paper. "
+        "Sharing-loss jobs: rho below 0.95 at their end. Tenant unfairness: hours with demand all along in "
+        "which a tenant's rho was below 1. No job of this trace has a declared run time: policies that go by "
+        "run times were told the true one.",
         "",
-        "| GPUs | policy | leases | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
-        "|---|---|---|" + "---|" * len(_COLUMNS),
+        "| weights | GPUs | policy | leases | " + " | ".join(title for title, _, _ in _COLUMNS) + " |",
+        "|---|---|---|---|" + "---|" * len(_COLUMNS),
     ]
     for result in results:
-        cells = [str(result["gpus"]), f"`{result['policy']}`", str(result["leases"])]
+        cells = [str(result["weights"]), str(result["gpus"]), f"`{result['policy']}`", str(result["leases"])]
         cells += [_shown(result[key], unit) for _, key, unit in _COLUMNS]
         lines.append("| " + " | ".join(cells) + " |")
     return lines

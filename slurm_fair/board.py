@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from slurm_fair.board_row import LEASE_WORDS, word
 from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
 from slurm_fair.ledger import (
@@ -89,7 +90,7 @@ def draw(
 ) -> Board:
     """The board of one tick, with what was found out beside it; its policy tells what decided."""
     seen = record.snapshot
-    told = _decided(record, standing, policy)
+    rule = _decided(record, standing, policy)
     return Board(
         time=record.time,
         tick=record.number,
@@ -99,7 +100,7 @@ def draw(
         dry_run=record.dry_run,
         note=" ".join(part for part in (record.plan.note, record.guard) if part),
         tenants=tuple(_tenants(record, standing)),
-        jobs=tuple(_jobs(record, standing, ahead or Forecast(), told)),
+        jobs=tuple(_jobs(record, standing, ahead or Forecast(), rule)),
         left_alone=tuple(_alone(each) for each in seen.left_alone),
         nodes_out=tuple(
             {"node": name, "why": why}
@@ -111,7 +112,7 @@ def draw(
         gpus=_gpus(seen),
         estimates=estimates or {},
         in_doubt=tuple({"job": each.label, "nodes": each.nodes, "user": each.user} for each in seen.in_doubt),
-        decided=_in_words(told),
+        decided=_in_words(rule),
     )
 
 
@@ -125,18 +126,18 @@ def _decided(record: TickRecord, standing: Standing, policy: Policy | None) -> D
     return decided(policy, record.plan, view)
 
 
-def _in_words(told: Decided) -> dict[str, Any]:
+def _in_words(rule: Decided) -> dict[str, Any]:
     """The name and the direction of the deciding number; each job's row has the number itself."""
-    if not told.by:
+    if not rule.by:
         return {}
     return {
-        "by": told.by, "of_tenants": told.of_tenants, "highest_first": told.highest_first, "then": told.then,
+        "by": rule.by, "of_tenants": rule.of_tenants, "highest_first": rule.highest_first, "then": rule.then,
     }  # fmt: skip
 
 
 def _alone(alone: LeftAlone) -> dict[str, Any]:
-    told = {"job": alone.label, "reason": alone.reason, "user": alone.user}
-    return {**told, "unreadable": alone.unreadable}
+    row = {"job": alone.label, "reason": alone.reason, "user": alone.user}
+    return {**row, "unreadable": alone.unreadable}
 
 
 def _gpus(seen: Snapshot) -> dict[str, int]:
@@ -183,12 +184,12 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     return rows
 
 
-def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, told: Decided) -> list[dict[str, Any]]:
+def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, rule: Decided) -> list[dict[str, Any]]:
     """One row per living job."""
     jobs = record.snapshot.jobs
     alive = ~jobs.done
     columns = _columns(record, standing) | _expected(record, ahead)
-    columns["decided"] = _known(told.numbers) if told.by else [None] * len(jobs)
+    columns["decided"] = _known(rule.numbers) if rule.by else [None] * len(jobs)
     order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
 
@@ -197,7 +198,8 @@ def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
     jobs, rank = record.snapshot.jobs, record.plan.explanation.rank
     waits, ranked = jobs.waiting, rank >= 0
-    promised = waits & np.array([lease == PROMISED for lease in columns["lease"]], dtype=bool)
+    lease, promise = columns["lease"], LEASE_WORDS[LeasePhase.GRANTED]
+    promised = waits & np.array([word == promise for word in lease], dtype=bool)
     group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
     ends = np.array([end or math.inf for end in columns["lease_end"]])
     within = np.where(group == 1, ends, np.where(group == 2, rank, 0))
@@ -216,10 +218,10 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "tenant": [snapshot.tenants.names[row] for row in jobs.tenant.tolist()],
         "user": [snapshot.users[row] for row in jobs.user.tolist()],
         "gpus": jobs.gpus.tolist(),
-        "state": [JobState(code).name.lower() for code in jobs.state.tolist()],
-        "verdict": [Verdict(code).name.lower() for code in plan.verdict.tolist()],
+        "state": [word(JobState(code)) for code in jobs.state.tolist()],
+        "verdict": [word(Verdict(code)) for code in plan.verdict.tolist()],
         "why": [plan.explanation.reasons[row] for row in plan.explanation.reason.tolist()],
-        "blocked": [Blocked(code).name.lower() if code else "" for code in jobs.blocked.tolist()],
+        "blocked": [word(Blocked(code)) if code else "" for code in jobs.blocked.tolist()],
         "slurm_reason": list(snapshot.reasons),
         "qos": list(snapshot.qos or [""] * len(jobs)),
         "rank": plan.explanation.rank.tolist(),
@@ -254,7 +256,7 @@ def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         [names[node] for node, _ in sites.get(row, ())] if promised[row] else [] for row in range(len(jobs))
     ]
     return {
-        "lease": [_PHASES.get(phase, "") for phase in phases.tolist()],
+        "lease": ["" if phase < 0 else LEASE_WORDS[LeasePhase(phase)] for phase in phases.tolist()],
         "lease_end": _instants(np.where((lease >= 0) & ~promised, take_or(leases.end, lease, 0.0), 0.0)),
         "leases": (take_or(leases.renewals, lease, -1) + 1).tolist(),
         "promised_nodes": [",".join(nodes) for nodes in where],
@@ -274,14 +276,6 @@ def _for_whom(record: TickRecord, standing: Standing) -> list[Any]:
     ]
 
 
-PROMISED, LEASED, REVOKING = "promised", "running", "revoking"
-_PHASES = {
-    int(LeasePhase.GRANTED): PROMISED,
-    int(LeasePhase.RUNNING): LEASED,
-    int(LeasePhase.REVOKING): REVOKING,
-}
-
-
 def _instants(values: Floats) -> list[float | None]:
     """None where there is none: 0, or never."""
     return [value if 0 < value < math.inf else None for value in values.tolist()]
@@ -293,7 +287,7 @@ def _known(values: Floats) -> list[float | None]:
 
 
 def _expected_seconds(record: TickRecord) -> Floats:
-    """How long each job would run without waiting, as far as anybody says."""
+    """Seconds that each job would run without waiting, as far as anybody says."""
     jobs, told = record.snapshot.jobs, record.snapshot.told
     nothing = np.full(len(jobs), np.nan)
     declared = nothing if told is None else told.declared_seconds
@@ -301,7 +295,7 @@ def _expected_seconds(record: TickRecord) -> Floats:
 
 
 def _latest_starts(record: TickRecord) -> list[float | None]:
-    """When each job must start at the latest, to end before its deadline; None without a deadline."""
+    """The latest instant at which each job must start, to end before its deadline; None without a deadline."""
     told = record.snapshot.told
     deadline = np.full(len(record.snapshot.jobs), np.inf) if told is None else told.deadline
     return _known(deadline - _expected_seconds(record))
@@ -315,7 +309,7 @@ def _nodes(record: TickRecord) -> list[str]:
 
 
 def _expected(record: TickRecord, ahead: Forecast) -> dict[str, list[float | None]]:
-    """When waiting jobs may start, or until when they do not: estimates, no promises.
+    """Expected starts of waiting jobs, or until when they do not start: estimates, no promises.
 
     The forecast may be some looks old: a start that it saw before this look is expected now.
     """

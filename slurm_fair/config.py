@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
+from slurm_fair.lease_settings import LeaseSection as LeaseSection
 from slurm_fair.ledger.settings import DAY, LedgerSettings
-from slurm_fair.model import LeaseTerms
+from slurm_fair.model import Gate
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import known_names, nearest
 
-TERM, NEVER = "term", "never"  # of `lease.reserve_after`, beside seconds
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeSection:
-    """Which jobs are managed; empty means all that want GPUs."""
+    """The jobs that are managed; empty means all that want GPUs."""
 
     partitions: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -35,59 +34,30 @@ class ScopeSection:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseSection:
-    """The lease rules; all lengths in seconds."""
-
-    term: float = 900.0
-    interval: float = 10.0
-    grace: float = 60.0
-    max_grace: float = 600.0
-    min_runtime: float = 0.0
-    align: str = "rolling"
-    reserve_after: float | str = TERM
-    start_timeout: float = 60.0
-    publish_dir: str = "/run/slurm-fair"
-
-    def terms(self) -> LeaseTerms:
-        """What the pure core needs of it."""
-        return LeaseTerms(
-            self.term,
-            self.interval,
-            self.grace,
-            self.min_runtime,
-            self.align == "aligned",
-            self.start_timeout,
-            self.max_grace,
-            reserve_after=self._reserve_after,
-        )
-
-    @property
-    def _reserve_after(self) -> float:
-        if isinstance(self.reserve_after, str):
-            return self.term if self.reserve_after == TERM else math.inf
-        return self.reserve_after
-
-
-@dataclass(frozen=True, slots=True)
 class TenantsSection:
     """Tenants' weights: Slurm's shares; `weights` takes the place of the RawShares of single accounts."""
 
     weights: Mapping[str, float] = field(default_factory=dict)
     memory_days: float = 30.0
+    half_life: float = 0.0
+    counted: str = "seen"
     job_share: str = "proportional"
 
     def ledger(self) -> LedgerSettings:
-        """What the ledger needs of it."""
+        """Settings for the ledger."""
         return LedgerSettings(
-            tenant_memory_seconds=self.memory_days * DAY, water_filled=self.job_share == "max-min"
+            tenant_memory_seconds=self.memory_days * DAY,
+            half_life_seconds=self.half_life,
+            everyone_counts=self.counted == "all",
+            water_filled=self.job_share == "max-min",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class SlurmSection:
-    """How to talk to Slurm."""
+    """Settings for talking to Slurm."""
 
-    gate: str = "begin"
+    gate: str = Gate.BEGIN.value
     transport: str = "auto"
     reports: str = "auto"
     conf: str = ""
@@ -100,7 +70,7 @@ class SlurmSection:
 
 @dataclass(frozen=True, slots=True)
 class StorageSection:
-    """Where the journal lies and how much of it is kept."""
+    """The folder of the journal, and how much is kept."""
 
     dir: str = "/var/lib/slurm-fair"
     keep_days: float = 30.0
@@ -127,7 +97,7 @@ class LogSection:
 
 @dataclass(frozen=True, slots=True)
 class PolicySection:
-    """Which policy decides; its own settings stand in [policy.<name>]."""
+    """The policy that decides; its own settings stand in [policy.<name>]."""
 
     name: str = "astraea"
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -154,7 +124,7 @@ class Config:
     """Everything a site can set."""
 
     scope: ScopeSection = ScopeSection()
-    lease: LeaseSection = LeaseSection()
+    lease: LeaseSection = field(default_factory=LeaseSection)
     policy: PolicySection = PolicySection()
     tenants: TenantsSection = TenantsSection()
     slurm: SlurmSection = SlurmSection()
@@ -165,7 +135,7 @@ class Config:
 
     @property
     def cluster(self) -> ClusterSettings:
-        """What the adapter to Slurm is given."""
+        """Settings for the adapter to Slurm."""
         slurm, place = self.slurm, str(self.policy.chosen().get("placement", ""))
         return ClusterSettings(
             self.scope,
@@ -181,15 +151,16 @@ CHOICES = {
     "scope.plain": ("quota", "revoke", "leave"),
     "scope.interactive": ("leave", "gate"),
     "lease.align": ("rolling", "aligned"),
+    "tenants.counted": ("seen", "all"),
     "tenants.job_share": ("proportional", "max-min"),
-    "slurm.gate": ("begin", "hold"),
+    "slurm.gate": tuple(gate.value for gate in Gate),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
     "slurm.reports": ("auto", "file", "comment", "none"),
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (
     "lease.term",
-    "lease.interval",
+    "lease.interval_min",
     "lease.grace",
     "lease.max_grace",
     "lease.start_timeout",
@@ -202,7 +173,7 @@ _POSITIVE = (
     "guard.max_closes",
     "tenants.memory_days",
 )
-_NOT_NEGATIVE = ("lease.min_runtime", "slurm.requeue_delay")
+_NOT_NEGATIVE = ("tenants.half_life", "lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
 _MOST_TIMEOUT = 600.0  # a command that hangs for longer would be a daemon that hangs
@@ -229,7 +200,7 @@ def load(path: Path) -> Config:
 
 
 def _content(path: Path) -> bytes:
-    """What a regular file holds; a pipe or a device could keep us waiting for ever."""
+    """The content of a regular file; a pipe or a device could keep us waiting for ever."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -300,7 +271,8 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
     if isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool):
         return value
     wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-    raise ConfigError(f"{where} must be {wanted.get(hint, hint)}, not {repr(value)[:60]}")
+    kind = wanted.get(hint, "a number, or one of its words")
+    raise ConfigError(f"{where} must be {kind}, not {repr(value)[:60]}")
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
@@ -340,7 +312,8 @@ def _check(config: Config) -> None:
         if not 0 <= setting(config, dotted) < _MOST:
             raise ConfigError(f"{where}: {dotted} must be 0 or more, not {setting(config, dotted)}")
     _check_paths(config)
-    _check_reserve_after(config)
+    for fault in config.lease.faults():
+        raise ConfigError(f"{where}: {fault}")
     lease, slurm = config.lease, config.slurm
     if lease.grace > lease.max_grace:
         raise ConfigError(
@@ -355,21 +328,8 @@ def _check(config: Config) -> None:
             f"{where}: slurm.client_timeout ({slurm.client_timeout} s) must not exceed slurm.timeout "
             f"({slurm.timeout:g} s)"
         )
-    if lease.interval > lease.term:
-        raise ConfigError(
-            f"{where}: lease.interval ({lease.interval:g} s) must not exceed lease.term ({lease.term:g} s)"
-        )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")
-
-
-def _check_reserve_after(config: Config) -> None:
-    after = config.lease.reserve_after
-    if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
-        raise ConfigError(
-            f'{config.source}: lease.reserve_after must be seconds, 0 or more, or "{TERM}" or "{NEVER}", '
-            f"not {after!r:.60}"
-        )
 
 
 def _check_paths(config: Config) -> None:
@@ -381,13 +341,3 @@ def _check_paths(config: Config) -> None:
             raise ConfigError(f"{config.source}: {dotted} holds a character that no path may: {path!r}")
         if not unset and not path.startswith("/"):
             raise ConfigError(f"{config.source}: {dotted} must be an absolute path, not {path!r}")
-
-
-def as_tree(config: Config) -> dict[str, dict[str, Any]]:
-    """The configuration as plain data, for `check` and the log."""
-    sections = {f.name: getattr(config, f.name) for f in fields(config)}
-    return {
-        name: {f.name: getattr(section, f.name) for f in fields(section)}
-        for name, section in sections.items()
-        if is_dataclass(section)
-    }

@@ -34,7 +34,11 @@ KEYS = {
     "scope.interactive": "srun and salloc. leave: they are left to plain Slurm; gate: they wait behind a gate for "
     "GPUs of their account's own share, and are never stopped",
     "lease.term": "length of a lease: who holds GPUs may keep them so long before others are weighed again",
-    "lease.interval": "how often the cluster is looked at; at most a third of the term is sensible",
+    "lease.interval": "when the cluster is looked at. auto: when something has changed, at the end of a lease, "
+    "and at least every 10 s; a number: every so many seconds, at most a third of the term is sensible",
+    "lease.interval_min": "the least time between two looks that follow changes (interval = auto), and between "
+    "two questions whether something has changed; looks may also come less often, so that they take no more "
+    "than a twentieth of one core of slurmctld",
     "lease.grace": "how long a job may save its state after it was asked to give its GPUs back",
     "lease.max_grace": "the most that a job gets which asks for its own grace (fair-sbatch --grace)",
     "lease.min_runtime": "a job that was started is not asked before it ran so long",
@@ -50,6 +54,10 @@ KEYS = {
     "tenants.weights": "shares by account, such as { vision = 2 }, in the place of its RawShares in Slurm; "
     "the other accounts keep Slurm's",
     "tenants.memory_days": "how long a tenant without jobs still counts in everybody's quota",
+    "tenants.half_life": "seconds after which what a tenant had and was owed counts half when tenants are "
+    "compared, as Slurm's PriorityDecayHalfLife; 0: it counts for ever, as in the paper. Reports tell all of it",
+    "tenants.counted": "who counts in everybody's quota. seen: a tenant from its first job on, as long as "
+    "`memory_days` says; all: each account that Slurm knows shares for, from the beginning",
     "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
     "paper; max-min: what small jobs cannot use is owed to their siblings",
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "

@@ -19,14 +19,13 @@ from slurm_fair.daemon_log import Pauses, TickLog, Trouble
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
 from slurm_fair.ledger import fill_gap, settle
-from slurm_fair.model import Blind, Event, Standing
+from slurm_fair.model import Blind, Event, EventKind, Gate, Standing
 from slurm_fair.outlook import Outlook
 from slurm_fair.pace import gates_left, look_seconds, next_look
 from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
 from slurm_fair.recent import DAY_SECONDS
-from slurm_fair.recent import KIND as ENDED
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.fail_open import Liberated, liberate, liberate_patiently, pins_left
@@ -37,6 +36,7 @@ from slurm_fair.slurm.privacy import names_are_hidden
 from slurm_fair.state_folder import Heartbeat, Pause, Places, being_freed, pause_of
 from slurm_fair.store import SqliteJournal
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
+from slurm_fair.watch import Watch
 
 _SETTLE_SECONDS = 60.0
 _PRUNE_SECONDS = 300.0
@@ -77,10 +77,14 @@ class Daemon:
     no_room: bool = False  # the last tick could not be written down
     missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting tells it
     rescued: Path | None = None  # the copy of a journal that was removed under us
+    watch: Watch = field(init=False)
     pauses: Pauses = field(default_factory=Pauses)
     tick_log: TickLog = field(default_factory=TickLog)
     _blindness: Trouble = field(default_factory=lambda: Trouble("blind, so nothing is done"))
     _beside: dict[str, Trouble] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.watch = Watch(self.clock, self.commands)
 
     @classmethod
     def build(
@@ -92,7 +96,7 @@ class Daemon:
         real = SlurmCluster(commands, config.cluster, clock.now, sink, journal)
         rules = rules_of(config)
         standing = journal.latest() or Standing.new(clock.now())
-        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(ENDED,))
+        ended = journal.events(clock.now() - DAY_SECONDS, kinds=(EventKind.FINISHED,))
         outlook = Outlook(places.directory, lambda: daemon.rules)
         publisher = Publisher(
             config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
@@ -125,7 +129,7 @@ class Daemon:
             began = self.clock.now()
             self.once()
             if not self.stopping:
-                self.clock.sleep_until(self.next_look(began))
+                self.watch.until(self.next_look(began), began, self.rules.terms, self._is_wanted_now)
         systemd.stopping()
         if self.notice is not None:
             self.notice.give_back()
@@ -157,7 +161,8 @@ class Daemon:
         except Exception:
             log.exception("this tick failed in a way that is a bug; the next one looks again")
             done = TickDone(self.standing, blind="internal error")
-        self.standing, self.again_in = done.standing, 1.0 if done.odd else math.inf
+        self.standing = done.standing
+        self.again_in = self.watch.saw(done, self.last_look_seconds, self.rules.terms)
         turned = bool(done.blind) != bool(self.blind)
         self._sight(done.blind, level)
         if turned and self.cluster.acts:  # the dead-man and `status` hear of it at once
@@ -193,6 +198,7 @@ class Daemon:
     def _tick(self, paused: bool) -> TickDone:
         cluster: Cluster = DryRun(self.cluster) if paused else self.cluster
         began = self.clock.now()
+        self.watch.begins(self.rules.terms, self.config.lease.publish_dir)
         watch = Stopwatch(time.monotonic)
         done = tick(cluster, self.clock, self.journal, self.rules, self.standing, watch, self.missed)
         self.missed = () if done.record else self.missed
@@ -213,7 +219,7 @@ class Daemon:
             return
         self._blindness.stands(now, blind, level)
         limit = heartbeat_limit(self.config)
-        alone = self.config.slurm.gate == "hold" and not self.places.heartbeat.exists()
+        alone = self.config.slurm.gate == Gate.HOLD and not self.places.heartbeat.exists()
         if alone and self.cluster.acts and now - max(self.seen, self.freed_at) > limit:
             self.freed_at = now
             self._safely("freeing jobs", self._free_alone)
@@ -273,9 +279,9 @@ class Daemon:
 
     def next_look(self, began: float) -> float:
         """When to look again after a tick that began then."""
-        idle = not self.cluster.acts or self.places.paused.exists()
-        now, breath = self.clock.now(), math.inf if idle else 2 * self.last_look_seconds
-        terms, left = self.rules.terms, self.gates_left and not idle
+        idle, terms = not self.cluster.acts or self.places.paused.exists(), self.rules.terms
+        now, left = self.clock.now(), self.gates_left and not idle
+        breath = math.inf if idle else self.watch.breath_seconds(2 * self.last_look_seconds, terms)
         return min(now + self.again_in, next_look(self.standing, terms, began, now, breath, left))
 
     # -- beside the ticks ---------------------------------------------------------------------------------
@@ -364,6 +370,9 @@ class Daemon:
             inner.reconfigure(config.cluster)
         self.reloaded(config)
         log.info("configuration read again from %s", config.source)
+
+    def _is_wanted_now(self) -> bool:
+        return self.stopping or self.reloading or self.places.fail_open.exists()
 
     def _fails_open(self) -> bool:
         """Whether it is done because an admin wants it; a Slurm that does not answer is asked at the next look."""

@@ -50,7 +50,7 @@ class Pauses:
     _since: float = 0.0
 
     def heed(self, pause: Pause | None, now: float) -> bool:
-        """Whether it is paused; a beginning and an end are said."""
+        """True if it is paused; a beginning and an end are said."""
         if pause is not None and pause != self._now:
             log.warning("paused by %s", pause.in_words())
             self._since = now
@@ -62,7 +62,7 @@ class Pauses:
 
 @dataclass(slots=True)
 class TickLog:
-    """What was done, refused and noted; what stays the same is said again after ten minutes."""
+    """Lines of the log on acts, refusals and notes; one that stays the same is said again after ten minutes."""
 
     _said: dict[str, float] = field(default_factory=dict)
 

@@ -13,6 +13,7 @@ from enum import Enum
 from slurm_fair.config import Config
 from slurm_fair.daemon_log import Trouble
 from slurm_fair.errors import StoreBusy, StoreError
+from slurm_fair.model import Gate
 from slurm_fair.model.mark import Mark
 from slurm_fair.output import open_kept
 from slurm_fair.parts import commands_of, heartbeat_limit
@@ -50,7 +51,7 @@ def silence_of(places: Places, now: float) -> Silence:
     if since is not None and now - since > beat.limit_seconds:
         return Silence.PAUSED
     unseen = bool(beat.blind) and now - beat.seen > beat.limit_seconds
-    return Silence.BLIND if unseen and beat.gate == "hold" else Silence.NONE
+    return Silence.BLIND if unseen and beat.gate == Gate.HOLD else Silence.NONE
 
 
 def overdue(places: Places, now: float) -> bool:
@@ -85,7 +86,7 @@ def watch(config: Config, places: Places, clock: Clock, once: bool = False) -> i
 
 
 def _await_first_beat(config: Config, places: Places, clock: Clock) -> None:
-    deadline = clock.now() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.interval)
+    deadline = clock.now() + max(_FIRST_BEAT_SECONDS, 2 * config.lease.longest_interval)
     while last_beat(places) is None and clock.now() < deadline:
         clock.sleep_until(clock.now() + 0.1)
 
@@ -135,7 +136,7 @@ class _Watch:
         if self._doubted is None:
             return True
         lease = self._config.lease
-        return self._clock.now() - self._doubted > min(2 * lease.interval + 1.0, lease.term / 4)
+        return self._clock.now() - self._doubted > min(2 * lease.longest_interval + 1.0, lease.term / 4)
 
     def _free_meanwhile(self, silence: Silence) -> int:
         """Free what a daemon that lives and does nothing keeps back, once a lease: jobs come that are held too."""
@@ -163,7 +164,7 @@ class _Watch:
     def _sees_more(self) -> bool:
         """Whether the daemon stays blind for two more looks while Slurm answers: if it can, it sees first."""
         lease = self._config.lease
-        patience = min(2 * lease.interval + 1.0, lease.term / 4)
+        patience = min(2 * lease.longest_interval + 1.0, lease.term / 4)
         commands = commands_of(self._config, self._places)
         since = self._clock.now()
         while self._clock.now() - since < patience:

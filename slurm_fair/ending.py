@@ -21,7 +21,7 @@ _HARD_CODE = 1
 
 @dataclass(frozen=True, slots=True)
 class SignalWishes:
-    """What signals have done; each is called in a thread of its own."""
+    """The functions that signals call, each in a thread of its own."""
 
     stop: Callable[[], None]
     reread: Callable[[], None]

@@ -22,7 +22,7 @@ _MOST_BYTES = 4 * 1024**2
 
 
 class _Error(NamedTuple):
-    """When a job started, how many seconds late, and whose it is."""
+    """The start of a job, how many seconds late it was, and its user."""
 
     time: float
     late: float
@@ -39,7 +39,7 @@ class Estimates:
         self._errors_of: Counter[str] = Counter()
 
     def note(self, starts: Mapping[int, float], whose: Mapping[int, str] | None = None) -> None:
-        """What is expected now; what was said first of a start stays."""
+        """Note the starts expected now; the first estimate of each stays."""
         for key, start in starts.items():
             self._say(key, start, (whose or {}).get(key, ""))
 
@@ -70,7 +70,7 @@ class Estimates:
         self._errors_of[oldest.user] -= 1
 
     def hear(self, events: Iterable[Event]) -> None:
-        """Of starts, and of jobs that will not start any more."""
+        """Settle the estimates of jobs that started, or will not start any more."""
         for event in events:
             if event.kind == EventKind.STARTED:
                 said = self._settled(event.key)
@@ -80,7 +80,7 @@ class Estimates:
                 self._settled(event.key)
 
     def summary(self, now: float) -> dict[str, Any]:
-        """Of the last day; empty where no job with an estimate has started."""
+        """Errors of the last day's estimates; empty where no job with an estimate has started."""
         errors = np.array([one.late for one in self._errors if one.time >= now - DAY_SECONDS])
         if not errors.size:
             return {}
@@ -99,7 +99,7 @@ class Estimates:
 
     @classmethod
     def read(cls, path: Path) -> Estimates:
-        """What was kept; nothing where it cannot be read: it is no loss that costs anybody a job."""
+        """The estimates that were kept; none where they cannot be read: it is no loss that costs anybody a job."""
         made = cls()
         try:
             with path.open("rb") as file:

@@ -26,7 +26,7 @@ _PLANNED = (Blocked.NOT_BLOCKED, Blocked.OWN_BEGIN, *_PASSES)
 
 @dataclass(frozen=True, slots=True)
 class ForecastBounds:
-    """How far the policy is played, at most."""
+    """The most looks, jobs and seconds for which the policy is played ahead."""
 
     seconds: float = 2.0  # of our own time
     looks: int = 400
@@ -62,7 +62,7 @@ def forecast(
     bounds: ForecastBounds | None = None,
     clock: Callable[[], float] = monotonic,
 ) -> Forecast:
-    """What is expected after one tick; nothing where nobody waits or the policy fails."""
+    """The starts expected after one tick; none where nobody waits or the policy fails."""
     bounds = bounds or ForecastBounds()
     world = _World.of(record, standing, bounds.jobs)
     if not world.hopes.any():
@@ -174,14 +174,14 @@ class _World:
         return True
 
     def estimated(self, until: float, looks: int) -> Forecast:
-        """What came of it."""
+        """The starts that were seen, and until when the others did not start."""
         waits = (self.hopes | self.later) & self.snapshot.jobs.waiting
         keys = self.snapshot.jobs.key[waits].tolist()
         return Forecast(self.starts, dict.fromkeys(keys, until), looks)
 
 
 def _place(record: TickRecord, free: Bools) -> Ints:
-    """How many of those that are free to start go before each; those without a rank go last."""
+    """Places in the line of those that are free to start; those without a rank go last."""
     rank = np.where(record.plan.explanation.rank >= 0, record.plan.explanation.rank, np.iinfo(np.int64).max)
     order = np.lexsort((record.snapshot.jobs.key, rank, ~free))
     place = np.empty(len(order), dtype=np.int64)
@@ -190,7 +190,7 @@ def _place(record: TickRecord, free: Bools) -> Ints:
 
 
 def _blocked(seen: Snapshot, later: Bools) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
-    """What passes soon blocks nobody; who is not played claims a share and is not planned."""
+    """The obstacle of each job: none where it passes soon, UNSETTLED for jobs that are not played."""
     blocked = np.where(np.isin(seen.jobs.blocked, _PASSES), np.int8(Blocked.NOT_BLOCKED), seen.jobs.blocked)
     return np.where(later, np.int8(Blocked.UNSETTLED), blocked).astype(np.int8)
 
@@ -209,5 +209,5 @@ def _left(seen: Snapshot) -> tuple[Floats, Floats]:
 
 
 def _places(begins: Bools, leases: Leases, seen: Snapshot) -> Placement:
-    """Where those that begin were promised GPUs, by this snapshot's numbers of jobs and nodes."""
+    """The GPUs promised to those that begin, by this snapshot's numbers of jobs and nodes."""
     return leases.promises_by(seen.jobs.key, seen.nodes.names).only(begins.nonzero()[0])

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from slurm_fair.model import Gate
+
 NAME = "health.json"
 _VERSION = 1
 _MOST_BYTES = 4096
@@ -32,12 +34,12 @@ class Health:
 
 
 def hooks_file(gate: str, publish_dir: str) -> str:
-    """Where the submit hook finds that the controller acts; a begin time ends by itself, so only holds need it."""
-    return f"{publish_dir}/{NAME}" if gate == "hold" and publish_dir else ""
+    """The file that tells the submit hook that the controller acts; only where gates are holds, which stay."""
+    return f"{publish_dir}/{NAME}" if gate == Gate.HOLD and publish_dir else ""
 
 
 def read_health(path: Path) -> Health | None:
-    """What the daemon published last; None where there is nothing that can be read."""
+    """The health that the daemon published last; None where there is nothing that can be read."""
     try:
         with path.open("rb") as file:
             said = json.loads(file.read(_MOST_BYTES))

@@ -17,6 +17,6 @@ def our_program(*words: str) -> tuple[str, ...]:
 
 
 def our_environment() -> dict[str, str]:
-    """What such a process sees; Slurm's commands get less."""
+    """The environment of such a process; Slurm's commands get less."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return {"PATH": search_path(), "HOME": "/", "LC_ALL": "C.UTF-8", **kept}

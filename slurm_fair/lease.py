@@ -56,7 +56,7 @@ _placing = threading.Lock()  # held to put a snapshot in its place: the training
 
 @dataclass(frozen=True)
 class Status:
-    """What this run has: GPUs and lease end change from run to run."""
+    """The lease of this run: GPUs and lease end change from run to run."""
 
     restart: int
     gpus: int
@@ -100,7 +100,7 @@ class Lease:
         self._kept_by = self._thread_of = 0  # processes
 
     def should_stop(self) -> bool:
-        """Whether a request for the GPUs waits for an answer; cheap enough for every step."""
+        """True if a request for the GPUs waits for an answer; cheap enough for every step."""
         if not self._managed:
             return False
         self._watch()
@@ -126,7 +126,7 @@ class Lease:
             time.sleep(min(left, LOOK_SECONDS))
 
     def on_checkpoint(self, save: Callable[[], int | None]) -> bool:
-        """When asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
+        """Once asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
         if not self.should_stop():
             return False
         if self.acknowledge(save()):
@@ -218,7 +218,7 @@ class Lease:
             self._phases[phase] = (seconds + time.perf_counter() - began, count + 1)
 
     def status(self) -> Status:
-        """What this run has now."""
+        """The lease of this run as it is now."""
         env = self._environ
         gpus = _whole(env.get("SLURM_GPUS_ON_NODE"), 0) * _whole(env.get("SLURM_JOB_NUM_NODES"), 1)
         factor = learning_rate_factor(env.get("SLURM_FAIR_LR_RULE", ""), gpus, self._reference_gpus(gpus))
@@ -340,7 +340,7 @@ class Lease:
 
 
 def learning_rate_factor(rule: str, gpus: int, reference: int) -> float:
-    """What to multiply the learning rate by, with another number of GPUs than it was chosen for."""
+    """The factor for the learning rate, with another number of GPUs than it was chosen for."""
     if gpus <= 0 or reference <= 0:
         return 1.0
     if rule in ("linear", "sqrt"):
@@ -390,7 +390,7 @@ def _replace(name: str, content: bytes, folder: int, mode: int, durable: bool) -
 
 
 def _content(name: str, folder: int) -> bytes:
-    """What is in a file of ours; no link is followed and no pipe waited for."""
+    """The content of a file of ours; no link is followed and no pipe waited for."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
         return file.read(REPORT_BYTES_MAX)
@@ -465,7 +465,7 @@ def _number(value: Any) -> float | None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON can carry the value (it has no NaN)."""
+    """True if JSON can carry the value (it has no NaN)."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
     return math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
@@ -489,7 +489,7 @@ def _object(text: bytes) -> dict[str, Any]:
 
 
 def _has_content(path: Path) -> bool:
-    """Whether anything is in the file or folder (a crash of the file system leaves empty ones)."""
+    """True if anything is in the file or folder (a crash of the file system leaves empty ones)."""
     with contextlib.suppress(OSError):
         return any(path.iterdir()) if path.is_dir() else path.stat().st_size > 0
     return False

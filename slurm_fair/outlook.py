@@ -35,7 +35,7 @@ class Outlook:
         self._next_play = self._next_write = 0.0
 
     def hear(self, record: TickRecord) -> None:
-        """Of starts and ends."""
+        """Settle the estimates of jobs that started or ended; write them down now and then."""
         self._estimates.hear(record.events)
         if time.monotonic() >= self._next_write:
             self.keep()

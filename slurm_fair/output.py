@@ -77,7 +77,7 @@ class Folder:
             os.unlink(name, dir_fd=self._handle)
 
     def names(self) -> list[str]:
-        """What lies in it."""
+        """The names in the folder."""
         return os.listdir(self._handle)
 
     def need_name(self, name: str) -> None:
@@ -105,7 +105,7 @@ def _below(above: int, name: str, flags: int, path: Path) -> int:
 
 
 def write_whole(path: Path, fill: Fill, mode: int | None = None) -> None:
-    """The one way in which a file of ours comes to be: whole, synced, and only where its name leads honestly."""
+    """Write a file beside its name, sync it, and rename it; a link that another may have planted is refused."""
     target = leads_to(path)
     with open_folder(target) as folder:
         folder.write(target.name, fill, mode)
@@ -164,7 +164,7 @@ def open_folder(target: Path) -> Folder:
 
 
 def others_write(found: os.stat_result) -> bool:
-    """Whether the mode lets others than owner and root's group change what lies in a folder."""
+    """True if the mode lets others than owner and root's group change what lies in a folder."""
     return bool(found.st_mode & stat.S_IWOTH or (found.st_mode & stat.S_IWGRP and found.st_gid != 0))
 
 
@@ -226,7 +226,7 @@ def _link(place: Path) -> os.stat_result | None:
 
 
 def _is_honest(folder: Path, link: os.stat_result) -> bool:
-    """Whether nobody but root and we can have put a link there."""
+    """True if nobody but root and we can have put a link there."""
     ours = (0, os.geteuid())
     where = os.stat(folder)
     return link.st_uid in ours or (where.st_uid in ours and not others_write(where))

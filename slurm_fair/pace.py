@@ -1,16 +1,21 @@
-"""The instant of the daemon's next look."""
+"""The instant of the daemon's next look, and how many looks slurmctld is asked to bear."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model import LeaseTerms, Result, Standing, TickRecord, Verb
+from slurm_fair.model import JobState, LeaseTerms, Result, Standing, TickRecord, Verb
+from slurm_fair.policy.quiet import again
 from slurm_fair.slurm.acting.rounds import TOO_LATE
 
 _BUSY_SECONDS = 0.12  # at least, between looks while somebody is asked, requeued or about to start
 _LEAST_SECONDS = 0.05
+_PART_OF_A_CORE = 0.05  # of slurmctld's, that looks may take
+_SAVED_SECONDS = 60.0  # in which looks that were not needed are saved up
+_ENDING_SECONDS = 0.25  # until the first look at a job that was ending; from look to look twice as long
 
 
 def next_look(
@@ -28,17 +33,64 @@ def next_look(
     if gates_left:
         return now + _LEAST_SECONDS
     leases = standing.leases
-    due = min(began, now) + terms.interval  # the clock may have been set back in this tick
+    began = min(began, now)  # the clock may have been set back in this tick
+    due = began + terms.interval
     busy = leases.revoking | leases.promised
     if busy.any():
         due = min(due, now + max(_BUSY_SECONDS, breath_seconds))
         due = min(due, _next_grace(standing, terms, now)) if math.isfinite(breath_seconds) else due
-    ends = leases.end[leases.running & (leases.end > now)]
-    if len(ends):
-        due = min(due, float(ends.min()))
+    due = min(due, max(_next_end(standing, terms, began, now), began + terms.interval_min))
     if not terms.grants_at(now):
         due = min(due, terms.next_end(now))
     return max(due, now + _LEAST_SECONDS)
+
+
+def _next_end(standing: Standing, terms: LeaseTerms, began: float, now: float) -> float:
+    """When the next lease ends, or the policy would plan otherwise though nothing happens.
+
+    Where looks follow changes, a lease that ended during the tick has a look of its own.
+    """
+    since, leases = began if terms.follows_changes else now, standing.leases
+    end = float(leases.end[leases.running & (leases.end > since)].min(initial=math.inf))
+    instant = again(standing.memory) if terms.follows_changes else math.inf
+    return min(end, instant) if instant > since else end
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """CPU seconds of slurmctld that looks may still take: a twentieth of a core, saved up for a minute."""
+
+    seconds: float = _PART_OF_A_CORE * _SAVED_SECONDS
+    time: float = -math.inf
+
+    def after(self, cost_seconds: float, now: float) -> Allowance:
+        """The rest after a look that ended now; it may be less than nothing."""
+        passed = min(max(now - self.time, 0.0), _SAVED_SECONDS)
+        saved = min(self.seconds + passed * _PART_OF_A_CORE, _PART_OF_A_CORE * _SAVED_SECONDS)
+        return Allowance(saved - cost_seconds, now)
+
+    def wait_seconds(self) -> float:
+        """Seconds until another look may follow on the last one."""
+        return max(-self.seconds / _PART_OF_A_CORE, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Jobs that were seen to give their GPUs back while others wait.
+
+    Slurm may not count when they have (slurm-facts: sdiag-counts).
+    """
+
+    keys: tuple[int, ...] = ()
+    seconds: float = math.inf  # until they are looked at again
+
+    def after(self, record: TickRecord) -> Ending:
+        """What the look shows; a job that goes on ending is looked at more and more seldom."""
+        jobs = record.snapshot.jobs
+        ending = tuple(jobs.key[jobs.state == JobState.ENDING].tolist())
+        if not ending or not jobs.waiting.any():
+            return Ending()
+        return Ending(ending, _ENDING_SECONDS if ending != self.keys else 2 * self.seconds)
 
 
 def _next_grace(standing: Standing, terms: LeaseTerms, now: float) -> float:

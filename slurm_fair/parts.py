@@ -32,7 +32,7 @@ def rules_of(config: Config) -> Rules:
             config.guard.max_closes,
             config.guard.shrink_alarm,
         ),
-        plan_limit_seconds=max(30.0, config.lease.interval),
+        plan_limit_seconds=max(30.0, config.lease.longest_interval),
     )
 
 

@@ -14,7 +14,7 @@ class Cluster(Protocol):
 
     @property
     def acts(self) -> bool:
-        """Whether acts are tried at all; those of a dry run are not."""
+        """True if acts are tried at all; those of a dry run are not."""
         ...
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:
@@ -42,19 +42,19 @@ class Clock(Protocol):
 
 
 class IntentLog(Protocol):
-    """Where an act is written down before it is done, and its outcome after."""
+    """The log in which an act is written down before it is done, and its outcome after."""
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
         """Durable before it returns; the ids go back into `conclude`."""
         ...
 
     def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
-        """What came of them."""
+        """Write down the outcomes of these intents."""
         ...
 
 
 class Want(Enum):
-    """What a tick tells only where its journal wants it."""
+    """Contents of a tick that are worked out only for a journal that wants them."""
 
     JOB_EVENTS = auto()  # what became of jobs, as the ledger finds it out
     LEASE_EVENTS = auto()  # grants, renewals, returns and acts; what outcomes are made of is told in any case
@@ -69,7 +69,7 @@ class Journal(Protocol):
 
     @property
     def wants(self) -> Collection[Want]:
-        """What its ticks must tell; what it does not want need not be worked out."""
+        """The contents that its ticks must have; others need not be worked out."""
         ...
 
     def append(self, tick: TickRecord, standing: Standing) -> None:

@@ -41,7 +41,7 @@ Document = Mapping[str, Any]
 
 
 class _Published(NamedTuple):
-    """What the files of jobs say, in columns sorted by key; the end is 0 for a job that is asked to give way."""
+    """The jobs' files in columns sorted by key; the end is 0 for a job that is asked to give way."""
 
     key: Ints
     restarts: Ints
@@ -54,7 +54,7 @@ class _Published(NamedTuple):
 
     @classmethod
     def of(cls, leases: Leases, asked: Mapping[int, Document]) -> Self:
-        """Of leases that run, and of jobs that are asked; a lease that is only promised has no end yet."""
+        """The files of leases that run, and of jobs that are asked; a promised lease has no end yet."""
         runs = leases.running
         rows = runs | np.isin(leases.key, np.fromiter(asked, dtype=np.int64, count=len(asked)))
         return cls(leases.key[rows], leases.restarts[rows], np.where(runs, leases.end, 0.0)[rows], asked)
@@ -62,11 +62,11 @@ class _Published(NamedTuple):
     def text(self, key: int) -> str:
         """The file of one job."""
         at = int(find(self.key, np.array([key]))[0])
-        told: dict[str, Any] = {"v": 1, "restart": self.restarts.item(at)}
+        document: dict[str, Any] = {"v": 1, "restart": self.restarts.item(at)}
         end = self.end.item(at)
         if end and math.isfinite(end):
-            told["lease_end"] = end
-        return json.dumps(told | ({"asked": self.asked[key]} if key in self.asked else {}))
+            document["lease_end"] = end
+        return json.dumps(document | ({"asked": self.asked[key]} if key in self.asked else {}))
 
     def changed(self, before: _Published) -> list[int]:
         """Keys of the jobs whose file is not what it was, those that are asked first."""
@@ -76,7 +76,7 @@ class _Published(NamedTuple):
         new = old < 0
         if len(before.key):
             new |= (before.restarts[old] != self.restarts) | (before.end[old] != self.end)
-        asked = [key for key, told in self.asked.items() if before.asked.get(key) != told]
+        asked = [key for key, request in self.asked.items() if before.asked.get(key) != request]
         return list(dict.fromkeys([*asked, *self.key[new].tolist()]))
 
 
@@ -93,7 +93,7 @@ class Publisher:
         self._directory = Path(directory) if directory else None
         self._hides_names, self._draws = hides_names, draws
         self._nameless, self._ask_at = True, 0.0
-        self._told, self._due = _Published.nothing(), dict[int, None]()
+        self._published, self._due = _Published.nothing(), dict[int, None]()
         self._folder = (0, 0)  # which one was published in: one that was made anew is filled anew
         self._next_board = 0.0
         self._recent = Recent(ended)
@@ -155,7 +155,7 @@ class Publisher:
             self._folder = (found.st_dev, found.st_ino)
 
     def _forget(self) -> None:
-        self._told, self._next_board = _Published.nothing(), 0.0
+        self._published, self._next_board = _Published.nothing(), 0.0
         self._due.clear()
 
     def _look_at_privacy(self) -> None:
@@ -168,11 +168,11 @@ class Publisher:
 
     def _publish_jobs(self, folder: Folder, record: TickRecord, standing: Standing) -> None:
         asked = requests(standing, record.snapshot)
-        shown = {key: _shown(told) for key, told in asked.items()} if self._nameless else asked
+        shown = {key: _shown(request) for key, request in asked.items()} if self._nameless else asked
         now = _Published.of(standing.leases, shown)
-        gone = self._told.key[find(now.key, self._told.key) < 0].tolist()
-        self._due = dict.fromkeys([*now.changed(self._told), *self._due, *gone])
-        self._told = now
+        gone = self._published.key[find(now.key, self._published.key) < 0].tolist()
+        self._due = dict.fromkeys([*now.changed(self._published), *self._due, *gone])
+        self._published = now
         until = time.monotonic() + _MOST_SECONDS
         here = set(now.key.tolist()) if self._due else set()
         for key in list(self._due):
@@ -186,7 +186,7 @@ class Publisher:
                 break
 
     def _publish_board(self, folder: Folder, record: TickRecord, standing: Standing) -> None:
-        """What users may see of the queue."""
+        """Publish the queue, as far as users may see it."""
         began = time.monotonic()
         if began < self._next_board:
             return
@@ -196,13 +196,13 @@ class Publisher:
         self._next_board = time.monotonic() + _PART_OF_TIME * (time.monotonic() - began)
 
 
-def _shown(told: Document) -> Document:
-    """What a job is told of a request where it may not know of others."""
-    return {"time": told["time"], "why": told["why"], "for": []}
+def _shown(request: Document) -> Document:
+    """A request as a job sees it that may not know of others."""
+    return {"time": request["time"], "why": request["why"], "for": []}
 
 
 def what_is_wrong(found: os.stat_result) -> str:
-    """Why nothing may be published in a folder; empty when it may."""
+    """The reason why nothing may be published in a folder; empty when it may."""
     if found.st_uid != os.geteuid():
         return f"belongs to uid {found.st_uid}, not to uid {os.geteuid()} that publishes"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -8,7 +8,6 @@ from typing import Any
 
 from slurm_fair.model import Event, EventKind, label
 
-KIND = EventKind.FINISHED
 DAY_SECONDS = 86_400.0
 MOST_JOBS = 2000
 MOST_OF_A_USER = 200  # one user's array pushes nobody else's jobs out
@@ -34,8 +33,8 @@ class Recent:
         self.hear(events)
 
     def hear(self, events: Iterable[Event]) -> None:
-        """Of what happened; anything else than an end is passed over."""
-        self._rows.extend(finished_row(event) for event in events if event.kind == KIND)
+        """Note the jobs that ended; other events are passed over."""
+        self._rows.extend(finished_row(event) for event in events if event.kind == EventKind.FINISHED)
 
     def rows(self, now: float) -> tuple[dict[str, Any], ...]:
         """Newest first; older than a day, and too many, are forgotten."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from slurm_fair.bell import place
 from slurm_fair.config import Config
 from slurm_fair.config_words import commented_file
 from slurm_fair.errors import InputError
@@ -19,7 +20,7 @@ from slurm_fair.health import hooks_file
 SOURCES = Path(__file__).parent / "cli" / "files"
 STATE_ROOT, RUN_ROOT = Path("/var/lib"), Path("/run")
 UNITS = Path("/etc/systemd/system")
-HOOK = "job_submit.lua"
+HOOK, WAKE = "job_submit.lua", "slurm_fair_wake.sh"
 GATE_CALL = "slurm_fair_gate"  # a hook with this word in it calls ours, whoever wrote it
 KINDS = ("config", "plugin", "units")
 _ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
@@ -32,11 +33,12 @@ class File:
     kind: str
     path: Path
     text: str
+    mode: int = 0o644  # slurmctld and every user read it, whatever the umask
 
 
 @dataclass(frozen=True, slots=True)
 class InitChoices:
-    """What the admin chose; `config` is what holds after the files are written."""
+    """The admin's choices; `config` is what holds after the files are written."""
 
     config: Config
     config_path: Path
@@ -56,6 +58,7 @@ def files(wishes: InitChoices) -> tuple[File, ...]:
         File("plugin", wishes.plugin_dir / "slurm_fair_gate.lua", source("slurm_fair_gate.lua")),
         File("plugin", wishes.plugin_dir / HOOK, hook(wishes.config)),
         *(File("units", UNITS / name, unit(name, wishes)) for name in _UNIT_NAMES),
+        File("plugin", wishes.plugin_dir / WAKE, wake_script(wishes.config), 0o755),
     )
 
 
@@ -79,8 +82,16 @@ def hook(config: Config) -> str:
         'plain = "quota",': f'plain = "{config.scope.plain}",',
         'interactive = "leave",': f'interactive = "{config.scope.interactive}",',
         'health = "",': f"health = {json.dumps(health, ensure_ascii=False)},",
+        'wake = "",': f"wake = {json.dumps(place(config.lease.publish_dir), ensure_ascii=False)},",
     }
     return _filled(source(HOOK), settings)
+
+
+def wake_script(config: Config) -> str:
+    """The script that wakes the daemon at the end of a job."""
+    path = place(config.lease.publish_dir)
+    quoted = path.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
+    return _filled(source(WAKE), {"@WAKE@": quoted})
 
 
 def _lua_list(names: tuple[str, ...]) -> str:
@@ -103,7 +114,7 @@ def unit(name: str, wishes: InitChoices) -> str:
 
 
 def look_seconds(config: Config) -> int:
-    """How often the dead-man looks, so that jobs are free within a lease of the daemon's last sign of life."""
+    """Seconds between looks of the dead-man, to free jobs within a lease of the daemon's last sign of life."""
     return max(1, min(60, int(config.lease.term / 10)))
 
 
@@ -139,7 +150,7 @@ def _environment(slurm_conf: Path | None) -> str:
 
 
 def folders(config: Config) -> tuple[tuple[str, str], ...]:
-    """What the daemon's account needs beside the files: a folder and its mode, each its own."""
+    """The folders that the daemon's account needs: a folder and its mode, each its own."""
     published = config.lease.publish_dir
     return ((config.storage.dir, "0750"), *(((published, "0755"),) if published else ()))
 

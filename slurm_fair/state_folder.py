@@ -82,7 +82,7 @@ class Places:
 
     @property
     def deadman_log(self) -> Path:
-        """What the dead-man did."""
+        """The log of the dead-man."""
         return self.directory / "deadman.log"
 
     @property
@@ -113,7 +113,7 @@ def leave_pause(places: Places, pause: Pause) -> str:
 
 
 def paused_since(places: Places) -> float | None:
-    """When the pause in force began; None where there is none."""
+    """The instant at which the pause in force began; None where there is none."""
     pause = pause_of(places)
     if pause is None or pause.time:
         return None if pause is None else pause.time
@@ -124,7 +124,7 @@ def paused_since(places: Places) -> float | None:
 
 
 def being_freed(places: Places) -> bool:
-    """Whether the dead-man frees jobs just now."""
+    """True if the dead-man frees jobs just now."""
     return is_locked(places.freeing)
 
 

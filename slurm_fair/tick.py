@@ -35,6 +35,7 @@ from slurm_fair.model.columns import find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
+from slurm_fair.policy.fading import with_faded, with_fading
 from slurm_fair.policy.own_share import within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside, with_new
@@ -220,7 +221,7 @@ def prepare(
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
     view = within_own_share(without_the_kept_out(view, rules.policy), rules.ledger)
-    view = set_aside(view, rules.policy)
+    view = with_fading(set_aside(view, rules.policy), rules.ledger.half_life_seconds)
     return Prepared(standing, snapshot, view, happened + followed)
 
 
@@ -248,6 +249,8 @@ def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> P
     began = clock.now()
     try:
         plan = with_new(planned(rules.policy, view), view, rules.policy)
+        memory = with_faded(plan.memory, view)
+        plan = plan if memory is plan.memory else replace(plan, memory=memory)
         plan = plan.explained() if in_full else plan
         wrong = objections(plan, view)
     except Exception as error:

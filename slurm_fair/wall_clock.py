@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 
+from slurm_fair.bell import Bell
+
 _SLICE_SECONDS = 0.2
 
 
 class WallClock:
-    """Real time; a sleep ends early when somebody wakes it."""
+    """Real time; a sleep ends early when somebody wakes it, or rings its bell."""
 
-    def __init__(self) -> None:
+    def __init__(self, bell: Bell | None = None) -> None:
+        self.bell = bell or Bell()
         self._woken = False
 
     def now(self) -> float:
@@ -29,5 +32,6 @@ class WallClock:
             left = planned - (time.monotonic() - began)
             if left <= 0:
                 break
-            time.sleep(min(left, _SLICE_SECONDS))
+            if self.bell.wait(min(left, _SLICE_SECONDS)):
+                break
         self._woken = False

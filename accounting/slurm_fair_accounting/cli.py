@@ -72,7 +72,7 @@ def build_report_group(open_journal: OpenJournal, now: Callable[[], float]) -> c
 
 
 def _choice_options(command: _Command) -> _Command:
-    """Whom a report is about, and what they are owed."""
+    """Options that choose the rows of a report, and what counts as owed."""
     options = (
         click.option("--tenant", help="Only this tenant (Slurm account)."),
         click.option("--user", help="Only this user."),
@@ -87,7 +87,7 @@ def _choice_options(command: _Command) -> _Command:
 
 
 def _form_options(command: _Command) -> _Command:
-    """How a report is written."""
+    """Options that choose the form of a report."""
     options = (
         click.option(
             "-P",

@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 
 class Kind(Enum):
-    """How a value is written; in JSON all are plain numbers or texts in base units."""
+    """The form in which a value is written; in JSON all are plain numbers or texts in base units."""
 
     TEXT = "text"
     COUNT = "count"
@@ -37,7 +37,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What every renderer writes out."""
+    """A table with its title and notes, as every renderer takes it."""
 
     name: str
     title: str
@@ -57,12 +57,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whose rows are wanted."""
+    """The tenants and users whose rows are wanted."""
 
     tenant: str | None = None
     user: str | None = None
     share: ReportShare = "demand"  # what tenants are owed
 
     def takes(self, tenant: str, user: str | None) -> bool:
-        """Whether a row of this tenant and user is; user None = the row speaks of no single user."""
+        """True if a row of this tenant and user is; user None = the row speaks of no single user."""
         return self.tenant in (None, tenant) and (user is None or self.user in (None, user))

@@ -144,17 +144,17 @@ _TELLERS: dict[str, Callable[[Story, Event], None]] = {
 
 def tell(events: Iterable[Event]) -> list[Story]:
     """The stories in events that come in the order of time."""
-    told: list[Story] = []
+    stories: list[Story] = []
     current: dict[int, Story] = {}
     for event in events:
         story = current.get(event.key)
         # What trails behind an end (the lease's return) still belongs to the life that ended.
         if story is None or event.kind == EventKind.SUBMITTED:
             story = Story(event.key, event.tenant, event.gpus)
-            told.append(story)
+            stories.append(story)
             current[event.key] = story
         story.add(event)
-    return told
+    return stories
 
 
 def _nodes(event: Event) -> tuple[str, ...]:

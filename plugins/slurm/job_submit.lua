@@ -9,6 +9,7 @@ local settings = {
   plain = "quota",     -- batch jobs that do not say that they can save; "leave": they are not gated
   interactive = "leave", -- srun and salloc; "gate": they are gated too
   health = "",         -- the controller's health.json on this machine: no job is gated while it does not act; "": gate
+  wake = "",           -- the controller's wake-up on this machine: it looks at once at a new job; "": nobody is woken
 }
 
 -- Slurm loads this file by its path, so the function lies in the same folder, wherever that is.

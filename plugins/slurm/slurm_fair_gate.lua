@@ -5,6 +5,8 @@
 -- options: partitions, accounts (lists of names; empty = all), gate ("begin" or "hold"), gate_seconds, plain and
 -- interactive (as in the configuration's [scope]), and health: the file in which the controller says that it acts.
 -- While it says nothing or something else, no job is gated.
+-- wake: a named pipe that wakes the controller when somebody opens it. It is opened for reading and writing, which
+-- never waits, and closed again; nothing is written and nothing is made.
 --
 -- What it leaves alone: jobs without GPUs, heterogeneous jobs, other partitions and accounts, srun and salloc unless
 -- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
@@ -170,10 +172,21 @@ local function close_gate(job_desc, part_list, options)
   end
 end
 
+local function wake(job_desc, part_list, options)
+  if options.wake == nil or options.wake == "" or not is_ours(job_desc, part_list, options) then
+    return
+  end
+  local bell = io.open(options.wake, "r+")
+  if bell then
+    bell:close()
+  end
+end
+
 function slurm_fair_gate(job_desc, part_list, submit_uid, options)
   local fine, message = pcall(close_gate, job_desc, part_list, options or {})
   if not fine then
     slurm.log_error("slurm_fair: a job of uid %d was let through ungated: %s", submit_uid, tostring(message))
   end
+  pcall(wake, job_desc, part_list, options or {})
   return slurm.SUCCESS
 end

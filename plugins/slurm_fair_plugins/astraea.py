@@ -107,7 +107,7 @@ class Round:
 
     @once
     def pools(self) -> Pools:
-        """Where gangs may lie."""
+        """The nodes on which gangs may lie."""
         return Pools.of(self.view.snapshot)
 
     @once
@@ -118,7 +118,7 @@ class Round:
 
     @once
     def candidates(self) -> Candidates:
-        """Who waits, and who else runs under a lease that is over."""
+        """The jobs that wait, and those that run under a lease that is over."""
         view, rows = self.view, self.view.waits
         runs = np.zeros(len(rows), dtype=bool)
         if view.over.size:
@@ -134,7 +134,7 @@ class Round:
 
     @once
     def accounts(self) -> Accounts:
-        """What the ledger has on the candidates."""
+        """The ledger's rows of the candidates."""
         return Accounts.of(self.view, self.candidates.rows)
 
     @once
@@ -151,7 +151,7 @@ class Round:
 
     @once
     def deadlines(self) -> Deadlines | None:
-        """Of the candidates that have one."""
+        """Deadlines of the candidates that have one."""
         return Deadlines.of(self.view, self.candidates.rows, self.settings.urgent)
 
     @once
@@ -173,7 +173,7 @@ class Round:
         return (offers[~over], offers[over]) if any_of(over) else (offers, offers[:0])
 
     def _within_tenant(self) -> tuple[Ints, Floats, Floats]:
-        """By what a tenant's own jobs go: whether it prefers them, their need, their age."""
+        """The keys by which a tenant's own jobs are ordered: whether it prefers them, their need, their age."""
         accounts, need, deadlines = self.accounts, self._need, self.deadlines
         preference = np.empty(len(need), dtype=np.int64)
         preference.fill(OTHER)
@@ -214,7 +214,7 @@ class Round:
 
     @once
     def expected(self) -> Bools:
-        """Whose lease is likely to be renewed."""
+        """True where a candidate's lease is likely to be renewed."""
         if not self.candidates.runs:
             return np.zeros(len(self.candidates.rows), dtype=bool)
         return expected_winners(self.view, self.pools, self.candidates, self.turns)
@@ -249,7 +249,7 @@ class Round:
 
     @once
     def rank(self) -> Ints:
-        """By row of the snapshot's jobs."""
+        """Places in the order, by row of the snapshot's jobs."""
         return ranks(len(self.view.waiting), self.candidates.rows[self.order])
 
     @once
@@ -262,7 +262,7 @@ class Round:
         return score
 
     def say(self, sheet: Draft) -> Placement:
-        """What comes of it; where the granted gangs lie."""
+        """Puts the verdicts into the draft; returns where the granted gangs lie."""
         walked = self.walked
         sheet.explain(self._why)
         if walked is None:
@@ -275,7 +275,7 @@ class Round:
         return walked.places
 
     def _why(self) -> Iterator[Saying]:
-        """Why each gets what it gets: what is said later goes before what was said earlier."""
+        """Reasons for all verdicts: a later one replaces an earlier one."""
         view, rows, walked = self.view, self.candidates.rows, self.walked
         contested, expected = rows[self.running], self.expected[self.running]
         yield view.stranded, UNUSABLE_NODES
@@ -301,7 +301,7 @@ class Round:
 
 
 class Walked(NamedTuple):
-    """What came of the walk of a round; candidates by number."""
+    """The result of a round's walk; candidates by number."""
 
     places: Placement
     granted: list[int]
@@ -313,7 +313,7 @@ class Walked(NamedTuple):
 
     @classmethod
     def of(cls, walk: Walk, order: Ints, filled: list[int], promised: list[int]) -> Walked:
-        """What need be kept of it: the plan may be asked why for long."""
+        """The part of a walk that is kept: the plan may be asked why for long."""
         granted, rows, skipped = list(walk.granted), walk.candidates.rows, order[:0]
         if walk.misfits:
             waits = order[walk.candidates.contested[order] < 0]
@@ -322,7 +322,7 @@ class Walked(NamedTuple):
         return cls(places, granted, filled, walk.misfits, skipped, promised, walk.contest.evicted)
 
     def why(self, rows: Ints) -> Iterator[Saying]:
-        """Why those who wait get their gangs, or do not; `rows` are those of the candidates."""
+        """Reasons why jobs that wait get their gangs, or do not; `rows` are those of the candidates."""
         yield rows[self.skipped], TENANT_SKIPPED
         for some, text in ((self.misfits, MISFIT), (self.granted, OWED_MOST), (self.filled, FILLS)):
             if some:
@@ -331,7 +331,7 @@ class Walked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Which candidates have to run now, as users and progress say it (section 5.2.1, third kind)."""
+    """The candidates that have to run now, as users and progress say it (section 5.2.1, third kind)."""
 
     spare: Floats  # seconds that it may still wait before it has to start
     urgent: Bools
@@ -356,7 +356,7 @@ class Deadlines:
         return found
 
     def why(self, rows: Ints, stays: Bools, walked: Walked | None) -> Iterator[Saying]:
-        """What deadlines have to do with who starts, who goes on and who waits; `stays` are those that run."""
+        """The reasons that deadlines give for starting, going on and waiting; `stays` are those that run."""
         waits, starts = ~stays, np.zeros(len(rows), dtype=bool)
         if walked is not None:
             stays[stays.nonzero()[0][walked.evicted]] = False
@@ -388,6 +388,6 @@ def _numbered(flags: Bools) -> tuple[Ints, Ints]:
 
 
 def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
-    """What a lease costs each job's tenant: r * t_lease (algorithm 1, line 14)."""
+    """The cost of a lease to each job's tenant: r * t_lease (algorithm 1, line 14)."""
     jobs = view.snapshot.jobs
     return jobs.tenant[rows], jobs.gpus[rows].astype(np.float64) * view.terms.term

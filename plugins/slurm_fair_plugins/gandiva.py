@@ -105,7 +105,7 @@ def _still_moving(view: View, move: Bools | None) -> dict[str, list[int]]:
 
 
 def _fit(gangs: list[int], free: list[int]) -> bool:
-    """Whether these gangs, biggest first, each fit on one of these nodes, each time the fullest."""
+    """True if these gangs, biggest first, each fit on one of these nodes, each time the fullest."""
     free = sorted(free)
     for gang in gangs:
         at = next((i for i, gpus in enumerate(free) if gpus >= gang), None)
@@ -117,7 +117,7 @@ def _fit(gangs: list[int], free: list[int]) -> bool:
 
 
 class _Affinity:
-    """Which size of gangs runs on each node: 0 = none, the biggest where they differ."""
+    """The size of the gangs on each node: 0 = none, the biggest where they differ."""
 
     def __init__(self, view: View, moving: Sequence[int]) -> None:
         held = view.holdings
@@ -127,7 +127,7 @@ class _Affinity:
         np.maximum.at(self._of, held.node, view.snapshot.jobs.gpus[held.row])
 
     def turn(self, row: int) -> None:
-        """Whose gang comes next."""
+        """Note the row whose gang is placed next."""
         self._packs = bool(self._moving) and int(self._key[row]) in self._moving
 
     def place(self, room: Room, gang: Gang) -> Sites | None:

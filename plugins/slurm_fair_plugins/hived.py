@@ -120,11 +120,11 @@ class _Buddies:
         self._owner = False
 
     def turn(self, row: int) -> None:
-        """Whose gang comes next."""
+        """Note the row whose gang is placed next."""
         self._owner = row in self._guaranteed
 
     def place(self, room: Room, gang: Gang) -> Sites | None:
-        """Where the gang lies in this room; None also where a better node takes it once lent cells are back."""
+        """Sites of the gang in this room; None also where a better node takes it once lent cells are back."""
         alone = gang.nodes == 1 and not gang.whole and not gang.wanted
         sites = self._split(room, gang) if self._owner and alone else consolidated(room, gang)
         for node, gpus in sites or ():

@@ -153,7 +153,7 @@ def fair_tree(of_tenant: Floats, of_user: Floats) -> Floats:
 
 
 def _decay(elapsed: float, half_life_seconds: float) -> tuple[float, float]:
-    """What is left of old usage, and the part of usage since then that is left of it, spread evenly over it."""
+    """The part of old usage that is left, and the part of usage since then, spread evenly over that time."""
     if half_life_seconds <= 0 or elapsed <= 0:
         return 1.0, 1.0
     rate = np.log(2.0) * elapsed / half_life_seconds

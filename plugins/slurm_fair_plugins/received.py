@@ -20,7 +20,7 @@ _LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Crowd:
-    """Who shares the GPUs now: rows of the snapshot's jobs, and the GPU types that there are."""
+    """The jobs that share the GPUs now: rows of the snapshot's jobs, and the GPU types that there are."""
 
     view: View
     rows: Ints
@@ -58,7 +58,7 @@ class Crowd:
         return np.where(may & fits, rate, 0.0)
 
     def _room_for_gangs(self) -> Bools:
-        """Whether each gang, laid as it asks, has room on the nodes of each type when they are idle."""
+        """True where each gang, laid as it asks, has room on the nodes of each type when they are idle."""
         snapshot, rows = self.view.snapshot, self.rows
         fits = self.gang[:, None] <= self.capacity
         least = int(snapshot.nodes.gpus.min(initial=0))
@@ -116,7 +116,7 @@ class ServiceClock:
 
 @dataclass(frozen=True, slots=True)
 class SharesPast:
-    """What the last plan that computed shares kept, as arrays."""
+    """Memory of the last plan that computed shares, as arrays."""
 
     kinds: list[int]
     members: Ints  # keys of the jobs that were shared out to
@@ -186,7 +186,7 @@ class Received:
         return fresh
 
     def _with_last_run(self, kept: Mapping[str, Any], shape: tuple[int, int]) -> Table:
-        """What was noted, and since then all on the type where the job lies or lay."""
+        """Time received as noted, with all time since then on the type where the job lies or lay."""
         at = find(np.array(kept["noted"], dtype=np.int64), self._crowd.key)
         time = take_or(np.array(kept["time"], dtype=np.float64).reshape(-1, shape[1]), at, 0.0)
         last_on = take_or(np.array(kept["on"], dtype=np.float64), at, -1.0).astype(np.int64)
@@ -210,7 +210,7 @@ class Received:
         return mine
 
     def noted(self) -> Mapping[str, Any]:
-        """What the next plan needs in order to go on."""
+        """The memory for the next plan."""
         seconds = self._clock.seconds.tolist()
         if len(self._crowd.kinds) == 1:
             return {"seconds": seconds}

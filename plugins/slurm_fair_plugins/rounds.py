@@ -87,7 +87,7 @@ class InRounds:
         )
 
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
-        """Whether nothing is remembered until somebody comes or goes; on several types, time received is."""
+        """True if nothing is remembered until somebody comes or goes; on several types, time received is."""
         kept, jobs = memory.get(ROUNDS), snapshot.jobs
         if kept is None or len(kept["kinds"]) > 1:
             return False
@@ -119,13 +119,13 @@ class _RoundAccounts:
 
     @once
     def score(self) -> Floats:
-        """What the order is made by, of every job."""
+        """The number of every job by which the order is made."""
         score = np.full(len(self.on_type), np.nan)
         score[self.crowd.rows] = self._received.priority.max(axis=1, initial=0.0)
         return score
 
     def _clock(self) -> ServiceClock:
-        """What time received is read from; the ledger is asked only where a job does not say."""
+        """The clock of time received; the ledger is asked only where a job does not say."""
         rows, said = self.crowd.rows, self.view.snapshot.told
         if said is None or self.policy.received == "run":
             return ServiceClock(self.view.ran_seconds[rows])
@@ -136,7 +136,7 @@ class _RoundAccounts:
         )
 
     def _due(self, kept: Mapping[str, Any]) -> bool:
-        """Whether the shares are to be computed: at a round's end, or when no lease is there to end.
+        """True if the shares are to be computed: at a round's end, or when no lease is there to end.
 
         Who looks more often finds nothing else: a round ends at a look, and when there is none that could end,
         `again` says when there is something to compute. Nothing is where nobody is there.
@@ -152,7 +152,7 @@ class _RoundAccounts:
         return bool(due)
 
     def _shared_out(self, kept: Mapping[str, Any]) -> bool:
-        """Whether the shares were computed for just those who are there."""
+        """True if the shares were computed for just those who are there."""
         members, key = SharesPast.of(kept).members, self.crowd.key
         return len(members) == len(key) and all_of(members == key)
 
@@ -197,7 +197,7 @@ class _RoundAccounts:
         return np.lexsort((self.view.first_submit[rows], -deficit, -priority))
 
     def _picked_first(self, rows: Ints, at: Ints) -> Ints:
-        """Who is taken while GPUs are left, by their number alone, before the rest; and on which type.
+        """The jobs that are taken while GPUs are left, by their number alone, before the rest; and on which type.
 
         So they are all expected to win, and nobody of them is stopped for another.
         """
@@ -235,7 +235,7 @@ class _RoundAccounts:
 
 
 def _first_fit(gangs: Floats, gpus: float) -> Bools:
-    """Who gets GPUs when each in turn takes its gang if so many are left."""
+    """True where a job gets GPUs when each in turn takes its gang if so many are left."""
     fits: Bools = gangs.cumsum() <= gpus
     if all_of(fits):
         return fits

@@ -40,7 +40,7 @@ def chain(steps: int) -> str:
 
 
 def verify(result: dict[str, Any], steps: int) -> bool:
-    """Whether a result.json is that of exactly these steps."""
+    """True if a result.json is that of exactly these steps."""
     return result.get("steps") == steps and result.get("hash") == chain(steps)
 
 
@@ -113,7 +113,7 @@ def read_snapshot(path: Path) -> dict[str, Any]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether all bytes of a snapshot are there."""
+    """True if all bytes of a snapshot are there."""
     try:
         with path.open("rb") as file:
             head = file.readline()
@@ -148,7 +148,7 @@ def count(
 
 
 def write_result(counter: Counter) -> None:
-    """What came out, and how many steps had to be executed for it."""
+    """Write the count, and how many steps were executed for it."""
     executed = len((counter.directory / "steps.log").read_text(encoding="ascii").splitlines())
     result = {
         "v": 1,

@@ -65,7 +65,7 @@ class Options:
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
 
     def stamp(self, gate: str) -> StampWords:
-        """What the job says of itself in its comment."""
+        """The words of the job's comment."""
         return StampWords(self.signal, self.grace_seconds, gate)
 
 

@@ -119,7 +119,7 @@ def effective(name: str, *sources: Iterable[Given]) -> str | None:
 
 
 def has(name: str, *sources: Iterable[Given]) -> bool:
-    """Whether an option is given at all."""
+    """True if an option is given at all."""
     return any(option.name == name for source in sources for option in source)
 
 

@@ -14,7 +14,7 @@ _WORD = re.compile(r"\s?\S+|\s")  # with the space before it
 
 @dataclass(frozen=True, slots=True)
 class StampWords:
-    """What the controller learns from the comment: how to ask, how long to wait, which begin time is ours.
+    """The words of the comment: how to ask, how long to wait, which begin time is ours.
 
     gate: `uts<epoch>` or `+<seconds>` (the --begin that was given with it), `hold` (-H), or empty (none is ours).
     """

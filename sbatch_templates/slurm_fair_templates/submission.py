@@ -13,9 +13,6 @@ from slurm_fair_templates.options import Options
 from slurm_fair_templates.sbatch_options import CommandLine, Given, directives, effective, has
 from slurm_fair_templates.stamp import stamped
 
-GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
-GPU_AMONG_OTHERS = ("gres", "tres-per-task")  # their values name other things too
-
 
 def submit_argv(
     line: CommandLine, script: str, options: Options, now: float, environ: Mapping[str, str]
@@ -37,7 +34,7 @@ def submit_argv(
 
 
 def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What the user should know of a job that is submitted as it is written, one line each."""
+    """Notes for the user on a job that is submitted as it is written, one line each."""
     own = directives(script)
     said = []
     if not gpus_asked((*own, *line.options), environ):
@@ -48,7 +45,7 @@ def notes(line: CommandLine, script: str, environ: Mapping[str, str]) -> tuple[s
 
 
 def _may_not_be_requeued(options: Iterable[Given], own: Iterable[Given], environ: Mapping[str, str]) -> str:
-    """Who says so; empty where the job may be. Of sbatch's two options the last one stands."""
+    """The option that forbids a requeue; empty where none does. Of sbatch's two options the last one stands."""
     for source in (options, own):
         said = [option.name for option in source if option.name in ("requeue", "no-requeue")]
         if said:
@@ -65,7 +62,7 @@ def script_of_wrap(line: CommandLine) -> str | None:
 
 
 def gpus_asked(given: Iterable[Given], environ: Mapping[str, str]) -> int:
-    """How many GPUs the options ask for; 0 where they name none. The later of two stands, as with sbatch."""
+    """GPUs that the options ask for; 0 where they name none. The later of two stands, as with sbatch."""
     options = tuple(given)
 
     def value(name: str) -> str:

@@ -21,7 +21,7 @@ _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 
 @click.command()
 @JSON
-@click.option("--problems", is_flag=True, help="Only what is not ok.")
+@click.option("--problems", is_flag=True, help="Show only findings that are not ok.")
 @click.pass_context
 def check(context: click.Context, as_json: bool, problems: bool) -> None:
     """Look whether this site can give leases: Slurm, rights, settings, plugin, clock, storage; with cures.

@@ -75,7 +75,7 @@ def _say_nobody_runs(site: Site) -> None:
 
 
 @click.command("fail-open")
-@click.option("--stamped", is_flag=True, help="The journal is lost: tell our jobs by their stamps alone.")
+@click.option("--stamped", is_flag=True, help="Find our jobs by their stamps: the journal is lost.")
 @click.pass_context
 def fail_open(context: click.Context, stamped: bool) -> None:
     """Release every gate, hold and node list that is ours, and stop the daemon.
@@ -151,7 +151,7 @@ def deadman(context: click.Context, once: bool) -> None:
 
 
 def _seen(site: Site) -> str:
-    """What there was to watch, in words."""
+    """The reason why nothing was freed, as the files of daemon and journal show it."""
     if last_beat(site.places) is not None:
         return "the daemon lives"
     if not os.path.exists(site.places.journal):

@@ -32,20 +32,20 @@ _COMPLAINTS_SHOWN = 10
 @click.option("--gpus-per-node", type=int, help="Pretend GPUs of each; 8 unless given.")
 @click.option("--lease", type=float, metavar="SECONDS", help="Lease term; 8 unless given.")
 @click.option(
-    "--quick", is_flag=True, help="A small one: 2 nodes with 4 GPUs, leases of 5 s, under a minute."
+    "--quick", is_flag=True, help="Play a small demo: 2 nodes with 4 GPUs, leases of 5 s, under a minute."
 )
-@click.option("--keep", is_flag=True, help="Leave the folder with logs, journal and jobs.")
-@click.option("--no-fifo", is_flag=True, help="Without the comparison with plain Slurm.")
+@click.option("--keep", is_flag=True, help="Keep the folder with logs, journal and jobs.")
+@click.option("--no-fifo", is_flag=True, help="Leave out the comparison with plain Slurm.")
 @click.option(
     "--virtual",
     "made_up",
     is_flag=True,
-    help=f"Without Slurm, on a virtual cluster: the same demo, {virtual.SPEED:g} times faster than life.",
+    help=f"Play the same demo on a virtual cluster, without Slurm, at {virtual.SPEED:g} times real speed.",
 )
-@click.option("--or-virtual", is_flag=True, help="Slurm if it can be had here, else as --virtual.")
 @click.option(
-    "--fast", is_flag=True, help="With --virtual: as fast as it can, as always when no terminal looks on."
+    "--or-virtual", is_flag=True, help="Use Slurm if it is found or can be installed, else --virtual."
 )
+@click.option("--fast", is_flag=True, help="With --virtual: at full speed, as always without a terminal.")
 @click.pass_context
 def demo(
     context: click.Context,
@@ -85,7 +85,7 @@ def demo(
 def _plot(
     quick: bool, nodes: int | None, gpus_per_node: int | None, lease: float | None
 ) -> scenario.DemoScenario:
-    """What is played: the small demo has its own cluster, the other one is as big as is asked for."""
+    """The scenario that is played: the small demo has its own cluster, the other one is as big as is asked for."""
     asked = {"--nodes": nodes, "--gpus-per-node": gpus_per_node, "--lease": lease}
     given = {name: value for name, value in asked.items() if value is not None}
     if quick and given:
@@ -115,7 +115,7 @@ def _slurm_is_here(or_virtual: bool) -> bool:
 
 @contextmanager
 def _folder(keep: bool) -> Iterator[tuple[Path, Callable[[], None]]]:
-    """Where the acts live: gone at the end, unless it is wanted or something went wrong."""
+    """The folder of the acts: gone at the end, unless it is wanted or something went wrong."""
     folder = Path(tempfile.mkdtemp(prefix="slurm-fair-demo-"))
     folder.chmod(0o755)
     wanted = [keep]

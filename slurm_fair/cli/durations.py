@@ -32,7 +32,7 @@ class WholeSeconds(click.ParamType[int]):
     name = "TIME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """What was written, as a number."""
+        """The duration as a number."""
         seconds = seconds_in(str(value))
         if not math.isfinite(seconds):
             self.fail(f"{value!r} is no duration: write seconds (90), 5m, 1h or 15:00", param, ctx)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from slurm_fair.board import PROMISED, Board
+from slurm_fair.board import Board
+from slurm_fair.board_row import Row, has_verdict, is_starting, is_waiting, may_be_planned, word
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, health_of, say_age
-from slurm_fair.cli.reasons import KEPT, OTHER, Reasons
+from slurm_fair.cli.reasons import OTHER, Reasons
 from slurm_fair.cli.status import JSON, board_of, number, said_of_estimates, why_alone
 from slurm_fair.cli.story import story
 from slurm_fair.cli.table import clean, duration, instant
 from slurm_fair.errors import InputError, StoreError
-from slurm_fair.model import Event, EventKind, label, parse_label
-from slurm_fair.recent import KIND, finished_row
+from slurm_fair.model import Blocked, Event, EventKind, Verdict, label, parse_label
+from slurm_fair.recent import finished_row
 
 _AHEAD = 5
-Row = Mapping[str, Any]
 
 
 @click.command()
@@ -48,8 +48,8 @@ def explain(context: click.Context, job: str, as_json: bool) -> None:
             "ended": ended,
             "estimates": board.estimates,
         }
-        told = {"reasons": reasons.full(row) if row else [], "tasks": [task["job"] for task in tasks]}
-        click.echo(json.dumps(document | told | {"health": state.document(board.note)}))
+        more = {"reasons": reasons.full(row) if row else [], "tasks": [task["job"] for task in tasks]}
+        click.echo(json.dumps(document | more | {"health": state.document(board.note)}))
         return
     lines = _lines(board, reasons, name, row, ended, tasks, events, state.word == SILENT)
     say_age(state)
@@ -85,13 +85,13 @@ def _history(board: Board, events: Sequence[Event]) -> list[str]:
 
 
 def _of(job: Row) -> str:
-    """Whose it is; nothing where names are not published."""
+    """Its user and tenant; empty where names are not published."""
     return f" of {clean(job['user'])} ({clean(job['tenant'])})" if job["user"] or job["tenant"] else ""
 
 
 def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     """The job's state, its numbers, and what it waits for."""
-    promised = row["lease"] == PROMISED and row["state"] == "waiting"
+    promised = is_starting(row)
     where = f" on {clean(row['nodes'])}" if row["nodes"] and not promised else ""
     gpus = "1 GPU" if row["gpus"] == 1 else f"{row['gpus']} GPUs"
     first, *more = reasons.full(row)
@@ -134,31 +134,36 @@ def of_node_list(row: Row, board: Board, silent: bool) -> list[str]:
 
 
 _CURES = {
-    "user_hold": "its owner holds it: `scontrol release {job}` lets it take part",
-    "admin_hold": "an admin holds it: only an admin can release it",
-    "slurm_hold": "Slurm holds it ({slurm_reason}): its owner or an admin must look at it and release it",
-    "dependency": "it waits for another job (see `scontrol show job {job}`)",
-    "own_begin": "its own --begin lies ahead",
-    "array_limit": "its array's own %limit is reached",
-    "partition": "its partition is down",
-    "impossible": "it asks for more GPUs than the cluster has: submit it smaller",
-    "backoff": "Slurm did not start it when its gate was open ({slurm_reason}); it is tried again soon",
-    "unsettled": "the outcome of the last act on it is not known yet: looking again",
-    "limit": "a limit of its account or QOS is reached",
-    "shape": "Slurm's row of it cannot be read now",
-    "nodes": "it takes part as soon as enough of the nodes that it may use take work again",
-    "kept": "it takes part as soon as enough of the jobs that keep its GPUs have ended",
-    "requeued": "Slurm starts it no earlier than some time after its requeue",
+    word(why): cure
+    for why, cure in {
+        Blocked.USER_HOLD: "its owner holds it: `scontrol release {job}` lets it take part",
+        Blocked.ADMIN_HOLD: "an admin holds it: only an admin can release it",
+        Blocked.SLURM_HOLD: (
+            "Slurm holds it ({slurm_reason}): its owner or an admin must look at it and release it"
+        ),
+        Blocked.DEPENDENCY: "it waits for another job (see `scontrol show job {job}`)",
+        Blocked.OWN_BEGIN: "its own --begin lies ahead",
+        Blocked.ARRAY_LIMIT: "its array's own %limit is reached",
+        Blocked.PARTITION: "its partition is down",
+        Blocked.IMPOSSIBLE: "it asks for more GPUs than the cluster has: submit it smaller",
+        Blocked.BACKOFF: "Slurm did not start it when its gate was open ({slurm_reason}); it is tried again soon",
+        Blocked.UNSETTLED: "the outcome of the last act on it is not known yet: looking again",
+        Blocked.LIMIT: "a limit of its account or QOS is reached",
+        Blocked.SHAPE: "Slurm's row of it cannot be read now",
+        Blocked.NODES: "it takes part as soon as enough of the nodes that it may use take work again",
+        Blocked.KEPT: "it takes part as soon as enough of the jobs that keep its GPUs have ended",
+        Blocked.REQUEUED: "Slurm starts it no earlier than some time after its requeue",
+    }.items()
 }
 
 
 def what_would_help(row: Row) -> str:
-    """What would let it start, or nothing for a job that runs."""
-    if row["blocked"] not in ("", KEPT):
+    """The condition on which it starts; empty for a job that runs."""
+    if not may_be_planned(row):
         cure = _CURES.get(row["blocked"], clean(row["blocked"]))
         when = f"; expected to start about {instant(row['expected_start'])}" if row["expected_start"] else ""
         return cure.format(job=row["job"], slurm_reason=clean(row["slurm_reason"])) + when
-    if row["state"] != "waiting" or row["verdict"] in ("grant", "keep"):
+    if not is_waiting(row) or has_verdict(row, Verdict.GRANT, Verdict.KEEP):
         return ""
     if row["expected_start"]:
         start = instant(row["expected_start"])
@@ -171,8 +176,8 @@ def what_would_help(row: Row) -> str:
 
 
 def _ahead(reasons: Reasons, row: Row) -> list[dict[str, Any]]:
-    """Who comes before it."""
-    if row["state"] != "waiting" or row["rank"] < 0:
+    """The jobs that come before it."""
+    if not is_waiting(row) or row["rank"] < 0:
         return []
     return [
         {k: job[k] for k in ("job", "tenant", "gpus", "rho", "verdict", "why")} for job in reasons.before(row)
@@ -193,8 +198,8 @@ def _of_ahead(reasons: Reasons, row: Row) -> list[str]:
 
 
 def _ended(board: Board, name: str, events: Sequence[Event]) -> dict[str, Any] | None:
-    """What became of a job that is over."""
-    last = next((event for event in reversed(events) if event.kind == KIND), None)
+    """The row of a job that is over; None for others."""
+    last = next((event for event in reversed(events) if event.kind == EventKind.FINISHED), None)
     if last is not None:
         return finished_row(last)
     return next((dict(job) for job in board.finished if job["job"] == name), None)

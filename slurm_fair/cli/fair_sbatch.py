@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 import slurm_fair_templates as templates
+from slurm_fair.bell import ring
 from slurm_fair.cli.base import open_site
 from slurm_fair.cli.durations import WholeSeconds
 from slurm_fair.errors import InputError, SlurmError, SlurmFairError
@@ -27,8 +28,8 @@ _ASKS = ("help", "usage", "version")
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """How this site keeps a managed job from starting by itself, and for how long."""
+class SiteGate:
+    """The site's gate on managed jobs, and how long it holds."""
 
     kind: str = "begin"
     seconds: int = 1800
@@ -36,17 +37,17 @@ class Gate:
     reports: str = "auto"
 
 
-def site_gate() -> Gate:
+def site_gate() -> SiteGate:
     """As the site's configuration says, where a user can read one; a broken one is its admin's to mend."""
     try:
         config = open_site(None).config
     except SlurmFairError:
-        return Gate()
+        return SiteGate()
     seconds = max(int(2 * config.lease.term), 1)
-    return Gate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports)
+    return SiteGate(config.slurm.gate, seconds, config.lease.publish_dir, config.slurm.reports)
 
 
-def gate_from(environ: Mapping[str, str], site: Gate) -> Gate:
+def gate_from(environ: Mapping[str, str], site: SiteGate) -> SiteGate:
     """The site's gate, unless the environment names another."""
     return replace(site, kind=environ.get("SLURM_FAIR_GATE", site.kind))
 
@@ -130,7 +131,7 @@ def fair_sbatch(context: click.Context, /, **given: Any) -> None:
 
 
 def submit(
-    line: templates.CommandLine, given: Mapping[str, Any], environ: Mapping[str, str], site: Gate
+    line: templates.CommandLine, given: Mapping[str, Any], environ: Mapping[str, str], site: SiteGate
 ) -> int:
     """Wrap the script and hand it to sbatch, or show it; sbatch's exit code."""
     script, line = script_and_arguments(line)
@@ -158,6 +159,7 @@ def submit(
         sys.stdout.buffer.write(wrapped.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
     code = 0 if given[PRINT] else run_sbatch(argv, wrapped)
+    ring("" if given[PRINT] else gate.publish_dir)  # the daemon, where it runs on this machine
     for note in templates.notes(line, script, environ) if code == 0 else ():
         click.echo(f"fair-sbatch: {note}", err=True)
     return code
@@ -192,7 +194,7 @@ def _read(script: Path) -> bytes:
 
 
 def lease_file() -> str:
-    """Where lease.py is, for programs whose Python has not slurm_fair installed."""
+    """The path of lease.py, for programs whose Python has not slurm_fair installed."""
     spec = importlib.util.find_spec("slurm_fair.lease")
     return spec.origin or "" if spec is not None else ""
 
@@ -218,5 +220,5 @@ def run_sbatch(argv: Sequence[str], script: str) -> int:
 
 
 def waits(argv: Sequence[str]) -> bool:
-    """Whether sbatch was told to stay until the job ends."""
+    """True if sbatch was told to stay until the job ends."""
     return any(option.name == "wait" for option in templates.split(argv).options)

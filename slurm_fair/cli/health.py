@@ -25,7 +25,7 @@ _CODES = {ACTING: 0, PAUSED: 1, SHADOW: 1, BLIND: 1, SILENT: 3}
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How the daemon is."""
+    """The health of the daemon."""
 
     word: str
     why: str
@@ -39,7 +39,7 @@ class State:
 
     @property
     def exit_code(self) -> int:
-        """Of `status --exit-code`: 0 acts, 1 lives and does not act, 3 is not there."""
+        """The code of `status --exit-code`: 0 acts, 1 lives and does not act, 3 is not there."""
         return _CODES[self.word]
 
     def document(self, note: str) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def health_of(site: Site, board: Board, now: float | None = None) -> State:
 
 
 def _is_old(age: float, limit: float) -> bool:
-    """What is of a time to come was written before the clock was set back, and nothing since."""
+    """True if a look is too old, or of a time to come: the clock was set back, and no look was made since."""
     return abs(age) > limit
 
 
@@ -77,8 +77,8 @@ def _own(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, 
     waits = blind and is_owned(site.places.journal)  # for a hung Slurm
     if _is_old(now - last, limit) and not waits:
         # a journal that was replaced takes lock and heartbeat with it
-        told = _public(site, board, now, limit)
-        return told if told[0] == BLIND else (SILENT, _silence(now - last), pid)
+        public = _public(site, board, now, limit)
+        return public if public[0] == BLIND else (SILENT, _silence(now - last), pid)
     if beat is None and not (board.dry_run or pause):
         return SILENT, "the daemon does not run", None
     if beat is not None and beat.blind:

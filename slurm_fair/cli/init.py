@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from slurm_fair.config import DEFAULT_PATH, Config, load
+from slurm_fair.config import CHOICES, DEFAULT_PATH, Config, load
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, File, InitChoices, files, folders
+from slurm_fair.site_files import GATE_CALL, HOOK, KINDS, TIMER, WAKE, File, InitChoices, files, folders
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import USUAL, site_conf
 from slurm_fair.slurm.reading.nodes import read_nodes
@@ -29,7 +29,7 @@ _SERVICE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "
     "--config-path", default=str(DEFAULT_PATH), show_default=True, help="Where the configuration goes."
 )
 @click.option(
-    "--gate", type=click.Choice(("begin", "hold")), help="What keeps waiting jobs back.  [default: begin]"
+    "--gate", type=click.Choice(CHOICES["slurm.gate"]), help="What keeps waiting jobs back.  [default: begin]"
 )
 @click.option("--account", default="slurm-fair", show_default=True, help="Unix account of the daemon.")
 @click.option("--only", type=click.Choice(KINDS), multiple=True, help="Only these files.")
@@ -65,7 +65,7 @@ def init(
 
 
 def _next(wishes: InitChoices, missing: list[str]) -> str:
-    """What is left to do, by whom."""
+    """The steps that are left, and who takes them."""
     account, program = wishes.account, f"slurm-fair --config {wishes.config_path}"
     if wishes.config_path == DEFAULT_PATH:
         program = "slurm-fair"
@@ -83,6 +83,7 @@ def _next(wishes: InitChoices, missing: list[str]) -> str:
         "the hook": [
             f"{wishes.plugin_dir / HOOK} and {GATE_CALL}.lua lie beside slurm.conf on slurmctld's machine",
             "JobSubmitPlugins=lua in slurm.conf puts them in force: jobs without a template are gated too",
+            f"EpilogSlurmctld={wishes.plugin_dir / WAKE} there (optional): the end of a job is seen at once",
             "after a change of [scope], [lease] term or [slurm] gate: slurm-fair init --only plugin --force",
         ],
     }
@@ -128,10 +129,10 @@ def _is_account(name: str) -> bool:
 
 
 def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh: bool) -> InitChoices:
-    """What holds after the files are written; a configuration that is there already decides."""
+    """The settings in force once the files are written; a configuration that is there already decides."""
     there = _below(root, config_path)
     config = load(there) if os.path.isfile(there) and not afresh else Config()
-    given: dict[str, Any] = {"slurm.gate": gate} if gate and gate != "begin" else {}
+    given: dict[str, Any] = {"slurm.gate": gate} if gate and gate != Config().slurm.gate else {}
     conf, bin_dir = site_conf(config.slurm.conf), _bin_dir(config)
     elsewhere = conf if conf is not None and conf != USUAL else None
     given |= {"slurm.conf": str(elsewhere)} if elsewhere else {}
@@ -150,7 +151,7 @@ def _wishes(root: str, config_path: Path, gate: str | None, account: str, afresh
 
 
 def _bin_dir(config: Config) -> str:
-    """Where Slurm's commands are, if a service would not find them there."""
+    """The folder of Slurm's commands, if a service would not find them there."""
     found = shutil.which("scontrol")
     folder = config.slurm.bin_dir or (str(Path(found).parent) if found else "")
     return "" if folder in _SERVICE_PATH else folder
@@ -226,7 +227,7 @@ def _state(file: File) -> str:
 def _write(file: File) -> None:
     try:
         file.path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_kept(file.path, file.text, 0o644)
-        file.path.chmod(0o644)  # slurmctld and every user read them, whatever the umask
+        write_kept(file.path, file.text, file.mode)
+        file.path.chmod(file.mode)
     except OSError as problem:
         raise SlurmFairError(f"{file.path}: cannot be written: {problem.strerror}") from None

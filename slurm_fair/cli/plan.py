@@ -9,12 +9,13 @@ from collections.abc import Sequence
 import click
 
 from slurm_fair.board import draw
+from slurm_fair.board_row import has_verdict
 from slurm_fair.cli.base import site_of
 from slurm_fair.cli.status import JSON, PARSABLE, number
 from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
-from slurm_fair.model import Blind, Standing, TickRecord, label, labels
+from slurm_fair.model import Blind, Standing, TickRecord, Verdict, label, labels
 from slurm_fair.parts import commands_of, rules_of
 from slurm_fair.policy.packing.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
@@ -26,6 +27,8 @@ from slurm_fair.wall_clock import WallClock
 _WITHOUT_PAST = (
     "no journal is read ({why}), so this is what a daemon without a past would do, not what yours will"
 )
+
+_UNCHANGED = (Verdict.KEEP, Verdict.LEAVE, Verdict.WAIT)
 
 
 @click.command()
@@ -57,7 +60,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         chosen, (), (), {}, dry_run=True,
     )  # fmt: skip
     board = draw(record, after, forecast(record, after, rules), policy=rules.policy)
-    rows = [job for job in board.jobs if everything or job["verdict"] not in ("keep", "leave", "wait")]
+    rows = [job for job in board.jobs if everything or not has_verdict(job, *_UNCHANGED)]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
     fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])
     notes = [note for note in (board.note, past) if note]

@@ -22,7 +22,7 @@ _COLOURS = {"ok": "green", "error": "red", "left out": "yellow"}
 
 @click.command("check")
 @click.argument("name", metavar="NAME")
-@click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="A setting of the policy.")
+@click.option("--set", "settings", multiple=True, metavar="NAME.KEY=VALUE", help="Set one of its settings.")
 @JSON
 def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     """Try a policy on simulated clusters: does it keep to what every policy must keep to?
@@ -66,7 +66,7 @@ def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
 
 
 def _kept(memory: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """What the journal keeps of a memory, and what comes back."""
+    """A memory as the journal keeps it, and as it reads it back."""
     from slurm_fair.store.codec import Encoder, decode
 
     encoder = Encoder()

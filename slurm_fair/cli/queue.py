@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from slurm_fair.board import PROMISED, Board
+from slurm_fair.board import Board
+from slurm_fair.board_row import is_starting
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
@@ -95,14 +96,14 @@ def _wanted(
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     """With the words of a person."""
-    promised = row["lease"] == PROMISED and row["state"] == "waiting"
+    promised = is_starting(row)
     nodes = row["promised_nodes"] if promised else row["nodes"]
     state = "starting" if promised else f"{row['state']}, blocked" if row["blocked"] else row["state"]
     return {**row, "state": state, "nodes": nodes, "expected": expected(row)}
 
 
 def expected(row: Mapping[str, Any]) -> str:
-    """When it starts, or before when it does not."""
+    """The expected start, or the instant before which it does not start."""
     if row["expected_start"]:
         return instant(row["expected_start"])
     return f"not before {instant(row['not_before'])}" if row.get("not_before") else "-"

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
-from typing import Any
 
-from slurm_fair.board import PROMISED, REVOKING, Board
+from slurm_fair.board import Board
+from slurm_fair.board_row import Row, has_lease, has_verdict, is_in, is_starting, is_waiting, may_be_planned
 from slurm_fair.cli.table import clean, instant
-from slurm_fair.model import Blocked
+from slurm_fair.model import Blocked, JobState, LeasePhase, Verdict
 from slurm_fair.model.counted import counted
 from slurm_fair.policy.draft import BLOCKED_REASONS
 from slurm_fair.reconcile.free import GPUS
-
-Row = Mapping[str, Any]
 
 # Slurm's reasons of a job that is about to start.
 _WAITS_AS_USUAL = re.compile(
@@ -27,11 +25,10 @@ _ARRAY_LIMIT = BLOCKED_REASONS[Blocked.ARRAY_LIMIT]
 _MISFIT = "what those ahead of it leave"
 _NAMED = 6  # jobs listed by name in one sentence
 OTHER = "another account"
-KEPT = Blocked.KEPT.name.lower()  # it waits for jobs that cannot be asked to give way
 
 
 class WayBack(StrEnum):
-    """How a job that holds GPUs will come to give them back; groups of holders are told in this order."""
+    """The way in which a job gives its GPUs back; groups of holders are told in this order."""
 
     AT_LEASE_END = "leased"
     NOW = "leaves"
@@ -50,14 +47,14 @@ class Reasons:
         for job in self._ranked:
             gpus.append(gpus[-1] + job["gpus"])
         self._gpus_before = gpus
-        self._holders = [job for job in board.jobs if job["state"] != "waiting"]
-        self._promised = [job for job in board.jobs if job["lease"] == PROMISED and job["state"] == "waiting"]
+        self._holders = [job for job in board.jobs if not is_waiting(job)]
+        self._promised = [job for job in board.jobs if is_starting(job)]
 
     def short(self, row: Row) -> str:
         """For one line of a table."""
-        if row["state"] != "waiting":
+        if not is_waiting(row):
             return self._running(row)
-        if row["lease"] == PROMISED:
+        if has_lease(row, LeasePhase.GRANTED):
             return self._starting(row)
         if row["rank"] < 0 or not _waits(row):
             return self._word(row)
@@ -69,9 +66,9 @@ class Reasons:
 
     def full(self, row: Row) -> list[str]:
         """Every sentence that is known of it."""
-        if row["state"] != "waiting":
+        if not is_waiting(row):
             return [self._running(row)]
-        if row["lease"] == PROMISED:
+        if has_lease(row, LeasePhase.GRANTED):
             return [self._starting(row)]
         late = self._too_late(row)
         if not _waits(row) or row["why"] == _ARRAY_LIMIT:
@@ -98,17 +95,17 @@ class Reasons:
         return [line, *self._own_word(row)]
 
     def _preferred(self, first: Row, row: Row) -> str:
-        """What decided between two jobs, with its numbers."""
+        """The rule that decided between two jobs, with its numbers."""
         first_of_all = f"which the policy {clean(self._board.policy)} puts first"
-        told = self._board.decided
-        if told.get("of_tenants") and first["tenant"] and first["tenant"] == row["tenant"]:
+        rule = self._board.decided
+        if rule.get("of_tenants") and first["tenant"] and first["tenant"] == row["tenant"]:
             return _within_tenant(first, row)
-        return first_of_all + _by(told, first["decided"], row["decided"]) if told.get("by") else first_of_all
+        return first_of_all + _by(rule, first["decided"], row["decided"]) if rule.get("by") else first_of_all
 
     # -- who holds the GPUs ---------------------------------------------------------------------------------
 
     def held(self) -> list[str]:
-        """Who has the GPUs, and until when."""
+        """Sentences on the jobs that have the GPUs, and until when."""
         sentences = [self._group(list(jobs)) for jobs in _grouped(self._holders)]
         promised = sum(job["gpus"] for job in self._promised)
         if promised:
@@ -171,10 +168,10 @@ class Reasons:
 
     def _running(self, row: Row) -> str:
         word = clean(row["why"])
-        if _way_back(row) == WayBack.NOT_BEFORE_ITS_END and row["state"] == "running":
+        if _way_back(row) == WayBack.NOT_BEFORE_ITS_END and is_in(row, JobState.RUNNING):
             limit = f" (limit {self._at(row['ends_by'])})" if row["ends_by"] else ""
             return f"it cannot save, so it keeps its GPUs until it ends{limit}"
-        if row["lease"] == REVOKING:
+        if has_lease(row, LeasePhase.REVOKING):
             asked = f"asked to save at {self._at(row['asked'])}: " if row["asked"] else ""
             return asked + self._given_to(row, word)
         return word
@@ -202,7 +199,7 @@ class Reasons:
         return ["it can no longer make its deadline: Slurm ends it"] if missed else []
 
     def _own_word(self, row: Row) -> list[str]:
-        """What the policy said of this job beyond that others go first."""
+        """The policy's reason, if it says more than that others go first."""
         word = self._word(row)
         return [] if word == "others are owed more" else [word]
 
@@ -216,7 +213,7 @@ class Reasons:
         return word
 
     def _limited(self, row: Row, word: str) -> str:
-        """Which tasks of its array have taken up its limit, or are to take it up first."""
+        """Names the tasks of its array that take up its limit, or go before it."""
         ahead = [job for job in self._ranked if job["why"] != _ARRAY_LIMIT and _array(job) == _array(row)]
         tasks = [job for job in (*self._holders, *self._promised) if _array(job) == _array(row)]
         first = f"{_listed(ahead)}, which {'goes' if len(ahead) == 1 else 'go'} before it"
@@ -232,9 +229,8 @@ class Reasons:
 
 
 def _waits(job: Row) -> bool:
-    """Whether it waits for GPUs alone; a job that nothing could start now waits too, outside of the line."""
-    free = job["blocked"] in ("", KEPT)
-    return bool(job["state"] == "waiting" and free and job["verdict"] in ("wait", "leave"))
+    """True for a job that waits for GPUs alone, also where none could start it now: it is outside of the line."""
+    return is_waiting(job) and may_be_planned(job) and has_verdict(job, Verdict.WAIT, Verdict.LEAVE)
 
 
 def _array(job: Row) -> str:
@@ -242,12 +238,12 @@ def _array(job: Row) -> str:
 
 
 def _in_line(job: Row) -> bool:
-    return bool(job["state"] == "waiting" and job["rank"] >= 0 and job["lease"] != PROMISED)
+    return is_waiting(job) and job["rank"] >= 0 and not is_starting(job)
 
 
 def _way_back(job: Row) -> WayBack:
-    """How a job that holds GPUs will come to give them back."""
-    if job["lease"] == REVOKING or job["state"] == "ending":
+    """The way in which a job gives its GPUs back."""
+    if has_lease(job, LeasePhase.REVOKING) or is_in(job, JobState.ENDING):
         return WayBack.NOW
     if not job.get("can_be_asked", job.get("checkpoints", True)):
         return WayBack.NOT_BEFORE_ITS_END
@@ -255,7 +251,7 @@ def _way_back(job: Row) -> WayBack:
 
 
 def _grouped(jobs: Iterable[Row]) -> Iterable[Iterable[Row]]:
-    """By tenant, how they give back, and when; the greatest holders first."""
+    """Groups of jobs by tenant, way back and its instant; the greatest holders first."""
 
     def sort(job: Row) -> tuple[str, str, float]:
         way = _way_back(job)
@@ -274,9 +270,9 @@ def _within_tenant(first: Row, row: Row) -> str:
     return f"which is of its own tenant and is owed more (rho {_apart(one, other)})"
 
 
-def _by(told: Row, one: float | None, other: float | None) -> str:
-    """By which numbers one job goes before another, or by what else where the numbers do not say so."""
-    name, then = clean(told["by"]), clean(told.get("then") or "")
+def _by(rule: Row, one: float | None, other: float | None) -> str:
+    """The numbers by which one job goes before another, or the tie-break where they do not say so."""
+    name, then = clean(rule["by"]), clean(rule.get("then") or "")
     otherwise = f" by {then}" if then else ""
     if one is None or (other is None and not then):
         return otherwise
@@ -285,7 +281,7 @@ def _by(told: Row, one: float | None, other: float | None) -> str:
     if math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9):
         return f"{otherwise}, since {name} is {_plain(one)} for both"
     both = _apart(one, other)
-    if "highest_first" not in told or (one > other) is bool(told["highest_first"]):
+    if "highest_first" not in rule or (one > other) is bool(rule["highest_first"]):
         return f" by {name}: {both}"
     return f"{otherwise}, though {name} is {both}"
 

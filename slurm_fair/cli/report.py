@@ -22,7 +22,7 @@ def _journal(context: click.Context) -> Reader:
 
 
 def _need_reader(site: Site) -> None:
-    """Who may make reports, and what to ask for, for those to whom the journal is closed."""
+    """Refuse, saying who may make reports, where the journal is closed to this user."""
     folder, journal = site.places.directory, site.places.journal
     closed = os.path.isdir(folder) and not os.access(folder, os.X_OK)
     if closed or (os.path.exists(journal) and not os.access(journal, os.R_OK)):

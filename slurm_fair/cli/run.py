@@ -86,6 +86,7 @@ def run(context: click.Context, once: bool, dry_run: bool, no_deadman: bool, ver
         log.warning("%s: no journal was here: a new ledger begins, nobody is owed anything", journal.path)
     try:
         daemon = Daemon.build(site.config, site.places, clock, journal, dry_run)
+        daemon.watch.bell = clock.bell
         if once:
             _once(daemon)
             return

@@ -14,13 +14,14 @@ import click
 
 from slurm_fair import estimates, recent
 from slurm_fair.board import Board, draw, read_board
+from slurm_fair.board_row import is_waiting, word
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, State, health_of, say_age
 from slurm_fair.cli.table import TextColumn, clean, duration, instant, print_table
 from slurm_fair.errors import NotHere, SlurmFairError, StoreError
 from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import forecast
-from slurm_fair.model import TickRecord
+from slurm_fair.model import EventKind, JobState, TickRecord
 from slurm_fair.model.apiece import apiece
 from slurm_fair.policy.registry import load
 from slurm_fair.tick import Rules
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 PARSABLE = click.option("-P", "--parsable2", is_flag=True, help="Columns separated by |.")
 _MOST_ALONE = 20
+_COUNTED = (JobState.RUNNING, JobState.WAITING, JobState.ENDING, JobState.SUSPENDED)
 
 
 def board_of(site: Site, *, ahead: bool = False) -> Board:
@@ -54,15 +56,15 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
     if not ahead:
         return draw(record, standing, estimates=_past(site, record))
     rules, past = _rules(site, record), _past(site, record)
-    told = forecast(record, standing, rules) if rules else None
-    board = draw(record, standing, told, estimates=past, policy=rules.policy if rules else None)
+    expected = forecast(record, standing, rules) if rules else None
+    board = draw(record, standing, expected, estimates=past, policy=rules.policy if rules else None)
     return replace(board, finished=ended)
 
 
 def _ended(journal: Reader, record: TickRecord) -> tuple[dict[str, Any], ...]:
     """The jobs that ended in the day before a tick."""
     start = record.time - recent.DAY_SECONDS
-    return recent.Recent(journal.events(start, kinds=(recent.KIND,))).rows(record.time)
+    return recent.Recent(journal.events(start, kinds=(EventKind.FINISHED,))).rows(record.time)
 
 
 def _past(site: Site, record: TickRecord) -> dict[str, Any]:
@@ -118,12 +120,12 @@ def _how_often(board: Board, state: State) -> str:
 def _say_cluster(board: Board) -> None:
     if board.note:
         click.echo(f"note: {clean(board.note)}")
-    counts = ", ".join(f"{count} {word}" for word, count in _counts(board).items() if count)
+    counts = ", ".join(f"{count} {state}" for state, count in _counts(board).items() if count)
     ends = [job["lease_end"] for job in board.jobs if job["lease_end"]]
     end = f", next lease end {instant(min(ends))}" if ends else ""
     click.echo(f"policy {clean(board.policy)}, lease {duration(board.term_seconds)}{end}")
     click.echo(_gpus_in_words(board))
-    waiting = sum(job["gpus"] for job in board.jobs if job["state"] == "waiting" and not job["blocked"])
+    waiting = sum(job["gpus"] for job in board.jobs if is_waiting(job) and not job["blocked"])
     wants = f"; waiting jobs want {waiting} GPUs" if waiting else ""
     unread = sum(bool(alone.get("unreadable")) for alone in board.left_alone)
     alone = f"left alone: {len(board.left_alone)}" + (f" ({unread} unreadable)" if unread else "")
@@ -132,7 +134,7 @@ def _say_cluster(board: Board) -> None:
 
 def _gpus_in_words(board: Board) -> str:
     gpus = board.gpus
-    used = sum(job["gpus"] for job in board.jobs if job["state"] != "waiting")
+    used = sum(job["gpus"] for job in board.jobs if not is_waiting(job))
     if not gpus:  # of an older daemon
         return f"GPUs {used} of {board.total_gpus} in use"
     others = f", {gpus['others']} by jobs left alone" if gpus["others"] else ""
@@ -163,7 +165,7 @@ def said_of_estimates(board: Board) -> str:
 
 
 def why_alone(alone: Mapping[str, Any]) -> str:
-    """Why a job is never touched, as a sentence."""
+    """The reason why a job is never touched, as a sentence."""
     reason = clean(alone["reason"])
     return f"Slurm's row of it cannot be read: {reason}" if alone.get("unreadable") else f"it {reason}"
 
@@ -180,10 +182,10 @@ def left_alone_lines(board: Board) -> list[str]:
 
 
 def _counts(board: Board) -> dict[str, int]:
-    counts = {"running": 0, "waiting": 0, "ending": 0, "suspended": 0, "blocked": 0}
+    counts = dict.fromkeys([*map(word, _COUNTED), "blocked"], 0)
     for job in board.jobs:
-        word = "blocked" if job["blocked"] else job["state"]
-        counts[word] = counts.get(word, 0) + 1
+        state = "blocked" if job["blocked"] else job["state"]
+        counts[state] = counts.get(state, 0) + 1
     return counts
 
 

@@ -27,7 +27,7 @@ class TextColumn:
 
 
 def on_terminal(stream: TextIO | None) -> bool:
-    """Whether somebody reads along; a stream that was closed before we began is None."""
+    """True if somebody reads along; a stream that was closed before we began is None."""
     return stream is not None and stream.isatty()
 
 

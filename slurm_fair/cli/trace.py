@@ -78,13 +78,13 @@ def convert_command(
 
 
 @trace.command("generate")
-@click.option("--jobs", type=int, default=500, show_default=True, help="How many.")
+@click.option("--jobs", type=int, default=500, show_default=True, help="Number of jobs.")
 @click.option("--rate", type=float, help="Jobs submitted per hour.")
 @click.option(
     "--load", type=float, help="GPU-time asked for against that of --gpus; 1 unless --rate is given."
 )
 @click.option("--gpus", type=int, help=f"The cluster that --load speaks of; {_USUAL_GPUS} unless given.")
-@click.option("--tenants", type=int, default=8, show_default=True, help="How many tenants submit them.")
+@click.option("--tenants", type=int, default=8, show_default=True, help="Number of tenants that submit them.")
 @click.option(
     "--zipf",
     type=float,
@@ -124,8 +124,8 @@ def generate_command(
 
 @trace.command("describe")
 @click.argument("trace_file", metavar="TRACE", type=_FILE)
-@click.option("--gpus", type=click.IntRange(min=1), help="Tell the load on so many GPUs.")
-@click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Tell the load on this cluster.")
+@click.option("--gpus", type=click.IntRange(min=1), help="Show the load on so many GPUs.")
+@click.option("--cluster", type=_FILE, metavar="FILE.toml", help="Show the load on this cluster.")
 @_THROUGHPUTS
 @_SKIP
 @JSON
@@ -143,49 +143,49 @@ def describe_command(
     capacity = float(gpus) if gpus else (read_machines(cluster).capacity if cluster else None)
     rates = read_throughputs(throughputs) if throughputs else None
     reading = read_trace(trace_file, skip_bad=skip_bad, throughputs=rates, need_durations=False)
-    told = describe(reading, capacity)
+    about = describe(reading, capacity)
     list_bad(trace_file, reading)
     if as_json:
-        click.echo(json.dumps({"trace": str(trace_file), **told.document()}, allow_nan=False))
+        click.echo(json.dumps({"trace": str(trace_file), **about.document()}, allow_nan=False))
     else:
-        _print(trace_file, told)
+        _print(trace_file, about)
 
 
-def _print(path: Path, told: Description) -> None:
+def _print(path: Path, about: Description) -> None:
     click.echo(f"{clean(path)}\n")
-    facts = [{"what": what, "value": value} for what, value in _facts(told) if value]
+    facts = [{"what": what, "value": value} for what, value in _facts(about) if value]
     width = max(len(fact["what"]) for fact in facts)
     for fact in facts:
         click.echo(f"{fact['what']:<{width}}  {fact['value']}")
     click.echo()
     print_table(
-        _SIZES, [{**size, "jobs_part": size["jobs"] / told.jobs} for size in told.document()["sizes"]]
+        _SIZES, [{**size, "jobs_part": size["jobs"] / about.jobs} for size in about.document()["sizes"]]
     )
     click.echo()
-    parts = told.document()["per_tenant"]
+    parts = about.document()["per_tenant"]
     print_table(_TENANTS, parts[:_MOST_LISTED])
     if len(parts) > _MOST_LISTED:
         click.echo(f"and {len(parts) - _MOST_LISTED} more tenants (all with --json)")
 
 
-def _facts(told: Description) -> list[tuple[str, str]]:
-    """What stands above the tables; empty texts are not shown."""
-    lengths = (told.duration_min_s, told.duration_p50_s, told.duration_p95_s, told.duration_max_s)
+def _facts(about: Description) -> list[tuple[str, str]]:
+    """The facts above the tables; empty texts are not shown."""
+    lengths = (about.duration_min_s, about.duration_p50_s, about.duration_p95_s, about.duration_max_s)
     return [
-        ("jobs", str(told.jobs)),
-        ("bad rows left out", str(told.bad_rows or "")),
-        ("tenants", str(told.tenants)),
-        ("users", str(told.users)),
-        ("models", str(told.models or "")),
-        ("span of submissions", duration(told.span_s)),
-        ("arrivals per hour", "" if told.arrivals_per_hour is None else f"{told.arrivals_per_hour:.2f}"),
-        ("GPU-hours", f"{told.gpu_seconds / 3600:.1f}"),
+        ("jobs", str(about.jobs)),
+        ("bad rows left out", str(about.bad_rows or "")),
+        ("tenants", str(about.tenants)),
+        ("users", str(about.users)),
+        ("models", str(about.models or "")),
+        ("span of submissions", duration(about.span_s)),
+        ("arrivals per hour", "" if about.arrivals_per_hour is None else f"{about.arrivals_per_hour:.2f}"),
+        ("GPU-hours", f"{about.gpu_seconds / 3600:.1f}"),
         ("run time min, median, p95, max", "" if None in lengths else "  ".join(map(duration, lengths))),
-        ("jobs without a run time", str(told.jobs_without_duration or "")),
-        ("jobs with a part of a GPU", str(told.jobs_with_fractional_gpus or "")),
-        ("GPUs of the largest job", f"{told.max_gpus:g}"),
-        ("load", "" if told.load is None else f"{told.load:.3f} of {told.cluster_gpus:g} GPUs"),
-        ("ended", ", ".join(f"{count} {word}" for word, count in told.statuses.items())),
+        ("jobs without a run time", str(about.jobs_without_duration or "")),
+        ("jobs with a part of a GPU", str(about.jobs_with_fractional_gpus or "")),
+        ("GPUs of the largest job", f"{about.max_gpus:g}"),
+        ("load", "" if about.load is None else f"{about.load:.3f} of {about.cluster_gpus:g} GPUs"),
+        ("ended", ", ".join(f"{count} {word}" for word, count in about.statuses.items())),
     ]
 
 

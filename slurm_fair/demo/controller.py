@@ -41,7 +41,7 @@ def configuration(scenario: DemoScenario, slurm_conf: Path, storage: Path, publi
 
 
 def complaints_in(path: Path) -> tuple[str, ...]:
-    """What a daemon's log says in anger."""
+    """The warnings and errors of a daemon's log."""
     return tuple(line for line in _lines(path) if any(word in line for word in _COMPLAINTS))
 
 
@@ -66,7 +66,7 @@ class Controller:
 
     @property
     def board(self) -> Path:
-        """What it publishes for users."""
+        """The board that it publishes for users."""
         return self.folder / "published" / "board.json"
 
     @property
@@ -137,7 +137,7 @@ class Controller:
             raise LabError(f"the dead-man does not end (its log: {self.places.deadman_log}, {os.getpid()=})")
 
     def complaints(self) -> tuple[str, ...]:
-        """What its log says in anger."""
+        """The warnings and errors of its log."""
         return complaints_in(self.log)
 
     def _last(self) -> str:

@@ -22,7 +22,7 @@ TITLES = {True: "with slurm_fair", False: "plain Slurm, first in first out"}
 
 
 class Act(Protocol):
-    """What is to be shown of an act, on a real Slurm or a virtual cluster."""
+    """An act as a spectator sees it, on a real Slurm or a virtual cluster."""
 
     scenario: DemoScenario
     fair: bool
@@ -43,7 +43,7 @@ def strip(picture: Picture, scenario: DemoScenario) -> dict[str, str]:
 
 
 def gpus_now(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
-    """What each tenant holds."""
+    """The GPUs that each tenant holds."""
     held = dict.fromkeys(scenario.weights, 0)
     for seen in picture.seen:
         held[seen.job.tenant] += seen.job.gpus * seen.holds_gpus
@@ -51,7 +51,7 @@ def gpus_now(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
 
 
 def waiting(picture: Picture, scenario: DemoScenario) -> dict[str, int]:
-    """How many jobs of each tenant hold nothing."""
+    """The number of jobs of each tenant that hold nothing."""
     counts = dict.fromkeys(scenario.weights, 0)
     for seen in picture.seen:
         counts[seen.job.tenant] += not seen.holds_gpus

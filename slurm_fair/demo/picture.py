@@ -18,7 +18,7 @@ class Seen:
 
     @property
     def holds_gpus(self) -> bool:
-        """Whether its GPUs are taken."""
+        """True if its GPUs are taken."""
         return bool(self.nodes) and self.state != "PENDING"
 
 

@@ -36,7 +36,7 @@ class DemoJob:
 
     @property
     def work_seconds(self) -> float:
-        """How long it runs when nobody interrupts it."""
+        """Seconds that it runs when nobody interrupts it."""
         return self.steps * STEP_SECONDS
 
 
@@ -65,7 +65,7 @@ class DemoScenario:
 
     @property
     def work_gpu_seconds(self) -> float:
-        """What the jobs need in all."""
+        """GPU-seconds of all jobs together."""
         return sum(job.gpus * job.work_seconds for job in self.jobs)
 
     def begin(self, now: float) -> float:
@@ -74,7 +74,7 @@ class DemoScenario:
 
     @property
     def limit_seconds(self) -> float:
-        """When an act that is not over has gone wrong: four times what a full cluster would need."""
+        """Seconds after which an act has gone wrong that is not over: four times what a full cluster needs."""
         return 30.0 + 4 * self.work_gpu_seconds / self.total_gpus
 
 

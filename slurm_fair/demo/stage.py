@@ -45,7 +45,7 @@ class Stopped(SlurmFairError):
 
 @dataclass(frozen=True, slots=True)
 class ActFacts:
-    """What an act has left behind, for proof and comparison."""
+    """Facts that an act leaves behind, for proof and comparison."""
 
     runs: RunTable
     ids: Mapping[str, int]  # job name -> Slurm's id
@@ -60,7 +60,7 @@ class ActFacts:
 
 
 class JournalFacts(TypedDict):
-    """What the journal adds to the facts."""
+    """Facts of an act that its journal holds."""
 
     requeued: int
     unanswered: frozenset[int]

@@ -30,7 +30,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one job left in its folder."""
+    """The files that one job left in its folder."""
 
     job: DemoJob
     result: dict[str, Any]
@@ -136,7 +136,7 @@ def _books_agree(found: Sequence[Evidence], facts: ActFacts, measures: Measures)
 
 
 def _parted_fairly(scenario: DemoScenario, measures: Measures) -> tuple[Check, ...]:
-    """How the GPU time was parted, and how much of it there was: hand-overs cost a second or two each."""
+    """Checks of how GPU time was parted, and how much there was: hand-overs cost a second or two each."""
     weights = sum(tenant.weight for tenant in measures.tenants)
     due = {each.name: each.weight / weights for each in measures.tenants}
     astray = sum(max(0.0, each.hungry_share - due[each.name]) for each in measures.tenants)
@@ -252,7 +252,7 @@ def _ratio(measures: Measures | None, work: float) -> str:
 
 
 def ticks(seconds: Sequence[float]) -> str:
-    """How long the daemon's ticks took."""
+    """The times of the daemon's ticks, in words."""
     if not seconds:
         return "no ticks"
     ordered = sorted(seconds)

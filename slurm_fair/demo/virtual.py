@@ -23,7 +23,7 @@ from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import DemoJob, DemoScenario
 from slurm_fair.demo.stage import ActFacts, Played, Stopped, facts_of_the_journal
 from slurm_fair.errors import SlurmFairError
-from slurm_fair.model import JobState, RunTable, Snapshot, Standing
+from slurm_fair.model import Gate, JobState, RunTable, Snapshot, Standing
 from slurm_fair.model.ids import pack
 from slurm_fair.parts import rules_of
 from slurm_fair.publish import Publisher
@@ -45,7 +45,7 @@ _OVER = "over"
 
 
 class Pace:
-    """How fast virtual time may go: so many times real time, or as fast as it can."""
+    """The speed of virtual time: so many times real time, or as fast as it can."""
 
     def __init__(self, speed: float, stop: threading.Event) -> None:
         self._speed, self._stop, self._began = speed, stop, time.monotonic()
@@ -70,7 +70,7 @@ class VirtualAct:
             uniform(scenario.total_gpus, scenario.gpus_per_node),
             self._clock,
             scenario.lease_seconds,
-            manners=Manners("begin", _LISTED_SECONDS, 2 * scenario.grace_seconds),
+            manners=Manners(Gate.BEGIN, _LISTED_SECONDS, 2 * scenario.grace_seconds),
             costs=COSTS,
             weights=scenario.weights,
         )
@@ -101,12 +101,12 @@ class VirtualAct:
                 rules_of(config), Standing.new(self._began), Publisher("", lambda: True),
             )  # fmt: skip
             yield from self._play(daemon)
-        told = facts_of_the_journal(self.places.journal, self._ids)
+        facts = facts_of_the_journal(self.places.journal, self._ids)
         complaints = complaints_in(self.folder / "daemon.log")
         self._keep(
             ActFacts(
                 self._runs(), self._ids, self.folder / "jobs", self._left(), complaints=complaints, books=BOOKS,
-                **told,
+                **facts,
             )
         )  # fmt: skip
 
@@ -155,7 +155,7 @@ class VirtualAct:
         )
 
     def _look(self) -> bool:
-        """What a spectator sees; whether every job that was submitted is over."""
+        """Look, and draw the picture; True once every job that was submitted is over."""
         snapshot = self._cluster.observe({})
         seen = tuple(self._seen(snapshot))
         done = len(self._ids) - len(seen)
@@ -198,7 +198,7 @@ def _config(scenario: DemoScenario, places: Places) -> Config:
 
 @contextlib.contextmanager
 def _log_to(path: Path) -> Iterator[None]:
-    """What the daemon says goes to a file, as that of a daemon with a process of its own."""
+    """The daemon's log lines go to a file, as that of a daemon with a process of its own."""
     log = logging.getLogger("slurm_fair")
     before = (log.handlers[:], log.propagate, log.level)
     handler = logging.FileHandler(path)

@@ -45,12 +45,12 @@ class Diagnosis:
     findings: tuple[tuple[str, Finding], ...]
 
     def count(self, level: Level) -> int:
-        """How many are of a level."""
+        """The number of findings of a level."""
         return sum(finding.level is level for _, finding in self.findings)
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found that cannot work."""
+        """True if nothing was found that cannot work."""
         return self.count(Level.ERROR) == 0
 
 
@@ -60,5 +60,5 @@ def examine(config: Config, places: Places, now: float) -> Diagnosis:
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """What the facts mean."""
+    """The findings that the facts lead to."""
     return Diagnosis(tuple((area, finding) for area, look in AREAS for finding in look(facts)))

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was learned; what Slurm did not answer is empty, and `silence` says why."""
+    """Answers of Slurm and of this machine; one that Slurm did not give is empty, and `silence` says why."""
 
     config: Config
     places: Places
@@ -64,7 +64,7 @@ class Facts:
 
     @property
     def reachable(self) -> bool:
-        """Whether the controller answered."""
+        """True if the controller answered."""
         return not self.silence
 
     def words_of(self, key: str) -> Mapping[str, str]:
@@ -173,7 +173,7 @@ def _notices(commands: Commands) -> tuple[Notice, ...] | str:
 
 @dataclass(slots=True)
 class CallTimes:
-    """How long each call took."""
+    """Seconds that each call took."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -199,7 +199,7 @@ def _pairs(shown: CommandResult) -> Iterator[tuple[str, str]]:
 
 
 def _look(start: Facts, commands: Commands, notices: tuple[Notice, ...] | str) -> Snapshot | str:
-    """What the daemon would see now."""
+    """The snapshot that the daemon would take now."""
     try:
         with open_reader(start.places.journal) as journal:
             marks, lists = journal.marks(), journal.lists_at_first()

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Level(StrEnum):
-    """How bad it is."""
+    """The gravity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found; whatever is not ok says how to mend it."""
+    """One finding; whatever is not ok says how to mend it."""
 
     level: Level
     what: str

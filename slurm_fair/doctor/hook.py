@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from slurm_fair.bell import place
 from slurm_fair.config import Config
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.health import hooks_file
+from slurm_fair.model import Gate
 
 _SETTING = re.compile(
-    r'^[ \t]*(gate|gate_seconds|health|partitions|accounts)\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
+    r'^[ \t]*(gate|gate_seconds|health|wake|partitions|accounts)\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
     re.MULTILINE,
 )
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -25,12 +27,12 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def hook(facts: Facts) -> Finding:
-    """Whether jobs without a template are gated from the start."""
+    """Check whether jobs without a template are gated from the start."""
     if "lua" not in facts.value("JobSubmitPlugins"):
-        told = "no submit hook: a job without a template may start before it is first seen"
-        if facts.config.slurm.gate == "hold":
-            return warning(told, "slurm-fair init --only plugin, then JobSubmitPlugins=lua in slurm.conf")
-        return ok(f"{told}, and is then weighed like the others")
+        lack = "no submit hook: a job without a template may start before it is first seen"
+        if facts.config.slurm.gate == Gate.HOLD:
+            return warning(lack, "slurm-fair init --only plugin, then JobSubmitPlugins=lua in slurm.conf")
+        return ok(f"{lack}, and is then weighed like the others")
     place = facts.conf.parent / "job_submit.lua" if facts.conf else None
     text = _text(place)
     if not text:
@@ -72,6 +74,9 @@ def differences(text: str, config: Config) -> Iterator[str]:
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)
     if "health" in said and said["health"].strip('"') != health:
         yield f'health = {said["health"]}, the controller says it in "{health}"'
+    bell = place(config.lease.publish_dir)
+    if "wake" in said and said["wake"].strip('"') != bell:
+        yield f'wake = {said["wake"]}, the controller listens at "{bell}"'
     for key, wanted in (("partitions", config.scope.partitions), ("accounts", config.scope.accounts)):
         names = [re.sub(r"\\(.)", r"\1", name) for name in _NAME.findall(said.get(key, ""))]
         if key in said and sorted(names) != sorted(wanted):

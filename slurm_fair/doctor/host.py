@@ -27,7 +27,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def python() -> Finding:
-    """Whether this Python is new enough."""
+    """Check whether this Python is new enough."""
     now = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < _OLDEST_PYTHON:
         return error(f"Python {now} is too old", "install slurm_fair with Python 3.11 or newer")
@@ -35,7 +35,7 @@ def python() -> Finding:
 
 
 def commands(facts: Facts) -> Finding:
-    """Whether Slurm's commands are found."""
+    """Check whether Slurm's commands are found."""
     where = facts.config.slurm.bin_dir or "the PATH"
     if facts.missing:
         listed = ", ".join(facts.missing)
@@ -47,7 +47,7 @@ def commands(facts: Facts) -> Finding:
 
 
 def pyslurm(facts: Facts) -> Finding:
-    """Whether pyslurm is there, and fits; the commands serve without it."""
+    """Check whether pyslurm is there, and fits; the commands serve without it."""
     try:
         found = version("pyslurm")
     except PackageNotFoundError:
@@ -60,7 +60,7 @@ def pyslurm(facts: Facts) -> Finding:
 
 
 def policy(facts: Facts) -> Finding:
-    """Whether the policy loads with its settings."""
+    """Check whether the policy loads with its settings."""
     name = facts.config.policy.name
     try:
         load(name, facts.config.policy.chosen())
@@ -70,7 +70,7 @@ def policy(facts: Facts) -> Finding:
 
 
 def template() -> Finding:
-    """Whether a job's script can be rendered."""
+    """Check whether a job's script can be rendered."""
     try:
         templates.wrap(_SCRIPT, (), templates.Options(), templates.search_path(os.environ))
     except SlurmFairError as problem:

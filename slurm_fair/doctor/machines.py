@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from slurm_fair.board_row import word
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Blocked, JobState, Snapshot
@@ -33,7 +34,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def nodes(machines: NodeListing, facts: Facts) -> Iterator[Finding]:
-    """How much there is to share."""
+    """Findings on the nodes and GPUs that there are to share."""
     territory = Territory.of(machines, facts.config.scope)
     managed = [machines.nodes[name] for name in territory.nodes]
     if not managed:
@@ -72,13 +73,11 @@ def _some(names: list[str], most: int = 5) -> str:
 
 
 def jobs(snapshot: Snapshot) -> Iterator[Finding]:
-    """What is managed, what is not and why."""
+    """Counts of jobs that are managed, and of those that are not, and why."""
     table = snapshot.jobs
     waits, runs = (int((table.state == state).sum()) for state in (JobState.WAITING, JobState.RUNNING))
     yield ok(f"managed jobs: {waits} waiting, {runs} running")
-    stuck = Counter(
-        Blocked(code).name.lower() for code in table.blocked.tolist() if code != Blocked.NOT_BLOCKED
-    )
+    stuck = Counter(word(Blocked(code)) for code in table.blocked.tolist() if code != Blocked.NOT_BLOCKED)
     if stuck:
         listed = ", ".join(f"{count} {word}" for word, count in stuck.most_common())
         yield ok(f"of these kept back by something else: {listed}")

@@ -31,7 +31,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def folder(place: Path, facts: Facts) -> Finding:
-    """Whether the daemon may write there, nobody else, and users may read."""
+    """Check whether the daemon may write there, nobody else, and users may read."""
     make = f"install -d -o {facts.account} -m 0755 {place}"
     if not os.path.isdir(place):
         if os.path.exists(_UNIT) and place.is_relative_to("/run"):
@@ -55,7 +55,7 @@ def folder(place: Path, facts: Facts) -> Finding:
 
 
 def configuration(facts: Facts) -> Iterator[Finding]:
-    """Whether users' commands learn where to look."""
+    """Check whether users' commands learn where to look."""
     source = Path(facts.config.source)
     if not os.path.isfile(source):
         return
@@ -81,7 +81,7 @@ def _shut(place: Path) -> str:
 
 
 def audience(facts: Facts) -> Finding:
-    """What is published to everybody who can read the folder."""
+    """Names the data that everybody reads who can read the folder."""
     words = sorted(hidden(facts.value("PrivateData")))
     if words:
         return ok(

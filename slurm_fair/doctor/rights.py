@@ -26,7 +26,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def verbs(facts: Facts) -> Finding:
-    """Whether Slurm lets it do to others' jobs what leases need."""
+    """Check whether Slurm lets it do to others' jobs what leases need."""
     who = facts.account
     if facts.all_powerful:
         return ok(f"{who} may do all that is needed ({VERBS}); an Operator could as well")
@@ -43,7 +43,7 @@ def verbs(facts: Facts) -> Finding:
 
 
 def sight(facts: Facts) -> Iterator[Finding]:
-    """Whether it sees others' jobs."""
+    """Check whether it sees others' jobs."""
     private = facts.value("PrivateData").replace(",", " ").split()
     if "jobs" not in private:
         return
@@ -57,7 +57,7 @@ def sight(facts: Facts) -> Iterator[Finding]:
 
 
 def folders(facts: Facts) -> Iterator[Finding]:
-    """Whether the answers of running jobs are heard: by the daemon's own way to them, job by job."""
+    """Check whether the answers of running jobs are heard: by the daemon's own way to them, job by job."""
     reports = facts.config.slurm.reports
     if reports not in ("auto", "file") or isinstance(facts.snapshot, str):
         return
@@ -85,17 +85,17 @@ def folders(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _running(snapshot: Snapshot, book: JobDetails) -> dict[int, Asked]:
+def _running(snapshot: Snapshot, details: JobDetails) -> dict[int, Asked]:
     """Some running jobs that speak the protocol, by their rows, as if they were asked now."""
     jobs = snapshot.jobs
     rows = np.flatnonzero(jobs.running & jobs.checkpoints)[:_JOBS_LOOKED_AT].tolist()
     identities = {row: (jobs.record.item(row), jobs.restarts.item(row)) for row in rows}
-    if not rows or book.learn(identities.values()):
+    if not rows or details.learn(identities.values()):
         return {}
     return {
         row: Asked(
             snapshot.users[jobs.user.item(row)],
-            book.of(*identities[row]).work_dir,
+            details.of(*identities[row]).work_dir,
             label(jobs.key.item(row)),
             jobs.restarts.item(row),
             snapshot.time,

@@ -10,7 +10,7 @@ from slurm_fair.slurm.notice import identity_of
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """What the notices in the queue say."""
+    """Findings from the notices in the queue."""
     if not facts.reachable:
         return
     if isinstance(facts.notices, str):

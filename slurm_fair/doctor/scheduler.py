@@ -33,20 +33,20 @@ def starts(facts: Facts) -> Finding:
         backfill = main
     late = backfill if main < 0 else min(main, backfill)
     lease = facts.config.lease
-    told = f"Slurm starts a job about {max(soon, 1)} s after its gate opens, {late} s at worst"
+    delay = f"Slurm starts a job about {max(soon, 1)} s after its gate opens, {late} s at worst"
     cure = f"SchedulerParameters={_RECOMMENDED} starts jobs within about a second"
     if late >= lease.term:
-        return error(f"{told}: longer than a lease ({lease.term:g} s)", cure)
+        return error(f"{delay}: longer than a lease ({lease.term:g} s)", cure)
     if late > lease.start_timeout:
         return warning(
-            f"{told}: later than [lease] start_timeout ({lease.start_timeout:g} s) waits",
+            f"{delay}: later than [lease] start_timeout ({lease.start_timeout:g} s) waits",
             f"{cure}; or raise start_timeout",
         )
     if late > lease.term / 10:
-        return warning(f"{told}: a lease is {lease.term:g} s", cure)
+        return warning(f"{delay}: a lease is {lease.term:g} s", cure)
     if "defer" in words:
-        return warning(f"{told}, and `defer` is set: starts wait for the next pass", cure)
-    return ok(told)
+        return warning(f"{delay}, and `defer` is set: starts wait for the next pass", cure)
+    return ok(delay)
 
 
 def requeues(facts: Facts) -> Finding:
@@ -114,7 +114,7 @@ def tenants(facts: Facts) -> Iterator[Finding]:
 
 def memory(facts: Facts) -> Iterator[Finding]:
     """Whether Slurm remembers a job that ended until we look."""
-    age, interval = facts.whole("MinJobAge", 300), facts.config.lease.interval
+    age, interval = facts.whole("MinJobAge", 300), facts.config.lease.longest_interval
     if age < 2 * interval:
         yield warning(
             f"Slurm forgets ended jobs after {age} s (MinJobAge), and we look every {interval:g} s",

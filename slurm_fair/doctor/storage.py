@@ -52,7 +52,7 @@ def absent(directory: Path, account: str) -> Iterator[Finding]:
 
 
 def owner(directory: Path, facts: Facts) -> Finding:
-    """Whether it is the daemon's alone."""
+    """Check whether it is the daemon's alone."""
     found = directory.stat()
     mode = stat.S_IMODE(found.st_mode)
     if mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -66,7 +66,7 @@ def owner(directory: Path, facts: Facts) -> Finding:
 
 
 def space(directory: Path, wanted_mb: float) -> Finding:
-    """Whether the journal has room: without it nothing is done to any job."""
+    """Check whether the journal has room: without it nothing is done to any job."""
     free = shutil.disk_usage(directory).free / 1024**2
     if free < _LITTLE_MB:
         return error(f"{directory}: {free:.0f} MB free", "make room: without it nothing is done to any job")
@@ -103,7 +103,7 @@ def file_system(directory: Path, mounts: Path) -> str:
 
 
 def journal(facts: Facts) -> Finding:
-    """Whether it opens and has this version's tables."""
+    """Check whether it opens and has this version's tables."""
     path = facts.places.journal
     if not os.path.exists(path):
         return ok("no journal yet: the daemon makes it")
@@ -120,7 +120,7 @@ def journal(facts: Facts) -> Finding:
 
 
 def daemon(facts: Facts) -> Iterator[Finding]:
-    """Whether it runs, and whether somebody watches it."""
+    """Check whether it runs, and whether somebody watches it."""
     if os.path.exists(facts.places.paused):
         yield warning("paused by an admin: nothing is done to any job", "slurm-fair resume")
     beat = last_beat(facts.places)
@@ -160,7 +160,7 @@ def daemon(facts: Facts) -> Iterator[Finding]:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds its lock; taking it to find out would be in the way."""
+    """True if somebody holds its lock; taking it to find out would be in the way."""
     try:
         inode = path.stat().st_ino
         locks = Path("/proc/locks").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from slurm_fair.config import LeaseSection
 from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.slurm.ownership.ours import DELAY_SLACK_SECONDS
@@ -39,11 +40,11 @@ def lengths(facts: Facts) -> Iterator[Finding]:
     """Lengths that do not go together."""
     lease = facts.config.lease
     fine = True
-    if lease.interval > lease.term / 3:
+    if lease.longest_interval > lease.term / 3:
         fine = False
         yield warning(
-            f"[lease] interval ({lease.interval:g} s) is more than a third of the term ({lease.term:g} s): "
-            "leases end late",
+            f"[lease] interval ({lease.longest_interval:g} s) is more than a third of the term "
+            f"({lease.term:g} s): leases end late",
             f"set interval to at most {lease.term / 3:g}",
         )
     if lease.grace >= lease.term:
@@ -67,7 +68,13 @@ def lengths(facts: Facts) -> Iterator[Finding]:
             "lengthen the term: a lease ends at the first end of a term after min_runtime",
         )
     if fine:
-        yield ok(f"lease {lease.term:g} s, looked at every {lease.interval:g} s, grace {lease.grace:g} s")
+        yield ok(f"lease {lease.term:g} s, looked at {_how_often(lease)}, grace {lease.grace:g} s")
+
+
+def _how_often(lease: LeaseSection) -> str:
+    if lease.follows_changes:
+        return f"when something changes and every {lease.longest_interval:g} s"
+    return f"every {lease.longest_interval:g} s"
 
 
 def names(facts: Facts) -> Iterator[Finding]:
@@ -150,15 +157,22 @@ def rate_limit(facts: Facts) -> Finding:
     if facts.all_powerful:
         return ok("Slurm's rate limit does not hold for this account")
     lease, waiting = facts.config.lease, waiting_jobs(facts)
-    left = bucket.refill_per_second * lease.term - _RPCS_A_LOOK * lease.term / lease.interval
+    asked = _RPCS_A_LOOK * lease.term / lease.longest_interval
+    asked += lease.term / lease.interval_min if lease.follows_changes else 0.0
+    left = bucket.refill_per_second * lease.term - asked
     bears = max(int(left), 0)
     told = f"Slurm's rate limit ({bucket.refill_per_second:g} calls/s) bears about {bears} gated jobs"
     if waiting > bears:
         return warning(
             f"{told}, and {waiting} wait now: gates would be renewed late and open early",
-            "raise rl_refill_rate in SlurmctldParameters, lengthen [lease] term and interval, or run as SlurmUser",
+            f"raise rl_refill_rate in SlurmctldParameters, lengthen [lease] term and {_paced_by(lease)}, "
+            "or run as SlurmUser",
         )
     return ok(f"{told}; {waiting} wait now")
+
+
+def _paced_by(lease: LeaseSection) -> str:
+    return "interval_min" if lease.follows_changes else "interval"
 
 
 def bucket_of(facts: Facts) -> Bucket | None:

@@ -63,7 +63,7 @@ def controller_version(facts: Facts) -> Finding:
 def latency(facts: Facts) -> Finding:
     """What one look costs."""
     told = ", ".join(f"{name} {took * 1000:.0f} ms" for name, took in facts.seconds.items())
-    interval, look = facts.config.lease.interval, facts.seconds.get("a whole look", 0.0)
+    interval, look = facts.config.lease.longest_interval, facts.seconds.get("a whole look", 0.0)
     if look > interval / 2:
         return warning(
             f"a look takes {look:.1f} s of the {interval:g} s between two: {told}", "raise [lease] interval"

@@ -49,7 +49,7 @@ def _say(line: str) -> None:
 
 
 def _spec(options: argparse.Namespace) -> LabSpec:
-    """What was asked for, over the spec's own defaults."""
+    """The spec that was asked for, over its own defaults."""
     asked = dict(_pair(text, "--tenant") for text in options.tenant)
     users = dict(_pair(text, "--user") for text in options.user)
     try:

@@ -133,7 +133,7 @@ def load_tenants(site: LabSite, env: Mapping[str, str]) -> None:
 
 
 def _known_users(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Who is in the accounting database; a folder that was used before has everyone already."""
+    """The users in the accounting database; a folder that was used before has everyone already."""
     return tuple(command(("sacctmgr", "-nP", "show", "user", "format=user"), env).stdout.split())
 
 

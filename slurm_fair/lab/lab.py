@@ -188,7 +188,7 @@ class Lab:
             time.sleep(0.05)
 
     def describe(self) -> str:
-        """How a person talks to this Slurm."""
+        """The commands by which a person talks to this Slurm."""
         spec = self.spec
         gpus = sum(group.count * group.gpus for group in spec.groups)
         unchecked = "" if spec.database else " (no database: names are not checked)"
@@ -208,7 +208,7 @@ class Lab:
         )
 
     def _check(self) -> None:
-        """What would otherwise fail late and obscurely."""
+        """Refuse at once what would fail late and obscurely."""
         reason = available(self.spec.database)
         if reason is not None:
             raise LabError(reason)
@@ -315,7 +315,7 @@ def _environment(conf: Path) -> dict[str, str]:
 
 
 def _identity(user: str | None) -> tuple[int | None, int | None, list[int] | None]:
-    """What subprocess needs to run as this Unix user; nothing where it stays the caller."""
+    """The ids that subprocess needs to run as this Unix user; None where it stays the caller."""
     if user is None:
         return None, None, None
     try:

@@ -54,7 +54,7 @@ def available(database: bool = True) -> str | None:
 
 
 def install_command() -> str:
-    """What a person types to get everything."""
+    """The command that installs everything."""
     return f"sudo apt-get install --no-install-recommends {' '.join(PACKAGES)}"
 
 

@@ -84,7 +84,7 @@ class LabSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabSite:
-    """Where one lab lives: its folder, host, owner, ports and the version of Slurm that it runs.
+    """The place of one lab: its folder, host, owner, ports and the version of Slurm that it runs.
 
     Slurm's only choice beside "every interface" is the address of the machine's own name, so loopback_only is
     false on a machine whose name means anything but 127.0.0.1.
@@ -108,12 +108,12 @@ class LabSite:
 
     @property
     def munge_socket(self) -> Path:
-        """Where the lab's own munged listens."""
+        """The socket of the lab's own munged."""
         return self.folder / "munge" / "sock"
 
     @property
     def logs(self) -> Path:
-        """What the daemons say."""
+        """The folder of the daemons' logs."""
         return self.folder / "log"
 
 
@@ -137,7 +137,7 @@ def slurm_conf(spec: LabSpec, site: LabSite) -> str:
 
 
 def _base(site: LabSite) -> dict[str, str]:
-    """What every lab says; plugins that do nothing (task/none and the like) are Slurm's defaults."""
+    """Settings of every lab's slurm.conf; plugins that do nothing (task/none and so on) are Slurm's defaults."""
     folder = site.folder
     return {
         "ClusterName": CLUSTER,

@@ -20,7 +20,14 @@ from slurm_fair.ledger.metrics.evenness import could_be_added, jain, largest_env
 from slurm_fair.ledger.metrics.finish_time import ratio_of
 from slurm_fair.ledger.metrics.latency import latency_ratio, recent_latency_ratio
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
-from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows, sampled_windows
+from slurm_fair.ledger.metrics.windows import (
+    Steps,
+    TenantWindows,
+    edges_of,
+    exact_windows,
+    quotas_of,
+    sampled_windows,
+)
 from slurm_fair.ledger.outcomes.expected import expected_seconds
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, outcomes_of, recorded
 from slurm_fair.ledger.settings import LedgerSettings
@@ -52,6 +59,7 @@ __all__ = [
     "loss_fraction",
     "outcomes_of",
     "quota",
+    "quotas_of",
     "ratio_of",
     "recent_latency_ratio",
     "recorded",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,9 @@ JobShare = Literal["proportional", "max-min"]
 
 # What a tenant is owed in reports: at most what its jobs ask for (eq. 8), or all of its quota (eq. 16).
 ReportShare = Literal["demand", "quota"]
+
+# Who counts in quotas: a tenant from its first job on until its memory is over, or each all the time.
+Counted = Literal["seen", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +27,20 @@ class LedgerSettings:
     )
     late_seconds: float = 5.0  # how far behind the last snapshot news may change what siblings were owed
     closed_memory_seconds: float = DAY / 4  # how long a closed run can still be settled with accounting
+    half_life_seconds: float = 0.0  # of what counts when policies compare tenants; 0 = it never fades
     water_filled: bool = False  # share among a tenant's jobs: the paper's eq. 13, or max-min
+
+    @property
+    def counted(self) -> Counted:
+        """By the word of users."""
+        return "all" if self.everyone_counts else "seen"
+
+    @property
+    def job_share(self) -> JobShare:
+        """By the word of users."""
+        return "max-min" if self.water_filled else "proportional"
+
+    @property
+    def counts_seconds(self) -> float:
+        """The time for which a tenant counts in quotas beyond its jobs; inf = each does all the time."""
+        return math.inf if self.everyone_counts else self.tenant_memory_seconds

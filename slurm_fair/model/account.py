@@ -1,4 +1,4 @@
-"""The ledger's columns: what tenants and jobs have had and were owed (metrics.py says what each means)."""
+"""The ledger's columns: what tenants and jobs have had and were owed (docs/metrics.md says what each means)."""
 
 from __future__ import annotations
 

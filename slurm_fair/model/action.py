@@ -38,11 +38,8 @@ class Action(NamedTuple):
     why: str = ""
 
 
-_REFUSED = Result.REFUSED
-
-
 class Outcome(NamedTuple):
-    """What came of one action."""
+    """The result of one action, and why."""
 
     action: Action
     result: Result
@@ -53,5 +50,5 @@ class Outcome(NamedTuple):
 
     @property
     def refused_for_good(self) -> bool:
-        """Whether trying again soon is of no use."""
-        return self.result is _REFUSED and not self.later
+        """True if trying again soon is of no use."""
+        return self.result is Result.REFUSED and not self.later

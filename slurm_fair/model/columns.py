@@ -152,17 +152,17 @@ def code(value: int) -> Codes:
 
 
 def any_of(flags: Bools) -> bool:
-    """Whether one is set; looking for the first is the quickest way to know."""
+    """True if one is set; looking for the first is the quickest way to know."""
     return flags.size > 0 and flags.item(flags.argmax())
 
 
 def all_of(flags: Bools) -> bool:
-    """Whether each is set."""
+    """True if each is set."""
     return flags.size == 0 or flags.item(flags.argmin())
 
 
 def among(keys: Ints, some: Ints) -> Bools:
-    """Which of many keys are among some others."""
+    """True where one of many keys is among some others."""
     if len(some) <= 1:
         return keys == some[0] if len(some) else np.zeros(len(keys), dtype=bool)
     wanted = np.sort(some)

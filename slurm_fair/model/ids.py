@@ -56,7 +56,7 @@ def is_same_job(known_submit: Floats, submit: Floats, restarts: Ints) -> Bools: 
 
 
 def is_same_job(known_submit: float | Floats, submit: float | Floats, restarts: int | Ints) -> bool | Bools:
-    """Whether a job that is listed now is the one that was known under its id.
+    """True if a job that is listed now is the one that was known under its id.
 
     The next bearer of an id begins without a restart, and later. A restart count or a submission that went back
     is no other job: a slurmctld that was killed comes back with its last saved state

@@ -12,7 +12,7 @@ from slurm_fair.model.columns import Bools, Codes, Columns, Floats, Ints, check_
 
 
 class JobState(IntEnum):
-    """What a job does now; Slurm's many words come down to these."""
+    """The state of a job; Slurm's many words come down to these."""
 
     WAITING = 0
     RUNNING = 1
@@ -22,7 +22,7 @@ class JobState(IntEnum):
 
 
 class Blocked(IntEnum):
-    """Why a waiting job may not be planned; NOT_BLOCKED jobs may."""
+    """The reason why a waiting job may not be planned; NOT_BLOCKED jobs may."""
 
     NOT_BLOCKED = 0
     USER_HOLD = 1
@@ -56,14 +56,13 @@ KEPT_BACK = (
 )
 # A job that could not run now even on an empty cluster waits, and claims no share: others run meanwhile.
 CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
-_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
-_NOT_BLOCKED = code(Blocked.NOT_BLOCKED)
+_CODES = tuple(map(code, JobState))  # by their numbers
 _IS_KEPT_BACK = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK)
 _CLAIMS_NOTHING = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK + CANNOT_START)
 
 
 class Answer(IntEnum):
-    """What a run said to the request under way."""
+    """The answer of a run to the request under way."""
 
     NONE = 0
     SAVED = 1
@@ -123,7 +122,7 @@ class JobTable(Columns):
 
     def _living_but(self, is_out: Bools) -> Bools:
         """Jobs that are not over, less those that wait and are blocked in one of these ways."""
-        living: Bools = self.state != _DONE
+        living: Bools = self.state != _CODES[JobState.DONE]
         if np.count_nonzero(self.blocked):
             living &= ~(self.waiting & is_out[self.blocked])
         return living
@@ -131,27 +130,27 @@ class JobTable(Columns):
     @property
     def waiting(self) -> Bools:
         """Jobs in state WAITING."""
-        return self._in(_WAITING)
+        return self._in(JobState.WAITING)
 
     @property
     def running(self) -> Bools:
         """Jobs in state RUNNING."""
-        return self._in(_RUNNING)
+        return self._in(JobState.RUNNING)
 
     @property
     def ending(self) -> Bools:
         """Jobs in state ENDING."""
-        return self._in(_ENDING)
+        return self._in(JobState.ENDING)
 
     @property
     def suspended(self) -> Bools:
         """Jobs in state SUSPENDED."""
-        return self._in(_SUSPENDED)
+        return self._in(JobState.SUSPENDED)
 
     @property
     def done(self) -> Bools:
         """Jobs in state DONE, which Slurm still lists for a while."""
-        return self._in(_DONE)
+        return self._in(JobState.DONE)
 
     @property
     def revocable(self) -> Bools:
@@ -162,17 +161,17 @@ class JobTable(Columns):
     @property
     def unblocked(self) -> Bools:
         """Jobs that nothing but the want of GPUs keeps from starting."""
-        free: Bools = self.blocked == _NOT_BLOCKED
+        free: Bools = np.logical_not(self.blocked)  # NOT_BLOCKED is 0
         return free
 
-    def _in(self, state: Codes) -> Bools:
-        there: Bools = self.state == state
+    def _in(self, state: JobState) -> Bools:
+        there: Bools = self.state == _CODES[state]
         return there
 
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        holds: Bools = (self.state >= _RUNNING) & (self.state <= _SUSPENDED)
+        holds: Bools = (self.state >= _CODES[JobState.RUNNING]) & (self.state <= _CODES[JobState.SUSPENDED])
         return holds
 
 

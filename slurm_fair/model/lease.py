@@ -32,7 +32,7 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
-_GRANTED, _RUNNING, _REVOKING = map(code, LeasePhase)
+_CODES = tuple(map(code, LeasePhase))  # by their numbers
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -47,6 +47,7 @@ class LeaseTerms:
     aligned: bool = True
     start_timeout: float = 60.0
     max_grace: float = 600.0  # of a job that asks for its own
+    interval_min: float = 0.0  # looks follow changes, at least so far apart; 0: they keep to the interval
     # Under rolling leases: a gang that stands first and has waited so long has nodes set aside; inf = never.
     reserve_after: float = math.inf
 
@@ -54,10 +55,15 @@ class LeaseTerms:
         """The grace of a job that asked for so many seconds; 0 = the site's."""
         return min(asked_for, max(self.max_grace, self.grace)) if asked_for > 0 else self.grace
 
+    @property
+    def follows_changes(self) -> bool:
+        """True where a look follows each change; the interval is then the longest time without one."""
+        return self.interval_min > 0
+
     @once
     def _lead(self) -> float:
         """An aligned lease is at least this long, and nothing is granted so shortly before an end."""
-        return min(self.interval, self.term / 4)
+        return min(self.interval_min or self.interval, self.term / 4)
 
     def end_for(self, start: float) -> float:
         """When a lease that starts now ends; aligned leases end together, at multiples of the term."""
@@ -106,20 +112,20 @@ class Leases(Columns):
     @property
     def promised(self) -> Bools:
         """Leases in phase GRANTED: their jobs have not been seen running."""
-        return self._in(_GRANTED)
+        return self._in(LeasePhase.GRANTED)
 
     @property
     def running(self) -> Bools:
         """Leases in phase RUNNING."""
-        return self._in(_RUNNING)
+        return self._in(LeasePhase.RUNNING)
 
     @property
     def revoking(self) -> Bools:
         """Leases in phase REVOKING."""
-        return self._in(_REVOKING)
+        return self._in(LeasePhase.REVOKING)
 
-    def _in(self, phase: Codes) -> Bools:
-        there: Bools = self.phase == phase
+    def _in(self, phase: LeasePhase) -> Bools:
+        there: Bools = self.phase == _CODES[phase]
         return there
 
     def promises_by(self, keys: Ints, node_names: tuple[str, ...]) -> Placement:

@@ -14,7 +14,7 @@ from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
 
 
 class Mode(IntEnum):
-    """How a job changes its batch size while it runs (Shockwave, section 5)."""
+    """The way in which a job changes its batch size while it runs (Shockwave, section 5)."""
 
     STATIC = 0
     ACCORDION = 1  # between two sizes, back and forth

@@ -23,7 +23,7 @@ class LeaseEnds(NamedTuple):
 
     @classmethod
     def of(cls, places: Placement, end: Floats) -> Self:
-        """Of leases that lie there; `end` is by row of the snapshot's jobs."""
+        """The ends of leases that lie there; `end` is by row of the snapshot's jobs."""
         ends = end[places.row]
         order = ends.argsort(kind="stable")
         return cls(places.row[order], places.node[order], places.gpus[order], ends[order])
@@ -34,6 +34,6 @@ class LeaseEnds(NamedTuple):
         return np.bincount(self.node[over], self.gpus[over], nodes).astype(np.int64)
 
     def first_of(self, node: int) -> float:
-        """When the next lease on this node ends; inf where it has none."""
+        """The end of the next lease on this node; inf where it has none."""
         ends = self.end[self.node == node]
         return float(ends[0]) if ends.size else float("inf")

@@ -27,7 +27,7 @@ def _named(thing: object) -> str:
 
 
 def objections(plan: Plan, view: View) -> str:
-    """What is wrong with a plan, in one line; empty when it can be. No policy is trusted with more."""
+    """The fault of a plan, in one line; empty when it has none. No policy is trusted with more."""
     rows = len(view.snapshot.jobs.key)
     if len(plan.verdict) != rows:
         return f"it has {len(plan.verdict)} verdicts for {rows} jobs"
@@ -66,7 +66,7 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
 
 
 def _evenly(of_job: Ints, places: Placement, node_count: int) -> Ints:
-    """What these jobs take of each node: Slurm splits a job's CPUs and memory evenly over its nodes."""
+    """CPUs or memory that these jobs take of each node: Slurm splits a job's evenly over its nodes."""
     parts = np.bincount(places.row)[places.row]
     return np.bincount(places.node, -(-of_job[places.row] // parts), node_count).astype(np.int64)
 
@@ -76,7 +76,7 @@ def _least(column: Ints | Floats) -> float:
 
 
 def _each_on_one_node(places: Placement, jobs: JobTable, gangs: Ints) -> bool:
-    """Whether each gang, and nobody else, has all that it asks for on one node: mostly just so."""
+    """True if each gang, and nobody else, has all that it asks for on one node: mostly just so."""
     alone = len(places.row) == len(gangs) and all_of(places.row == gangs)
     return alone and all_of(places.gpus == jobs.gpus[gangs])
 
@@ -105,7 +105,7 @@ def _too_wide(places: Placement, jobs: JobTable, gangs: Ints) -> str:
 
 
 def _stands_still(places: Placement, view: View) -> bool:
-    """Whether a job would not run where it is to lie."""
+    """True if a job would not run where it is to lie."""
     snapshot = view.snapshot
     if snapshot.told is None or len(snapshot.gpu_types) < 2 or not places.row.size:
         return False

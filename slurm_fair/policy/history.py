@@ -75,13 +75,13 @@ class JobHistory:
         return {"seen": self.seen, "ended": self.ended, "last": [list(each) for each in self.last]}
 
     def run_seconds(self, tenant: str | None = None) -> Floats:
-        """How long the last jobs ran, or those of one tenant, the newest at the end."""
+        """Run times of the last jobs, or those of one tenant, the newest at the end."""
         return _column([job.ran_seconds for job in self.last if tenant in (None, job.tenant)])
 
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """What the snapshot's tenants had and were owed in the last seconds: the ledger itself knows sums only.
+    """GPU time that the snapshot's tenants had and were owed lately: the ledger itself knows sums only.
 
     `Lately.of(view, 3600.0)` reads it out of the view's memory; the policy puts `kept()` into its plan's memory.
     The window begins at the last note before it, so it is up to a twelfth longer than asked for; at first it is as

@@ -19,7 +19,7 @@ def job_numbers(
     column: str = "value",
     memory: Mapping[str, Any] | None = None,
 ) -> Floats:
-    """What was kept under this name for these rows of the snapshot's jobs; `default` where nothing was.
+    """Numbers kept under this name for these rows of the snapshot's jobs; `default` where nothing was.
 
     `memory` is the view's, unless a fresher one is given.
     """
@@ -53,7 +53,7 @@ def keep_job_numbers(
 
 
 def tenant_numbers(view: View, name: str, default: float = 0.0) -> Floats:
-    """What was kept under this name for each of the snapshot's tenants."""
+    """Numbers kept under this name for each of the snapshot's tenants."""
     kept = view.memory.get(name, {})
     return np.array([kept.get(tenant, default) for tenant in view.snapshot.tenants.names], dtype=np.float64)
 

@@ -17,7 +17,7 @@ def only_renews(policy: object, snapshot: Snapshot, memory: Mapping[str, Any]) -
 
 
 def rests(policy: object, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
-    """Whether a policy says so of itself, after a plan for this snapshot that left it this memory."""
+    """True if a policy says so of itself, after a plan for this snapshot that left it this memory."""
     says = getattr(policy, "rests", None)
     return says is not None and bool(says(snapshot, memory))
 

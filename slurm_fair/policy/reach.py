@@ -19,7 +19,7 @@ from slurm_fair.policy.view import View
 
 
 class Means(NamedTuple):
-    """What each node could give."""
+    """GPUs, CPUs and memory that each node could give."""
 
     gpus: Ints
     cpus: Ints
@@ -74,7 +74,7 @@ def _blocked(snapshot: Snapshot, rows: Ints, why: Blocked) -> Snapshot:
 
 
 def _without_those_who_stay(view: View) -> Means | None:
-    """What nodes could give if all left who can be asked to or leave anyway; None where that is everybody."""
+    """Means of the nodes if all left who can be asked to or leave anyway; None where that is everybody."""
     jobs, nodes = view.snapshot.jobs, view.snapshot.nodes
     leaves = jobs.revocable | jobs.ending
     if all_of(leaves):
@@ -95,7 +95,7 @@ def _without_those_who_stay(view: View) -> Means | None:
 
 
 def _everybody_could_start(snapshot: Snapshot) -> bool:
-    """Whether even a gang as wide, on as many nodes and with as much beside it as any job's would find a place.
+    """True if even a gang as wide, on as many nodes and with as much beside it as any job's would find a place.
 
     Mostly it would; then nothing need be found out about each job.
     """
@@ -122,7 +122,7 @@ def _most(column: Ints) -> int:
 
 
 def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> Ints:
-    """Which of these waiting rows find no place though nobody else has anything of these means."""
+    """Those of these waiting rows that find no place though nobody else has anything of these means."""
     pools = Pools.of(snapshot)
     doubtful = rows[~_surely(pools, snapshot, rows, means)]
     if not doubtful.size:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -24,8 +23,8 @@ def names() -> tuple[str, ...]:
 
 def load(name: str, settings: Mapping[str, object]) -> Policy:
     """The policy of this name with these settings, checked against the fields of its class."""
-    kind = _kind(name)
-    hints = _hints(name)
+    kind = kind_of(name)
+    hints = _hints(name, kind)
     checked = {key: _value(name, kind, hints, key, value) for key, value in settings.items()}
     try:
         policy = kind(**checked)
@@ -39,28 +38,23 @@ def load(name: str, settings: Mapping[str, object]) -> Policy:
 
 def entry_of(name: str) -> EntryPoint:
     """The entry point of a policy; PolicyError where there is none of this name."""
-    if name not in _found():
-        raise PolicyError(f"unknown policy '{name}': {known_names(name, names())}")
-    return _found()[name]
-
-
-def kind_of(name: str) -> type[Any]:
-    """The class of a policy; PolicyError where it cannot be loaded or is none."""
-    return _kind(name)
+    found = _found()
+    if name not in found:
+        raise PolicyError(f"unknown policy '{name}': {known_names(name, sorted(found))}")
+    return found[name]
 
 
 def settings_of(name: str) -> tuple[str, ...]:
     """The names of its settings: the fields of its class."""
-    return tuple(_hints(name))
+    return tuple(_hints(name, kind_of(name)))
 
 
-@lru_cache(maxsize=1)
 def _found() -> Mapping[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-@lru_cache(maxsize=64)
-def _kind(name: str) -> type[Any]:
+def kind_of(name: str) -> type[Any]:
+    """The class of a policy; PolicyError where it cannot be loaded or is none."""
     entry = entry_of(name)
     try:
         kind = entry.load()
@@ -76,9 +70,7 @@ def _kind(name: str) -> type[Any]:
     return kind
 
 
-@lru_cache(maxsize=64)
-def _hints(name: str) -> Mapping[str, object]:
-    kind = _kind(name)
+def _hints(name: str, kind: type[Any]) -> Mapping[str, object]:
     try:
         hints = get_type_hints(kind)
     except Exception as error:

@@ -82,7 +82,7 @@ class _Ends(NamedTuple):
 
 
 def reserves(terms: LeaseTerms, policy: Policy) -> bool:
-    """Whether gangs have nodes set aside: not where leases end together, nor under a policy that stops nobody."""
+    """True where nodes are set aside: not where leases end together, nor under a policy that stops nobody."""
     if terms.aligned or max(terms.reserve_after, terms.term) >= NEVER_ENDS_SECONDS:
         return False
     return float(getattr(policy, "lease_seconds", 0.0)) < NEVER_ENDS_SECONDS

@@ -9,21 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from slurm_fair.errors import ConfigError
 from slurm_fair.policy.packing.placement import placer
 
 YEARS = 1e9  # seconds: as long as anything here lasts
-
-
-class Bounds(Protocol):
-    """What stands beside the type in an annotation."""
-
-    def allows(self, value: object) -> bool:
-        """Whether a value of the right type may be."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +74,7 @@ class OfPlacers:
         return ": consolidated, or the name of an entry point slurm_fair.placements"
 
     def allows(self, value: object) -> bool:
-        """Whether there is a placer of this name; ConfigError says which there are."""
+        """True if there is a placer of this name; ConfigError says which there are."""
         placer(str(value))
         return True
 
@@ -98,8 +89,9 @@ class _Dataclass(Protocol):
 def check_settings(policy: _Dataclass, name: str) -> None:
     """Refuse a policy with a setting that cannot be; `name` is what the configuration calls it."""
     kind = type(policy)
-    for key, bounds in _bounds_of(kind):
-        value = getattr(policy, key)
+    hints = get_type_hints(kind, include_extras=True)
+    for key in (field.name for field in fields(kind) if field.init):
+        value, bounds = getattr(policy, key), _extras(hints[key])
         try:
             right = all(map(math.isfinite, _numbers(value))) and all(each.allows(value) for each in bounds)
         except ConfigError as problem:
@@ -132,12 +124,6 @@ def _noun(plain: Any) -> str:
     if get_origin(plain) in (dict, Mapping):
         return "a table of numbers by name"
     return nouns.get(get_origin(plain) or plain, "a value of its type")
-
-
-@lru_cache(maxsize=64)
-def _bounds_of(kind: type[_Dataclass]) -> tuple[tuple[str, tuple[Bounds, ...]], ...]:
-    hints = get_type_hints(kind, include_extras=True)
-    return tuple((field.name, _extras(hints[field.name])) for field in fields(kind) if field.init)
 
 
 def _extras(hint: Any) -> tuple[Any, ...]:

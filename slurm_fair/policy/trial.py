@@ -196,7 +196,7 @@ def _rests(trial: PolicyTrial, kept: Kept) -> None:
 
 
 def _plans(change: Callable[[View], View]) -> Callable[[PolicyTrial, Kept], None]:
-    """Whether it can plan some other view."""
+    """Check that a policy plans some other view."""
 
     def check(trial: PolicyTrial, kept: Kept) -> None:
         view = change(kept.view())
@@ -233,7 +233,7 @@ _COMPARING = frozenset({"rows", "ledger", "rests"})
 
 
 def _differs(view: View, one: Plan, two: Plan, row_of: Ints | None = None) -> str:
-    """How another plan treats some job otherwise, empty where it does not; `row_of` is each job's row there."""
+    """The first job that another plan treats otherwise, empty without one; `row_of` is each job's row there."""
     rows = np.arange(len(one.verdict)) if row_of is None else row_of
     keys = view.snapshot.jobs.key
     for at in (one.verdict != two.verdict[rows]).nonzero()[0].tolist():

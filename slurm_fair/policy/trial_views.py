@@ -26,6 +26,7 @@ class Kept(NamedTuple):
     def of(cls, view: View) -> Kept:
         whole = {name: getattr(view, name) for name in _NAMES}
         whole["reserved"] = ()  # by names of jobs and nodes, which other views of this trial do not have
+        whole["fading"] = None
         whole["happened"] = tuple(view.happened)
         return cls(pickle.dumps(whole), _written(view.memory))
 
@@ -43,7 +44,7 @@ def _written(memory: Mapping[str, Any]) -> Any:
 
 
 def parts_of(view: View) -> dict[str, bytes]:
-    """What a policy is given, part by part, to see whether it changed any."""
+    """A view as bytes, part by part, to see whether a policy changed any."""
     parts = {name: pickle.dumps(_fields_of(getattr(view, name))) for name in ("snapshot", "ledger", "leases")}
     return parts | {"memory": pickle.dumps(_written(_fields_of(view.memory)))}
 

@@ -20,6 +20,7 @@ from slurm_fair.model import (
     Placement,
     ReservedNodes,
     Snapshot,
+    TenantAccounts,
     Told,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, take_or
@@ -49,6 +50,7 @@ class View:
     memory: Mapping[str, Any] = field(default_factory=dict)
     joined: Ints | None = None  # `job_of_lease`, where it was worked out before
     reserved: tuple[ReservedNodes, ...] = ()  # nodes set aside for gangs
+    fading: TenantAccounts | None = None  # what is left of the tenants' sums, where fairness fades
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
     @once
@@ -77,6 +79,11 @@ class View:
             return np.arange(len(seen))
         known = {name: row for row, name in enumerate(met)}
         return np.array([known.get(name, -1) for name in seen], dtype=np.int64)
+
+    @once
+    def tenant_sums(self) -> TenantAccounts:
+        """The ledger's tenants with what they had and were owed, as far as it counts for choosing."""
+        return self.ledger.tenants if self.fading is None else self.fading
 
     @once
     def tenant_row(self) -> Ints:

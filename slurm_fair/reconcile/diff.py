@@ -27,7 +27,6 @@ from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
 
 _NOBODY = np.zeros(0, dtype=np.int64)
-_OPEN, _WAS_DONE = Verb.OPEN, Result.DONE
 _AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
 _FEW_RENEWALS = 400  # one scontrol's worth
 _NEVER_GATED = (Blocked.SHAPE, Blocked.UNSETTLED)
@@ -58,7 +57,7 @@ def actions_for(
 
 def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
     """Those that answered as soon as they were asked are requeued at once: no look need show it first."""
-    asked = [o.action for o in outcomes if o.answered and o.result is _WAS_DONE]
+    asked = [o.action for o in outcomes if o.answered and o.result is Result.DONE]
     return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
 
 
@@ -142,14 +141,14 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
             continue
         free.take(mine)
         names = tuple([nodes.names[node] for node, _ in where])
-        actions.append(_action(_OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names))
+        actions.append(_action(Verb.OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names))
     return actions
 
 
 def _would_take_what_others_were_promised(
     promised: Placement, snapshot: Snapshot, since: Mapping[int, float], row: int
 ) -> bool:
-    """Whether a gang that Slurm splits in its own way may come to lie on GPUs of somebody who has yet to start.
+    """True if a gang that Slurm splits in its own way may come to lie on GPUs of somebody who has yet to start.
 
     It starts when they have. What was promised later is what it leaves, and may wait for its turn: else it would
     wait for ever newer ones. Of two such gangs neither would ever start, so of those the earlier one does; and
@@ -173,12 +172,12 @@ def _would_take_what_others_were_promised(
 
 
 def _splits_freely(snapshot: Snapshot, row: int) -> bool:
-    """Whether its user left the split over nodes to Slurm."""
+    """True if its user left the split over nodes to Slurm."""
     return not snapshot.jobs.gpus_per_node[row]
 
 
 def _leaves_them_theirs(promised: Placement, snapshot: Snapshot, row: int) -> bool:
-    """Whether it gets no GPU of theirs even if it starts before all of them, and so whoever starts first."""
+    """True if it gets no GPU of theirs even if it starts before all of them, and so whoever starts first."""
     count, nodes = len(snapshot.nodes.names), promised.nodes_of(row).tolist()
     free = snapshot.nodes.capacity - snapshot.held.per_node(count)
     left = free - promised.take(promised.row != row).per_node(count)
@@ -251,7 +250,7 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
 
 
 def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float) -> Bools:
-    """Of jobs that all wait, some of `everyone`."""
+    """True where a gate is due; the jobs all wait, and are some of `everyone`."""
     own_begin = jobs.blocked == Blocked.OWN_BEGIN
     left = jobs.gate_until - now
     # A user who moves our gate away has that wish until the lease that was running then is over.

@@ -6,7 +6,7 @@ from slurm_fair.model import Event, EventKind, Leases, Snapshot
 
 
 def job_event(now: float, kind: EventKind, snapshot: Snapshot, row: int, **detail: object) -> Event:
-    """Of the job in this row of the snapshot."""
+    """An event of the job in this row of the snapshot."""
     jobs = snapshot.jobs
     return Event(now, kind, jobs.key.item(row), _tenant(snapshot, row), jobs.gpus.item(row), detail)
 
@@ -14,7 +14,7 @@ def job_event(now: float, kind: EventKind, snapshot: Snapshot, row: int, **detai
 def lease_event(
     kind: EventKind, leases: Leases, lease: int, snapshot: Snapshot, row: int, **detail: object
 ) -> Event:
-    """Of a lease, as the snapshot shows it; `row` is that of its job, -1 where the job is gone."""
+    """An event of a lease, as the snapshot shows it; `row` is that of its job, -1 where the job is gone."""
     tenant = _tenant(snapshot, row) if row >= 0 else ""
     return Event(snapshot.time, kind, leases.key.item(lease), tenant, leases.gpus.item(lease), detail)
 

@@ -27,7 +27,7 @@ _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
 
 
 class Followed(NamedTuple):
-    """What became of the leases."""
+    """The leases after a look, and their events."""
 
     leases: Leases
     events: tuple[Event, ...]
@@ -205,7 +205,7 @@ def _ended(leases: Leases, at: int, row: int, snapshot: Snapshot) -> Event:
 
 
 def _held_seconds(leases: Leases, at: int, row: int, snapshot: Snapshot) -> float:
-    """How long its run held GPUs; one that ended before this look held them until it ended."""
+    """Seconds that its run held GPUs; one that ended before this look held them until it ended."""
     start, until = float(leases.start[at]), snapshot.time
     if row >= 0 and snapshot.jobs.done[row]:
         start, end = start or float(snapshot.jobs.start[row]), float(snapshot.jobs.end[row])

@@ -12,6 +12,7 @@ from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.reconcile.events import lease_event
 from slurm_fair.reconcile.free import shares, summed
+from slurm_fair.reconcile.lease_changes import renewed_at
 
 LEASE_OVER = "its lease is over"
 NEEDED_NO_MORE = "nobody needs its GPUs any more: it goes on"
@@ -28,7 +29,7 @@ class Spare(NamedTuple):
 def for_whom(
     leases: Leases, snapshot: Snapshot, before: Mapping[int, tuple[int, ...]]
 ) -> Mapping[int, tuple[int, ...]]:
-    """Of each job that is to give its GPUs back, the keys of the jobs that get them.
+    """The keys of the jobs that get the GPUs of each job that is to give them back.
 
     A job that is to run elsewhere itself leaves for nobody else: it stands for itself. `before` is what was known.
     """
@@ -44,7 +45,7 @@ def for_whom(
 
 
 def requests(standing: Standing, snapshot: Snapshot) -> dict[int, dict[str, Any]]:
-    """Of each job that has been asked to give way, by key: when, why, and for which jobs of which tenants.
+    """The requests to give way, by key of the job: when, why, and for which jobs of which tenants.
 
     Of a job that has left the queue since then its tenant is not known any more.
     """
@@ -54,8 +55,8 @@ def requests(standing: Standing, snapshot: Snapshot) -> dict[int, dict[str, Any]
         whom = standing.asked_for.get(key, ())
         rows = find(jobs.key, np.array(whom, dtype=np.int64)).tolist()
         tenants = [snapshot.tenants.names[jobs.tenant.item(row)] if row >= 0 else "" for row in rows]
-        told = [{"job": label(one), "tenant": tenant} for one, tenant in zip(whom, tenants, strict=True)]
-        found[key] = {"time": leases.asked.item(lease), "why": LEASE_OVER, "for": told}
+        others = [{"job": label(one), "tenant": tenant} for one, tenant in zip(whom, tenants, strict=True)]
+        found[key] = {"time": leases.asked.item(lease), "why": LEASE_OVER, "for": others}
     return found
 
 
@@ -86,7 +87,7 @@ def _promises(leases: Leases, snapshot: Snapshot) -> list[tuple[int, int, int]]:
 
 
 def _promised(leases: Leases, snapshot: Snapshot) -> tuple[Placement, Ints]:
-    """What was promised, by row of the snapshot's jobs, and the row of each promised lease."""
+    """The promises, by row of the snapshot's jobs, and the row of each promised lease."""
     row = find(snapshot.jobs.key, leases.key[leases.promised])
     return leases.promises_by(snapshot.jobs.key, snapshot.nodes.names), row
 
@@ -103,18 +104,14 @@ def withdrawn(
     at = _not_needed(leases, snapshot, asked_for, unsettled, spare)
     if not at.size:
         return leases, []
-    now, until = snapshot.time, terms.end_for(snapshot.time)
-    columns = {
-        name: getattr(leases, name).copy() for name in ("phase", "asked", "granted", "end", "renewals")
-    }
-    columns["phase"][at], columns["asked"][at], columns["granted"][at] = LeasePhase.RUNNING, 0.0, now
-    columns["end"][at] = until
-    columns["renewals"][at] += 1
-    after, jobs, events = leases.with_columns(**columns), snapshot.jobs, []
+    phase, asked = leases.phase.copy(), leases.asked.copy()
+    phase[at], asked[at] = LeasePhase.RUNNING, 0.0
+    after = renewed_at(leases.with_columns(phase=phase, asked=asked), at, terms, snapshot.time)
+    jobs, events = snapshot.jobs, []
     for lease, row in zip(at.tolist(), find(jobs.key, leases.key[at]).tolist(), strict=True):
         detail = {
             "why": NEEDED_NO_MORE,
-            "until": terms.said_end(until),
+            "until": terms.said_end(after.end.item(lease)),
             "number": after.renewals.item(lease) + 1,
         }
         events.append(lease_event(EventKind.STAYS, leases, lease, snapshot, row, **detail))

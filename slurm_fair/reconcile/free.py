@@ -41,7 +41,7 @@ def needs(jobs: JobTable, row: int, sites: Sequence[tuple[int, int]]) -> Needs:
 
 
 class Free(NamedTuple):
-    """What no job has in fact, by node. A gate that opens before its job's GPUs are free opens in vain."""
+    """Amounts of each node that no job has in fact: a gate that opens before they are free opens in vain."""
 
     gpus: Ints
     cpus: Ints
@@ -55,7 +55,7 @@ class Free(NamedTuple):
         return cls(*(total - mine for total, mine in zip(in_all(nodes), taken, strict=True)))
 
     def lacks(self, needs: Iterable[tuple[int, int, int, int]]) -> tuple[str, ...]:
-        """What is not there: GPUs, CPUs, memory."""
+        """The resources that are not there: GPUs, CPUs, memory."""
         short = {
             word
             for node, *each in needs
@@ -72,7 +72,7 @@ class Free(NamedTuple):
 
 
 def awaited(leases: Leases, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
-    """What each promised job behind a shut gate lacks on its nodes, by row of its job."""
+    """The resources that the nodes of each promised job behind a shut gate lack, by row."""
     granted = leases.promised.nonzero()[0]
     if not granted.size:
         return {}

@@ -14,7 +14,7 @@ _FEW_JOBS = 20  # below this a queue may empty at once without being odd
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one tick may change."""
+    """The most that one tick may change."""
 
     revokes: int = 512
     opens: int = 1024
@@ -23,12 +23,12 @@ class Limits:
 
 
 def living(snapshot: Snapshot) -> int:
-    """How many jobs are not over."""
+    """The number of jobs that are not over."""
     return int(np.count_nonzero(~snapshot.jobs.done))
 
 
 def oddity(snapshot: Snapshot, alive: int, last_jobs: int, limits: Limits) -> str:
-    """Why this look must be confirmed by another before anything is done; empty when it is plain."""
+    """The reason why another look must confirm this one before anything is done; empty when it is plain."""
     if last_jobs >= _FEW_JOBS and alive < last_jobs * (1 - limits.shrink_alarm):
         return f"the queue shrank from {last_jobs} to {alive} jobs between two looks: looking again first"
     if not len(snapshot.nodes.names):

@@ -30,9 +30,7 @@ _MOST_SECONDS = 3600.0  # of a rest; after as long without a failure the earlier
 _OF_STARTS = Growth(30.0, _MOST_SECONDS)
 # A first refusal may come of a job that changed between the look and the act; the next look shows it.
 _OF_GATES = Growth(30.0, _MOST_SECONDS, spared=1)
-_OPEN, _CLOSE, _FREE = Verb.OPEN, Verb.CLOSE, Verb.FREE
 _STOPS = (Verb.ASK, Verb.REQUEUE)
-_WAS_DONE, _UNKNOWN = Result.DONE, Result.UNKNOWN
 
 
 def still_resting(standing: Standing, now: float) -> Standing:
@@ -97,7 +95,7 @@ def _barred(snapshot: Snapshot, shunned: Mapping[int, tuple[str, ...]]) -> Place
 
 
 def _has_room_beside(node: int, out: list[int], row: int, snapshot: Snapshot, free: Ints) -> bool:
-    """Whether enough nodes like this one, and none of those left out, could take the gang now.
+    """True if enough nodes like this one, and none of those left out, could take the gang now.
 
     They are of its GPU type: a policy may have chosen that type for the job, and would wait for it for ever.
     """
@@ -118,7 +116,7 @@ def _has_room_beside(node: int, out: list[int], row: int, snapshot: Snapshot, fr
 def shunned_after(
     shunned: Mapping[int, tuple[str, ...]], events: Sequence[Event], snapshot: Snapshot
 ) -> dict[int, tuple[str, ...]]:
-    """What keeps a job from its nodes may be something that we do not see: other nodes are tried before these.
+    """Nodes on which jobs failed to start, for a reason that we may not see: others are tried before these.
 
     `events` are the starts that failed.
     """
@@ -147,7 +145,7 @@ def resting_after(
     outcomes = [
         o
         for o in outcomes
-        if (o.result is not _WAS_DONE or o.action.verb is _CLOSE) and o.action.verb is not _FREE
+        if (o.result is not Result.DONE or o.action.verb is Verb.CLOSE) and o.action.verb is not Verb.FREE
     ]
     if not outcomes:
         return standing
@@ -156,10 +154,13 @@ def resting_after(
         backoff |= _rest_after(outcome, snapshot, terms.interval, backoff)
     refused = [o.action for o in outcomes if o.refused_for_good]
     stops = Retries(standing.unmoved, _of_stops(terms.term))
-    gates = Retries(standing.unshut, _OF_GATES).failed([a.key for a in refused if a.verb is _CLOSE], now)
-    shut = [o.action.key for o in outcomes if o.action.verb is _CLOSE and o.result is _WAS_DONE]
+    gates = Retries(standing.unshut, _OF_GATES).failed([a.key for a in refused if a.verb is Verb.CLOSE], now)
+    shut = [o.action.key for o in outcomes if o.action.verb is Verb.CLOSE and o.result is Result.DONE]
     return standing._replace(
-        unsettled={**standing.unsettled, **{o.action.key: now for o in outcomes if o.result is _UNKNOWN}},
+        unsettled={
+            **standing.unsettled,
+            **{o.action.key: now for o in outcomes if o.result is Result.UNKNOWN},
+        },
         backoff=backoff,
         unmoved=stops.failed([a.key for a in refused if a.verb in _STOPS], now).rests,
         unshut=gates.without(shut).rests,
@@ -176,7 +177,7 @@ def without_refused(actions: tuple[Action, ...], standing: Standing, now: float)
     if not standing.unshut:
         return actions
     later = set(resting(standing.unshut, now))
-    return tuple([a for a in actions if a.verb is not _CLOSE or a.key not in later])
+    return tuple([a for a in actions if a.verb is not Verb.CLOSE or a.key not in later])
 
 
 def _rest_after(
@@ -184,9 +185,9 @@ def _rest_after(
 ) -> dict[int, tuple[float, int]]:
     """A refused start is not tried again in this interval; a begin time of a user's own is still kept."""
     action = outcome.action
-    if action.verb is _OPEN and outcome.refused_for_good:
+    if action.verb is Verb.OPEN and outcome.refused_for_good:
         return {action.key: (snapshot.time + interval, backoff.get(action.key, (0.0, 0))[1])}
-    if action.verb is _CLOSE and outcome.result is _WAS_DONE:
+    if action.verb is Verb.CLOSE and outcome.result is Result.DONE:
         jobs = snapshot.jobs
         same = (
             jobs.key >> TASK_BITS == action.key >> TASK_BITS

@@ -96,7 +96,7 @@ def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) ->
 
 
 def _still_lacking(leases: Leases, row: Ints, promised: Ints, lease: int, snapshot: Snapshot) -> str:
-    """What a promise has waited for all its time, as far as that is to be seen."""
+    """The reason why a promise was in vain, as far as looks show it."""
     jobs, sites = snapshot.jobs, _to_come(leases, promised, snapshot).sites
     free = Free.of(snapshot)
     for opened in promised[leases.opened[promised] > 0].tolist():
@@ -108,7 +108,7 @@ def _still_lacking(leases: Leases, row: Ints, promised: Ints, lease: int, snapsh
 
 
 def _to_come(leases: Leases, promised: Ints, snapshot: Snapshot) -> Placement:
-    """What was promised, by lease, in the snapshot's numbers of nodes."""
+    """The promises, by lease, in the snapshot's numbers of nodes."""
     return leases.promises_by(leases.key, snapshot.nodes.names).only(promised)
 
 

@@ -10,7 +10,7 @@ from slurm_fair.sim.port.cluster import VirtualCluster
 from slurm_fair.sim.port.people import Submission, UserActions
 from slurm_fair.sim.port.veil import Veil
 from slurm_fair.sim.result import SimulationResult
-from slurm_fair.sim.run import rules_for, simulate, with_reserve_after
+from slurm_fair.sim.run import rules_for, simulate, with_looks_at_changes, with_reserve_after
 from slurm_fair.sim.scenario import Costs, Hitch, Manners, NodeEvent, Outage, Scenario
 from slurm_fair.sim.world.books import Books, Run
 from slurm_fair.sim.world.load import impossible, population
@@ -37,5 +37,6 @@ __all__ = [
     "population",
     "rules_for",
     "simulate",
+    "with_looks_at_changes",
     "with_reserve_after",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow, to
 from slurm_fair.ledger.metrics.summary import RunFacts, summarise
 from slurm_fair.ledger.metrics.windows import Steps, edges_of, exact_windows
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, recorded
-from slurm_fair.ledger.settings import JobShare, LedgerSettings
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.result import SimulationResult
-from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
@@ -31,6 +31,7 @@ NO_TENANT = "(none)"  # of a site whose jobs have no account
 _WELL = ("COMPLETED", "COMPLETING", "")  # as in a trace, no word is a good one
 _NOT_OVER = "RUNNING"  # Slurm's word for a job that had not ended when accounting was asked
 _MAY_BE_LAST = ("NODE_FAIL", "PREEMPTED")  # after these a job may have been requeued, or not
+_LEAST_WORK_SECONDS = 1.0
 _COLUMNS = (
     "job_id", "tenant", "submit_s", "gpus", "duration_s", "user", "gpu_type", "status", "node_count", "declared_s",
 )  # fmt: skip
@@ -56,8 +57,9 @@ class Jobs:
 def jobs_of(past: Past, until: float) -> Jobs | None:
     """Jobs with all their runs as one; None when none of them ever ran. `until` = when accounting was asked.
 
-    A job's work is all the time that it ran. One that had not ended yet has done as much as it had by then and is
-    over then, in what is recorded and in what is simulated: left out, its GPUs would be free for all others.
+    A job's work is all the time that it ran; `less_costs` takes off what of it was none. One that had not ended
+    yet has done as much as it had by then and is over then, in what is recorded and in what is simulated: left
+    out, its GPUs would be free for all others.
     """
     past, last = _in_order(past)
     outcomes, runs = recorded(past.runs, until)
@@ -89,6 +91,23 @@ def jobs_of(past: Past, until: float) -> Jobs | None:
         never_count=len(never) + sum(past.unsplit.values()),
         arrays=past.unsplit,
     )
+
+
+def less_costs(jobs: Jobs, costs: Costs) -> Jobs:
+    """The same jobs with less work: what their starts and saves took, the simulation charges anew.
+
+    So a job whose runs come out as they were holds its GPUs for as long as it did.
+    """
+    runs, count = jobs.runs, len(jobs.outcomes)
+    first = np.append(True, runs.job[1:] != runs.job[:-1])[: len(runs)]
+    last = np.append(first[1:], True)[: len(runs)]
+    lost = costs.start + np.where(first, 0.0, costs.restart) + np.where(last, 0.0, costs.checkpoint)
+    worked = totals(runs.job, np.maximum(runs.end - runs.start - lost, 0.0), count)
+    ran = totals(runs.job, runs.end - runs.start, count)
+    row = np.array([jobs.row_of[str(name)] for name in jobs.trace.job_id], dtype=np.int64)
+    # Whoever never got beyond its start has done a second's work: a trace has no jobs without any.
+    work = np.maximum(worked, np.minimum(ran, _LEAST_WORK_SECONDS))[row]
+    return replace(jobs, trace=jobs.trace.with_columns(duration_s=work))
 
 
 def _in_order(past: Past) -> tuple[Past, Ints]:
@@ -150,7 +169,7 @@ def _trace(
 # -- what really happened ---------------------------------------------------------------------------------------
 
 
-def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "proportional") -> SimulationResult:
+def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None = None) -> SimulationResult:
     """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
 
     What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
@@ -161,11 +180,13 @@ def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "propo
     outcomes, runs = only(jobs.outcomes, jobs.runs, row[order])
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
-    outcomes, owed = _with_owed(outcomes, weight, total, job_share)
+    how = how or LedgerSettings()
+    outcomes, owed = _with_owed(outcomes, weight, total, how)
     outcomes = _with_truth(outcomes, scenario.trace.take(order))
     last = float(outcomes.ended_or_now.max())
     capacity = Steps.steady(total, jobs.since)
-    windows = exact_windows(outcomes, runs, weight, capacity, edges_of(jobs.since, last))
+    counts, edges = how.counts_seconds, edges_of(jobs.since, last)
+    windows = exact_windows(outcomes, runs, weight, capacity, edges, counts_seconds=counts)
     had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
     facts = RunFacts(
         total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed, tenant_weight=weight, runs=runs,
@@ -173,13 +194,13 @@ def recorded_result(jobs: Jobs, scenario: Scenario, job_share: JobShare = "propo
     )  # fmt: skip
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return SimulationResult(
-        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), "demand", windows, capacity,
-        total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+        RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), counts, "demand", windows,
+        capacity, total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
 
 
 def _with_owed(
-    outcomes: Outcomes, weight: Floats, total_gpus: float, job_share: JobShare
+    outcomes: Outcomes, weight: Floats, total_gpus: float, how: LedgerSettings
 ) -> tuple[Outcomes, Floats]:
     """Each job's and each tenant's claim (eq. 8 and 14), as the ledger would have integrated it."""
     claims = ActiveSpans(
@@ -187,14 +208,13 @@ def _with_owed(
     )
     cluster = ClusterInWindow(total_gpus, weight, np.full(len(weight), -np.inf))
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())
-    how = LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min")
     owed = integrate(claims, cluster, first, last, how)
     rho = formulas.rho_for_reports(outcomes.had, owed.claims)
     return outcomes.with_columns(owed=owed.claims, rho_ltgf=rho), owed.demand
 
 
 def _with_truth(outcomes: Outcomes, trace: Trace) -> Outcomes:
-    """How long the jobs run alone is what a simulation of them takes it to be: all the time that they ran."""
+    """The time for which jobs run alone is what a simulation of them takes it to be."""
     work = trace.duration_s
     return outcomes.with_columns(
         exclusive_seconds=work, expected_seconds=work, declared_seconds=trace.declared_s

@@ -16,7 +16,7 @@ from slurm_fair.ledger.charging.timeline import totals
 from slurm_fair.ledger.metrics.efficiency import mean_gpus, placement_score
 from slurm_fair.ledger.metrics.latency import modelled_seconds
 from slurm_fair.ledger.metrics.summary import RunFacts, Summary, summarise
-from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows
+from slurm_fair.ledger.metrics.windows import Steps, TenantWindows, edges_of, exact_windows, quotas_of
 from slurm_fair.ledger.outcomes.expected import expected_seconds
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, outcomes_heard
 from slurm_fair.ledger.settings import ReportShare
@@ -41,7 +41,8 @@ class SimulationResult:
     trace_row: Ints
     runs: Runs
     weight: Floats  # of each tenant of the outcomes
-    weight_sum: float  # of all tenants that count in quotas
+    weight_sum: float  # of all tenants that count in quotas, now or later
+    counts_seconds: float  # how long each does beyond its jobs; inf = all the time
     share: ReportShare  # what tenants are owed here
     windows: TenantWindows  # of an hour each
     capacity: Steps  # M over time
@@ -54,10 +55,15 @@ class SimulationResult:
     cpu_seconds: float
 
     def tenants_between(self, edges: Floats) -> TenantWindows:
-        """What each tenant had and was owed in windows of one's own."""
+        """GPU time that each tenant had and was owed in windows of one's own."""
         return exact_windows(
-            self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum, self.share
-        )
+            self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum, self.share,
+            self.counts_seconds,
+        )  # fmt: skip
+
+    def quotas(self) -> list[Steps]:
+        """Q of each tenant of the outcomes over time."""
+        return quotas_of(self.outcomes, self.weight, self.capacity, self.weight_sum, self.counts_seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON keys of one policy's result."""
@@ -88,8 +94,10 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     capacity = Steps.seen(cluster.life.resized, simulation.epoch)
     last = float(outcomes.ended_or_now.max(initial=simulation.epoch))
     weight, edges = scenario.weights_of(outcomes.tenants), edges_of(simulation.epoch, last)
+    counts = simulation.rules.ledger.counts_seconds
+    weight_sum = scenario.weight_sum if math.isinf(counts) else float(weight.sum())
     windows = exact_windows(
-        outcomes, runs, weight, capacity, edges, scenario.weight_sum, scenario.report_share
+        outcomes, runs, weight, capacity, edges, weight_sum, scenario.report_share, counts
     )
     ledger = simulation.standing.ledger.tenants
     owed = ledger.owed_demand if scenario.report_share == "demand" else ledger.owed_quota
@@ -107,8 +115,8 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     tally = cluster.tally
     score = placement_score(tally.placements)
     return SimulationResult(
-        simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, weight, scenario.weight_sum,
-        scenario.report_share, windows, capacity, facts.total_gpus, _accounts(ledger, owed),
+        simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, weight, weight_sum,
+        counts, scenario.report_share, windows, capacity, facts.total_gpus, _accounts(ledger, owed),
         summarise(outcomes, facts), score, np.array(simulation.decisions), wall_seconds, cpu_seconds,
     )  # fmt: skip
 
@@ -119,7 +127,7 @@ def _accounts(tenants: TenantAccounts, owed: Floats) -> dict[str, tuple[float, f
 
 
 def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outcomes:
-    """What only the simulator knows of the jobs."""
+    """The outcomes with what only the simulator knows of the jobs."""
     truth = truth_of(cluster.people, cluster.scenario)
     columns = {name: column[row] for name, column in truth.items()}
     trace = cluster.scenario.trace
@@ -128,7 +136,7 @@ def _with_truth(outcomes: Outcomes, row: Ints, cluster: VirtualCluster) -> Outco
 
 
 def truth_of(people: Population, scenario: Scenario) -> dict[str, Floats]:
-    """How long each job of the trace would run, by the names of the outcomes' columns."""
+    """The run time of each job of the trace, by the names of the outcomes' columns."""
     jobs, rates, count = people.jobs, people.rates, len(scenario.trace)
     work, declared = jobs.work[:count], jobs.declared[:count]
     gpus = _gpus_by_type(scenario.machines, people.gpu_types)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from slurm_fair.errors import InputError
 from slurm_fair.ledger import LedgerSettings
-from slurm_fair.ledger.settings import JobShare
 from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
@@ -37,9 +36,9 @@ def rules_for(
     gavel_rounds: bool = False,
     checkpoint_cost: float = 0.0,
     seed: int = 0,
-    job_share: JobShare = "proportional",
+    ledger: LedgerSettings | None = None,
 ) -> Rules:
-    """What a simulated controller goes by; without a lease term it is the policy's own, else 900 s.
+    """The rules of a simulated controller; without a lease term it is the policy's own, else 900 s.
 
     Under rolling leases a gang has nodes set aside once it has waited a term.
     """
@@ -58,11 +57,20 @@ def rules_for(
         made,
         settings,
         terms,
-        LedgerSettings(everyone_counts=True, water_filled=job_share == "max-min"),
+        ledger or LedgerSettings(),
         _NO_LIMITS,
         seed,
         plan_limit_seconds=float("inf"),
     )
+
+
+def with_looks_at_changes(rules: Rules, least_seconds: float) -> Rules:
+    """The rules under which a look follows each change, so many seconds after the last one; 0 = as they are."""
+    if not least_seconds:
+        return rules
+    terms = rules.terms
+    longest = max(min(terms.interval, terms.term / 3), least_seconds)
+    return replace(rules, terms=replace(terms, interval=longest, interval_min=least_seconds))
 
 
 def with_reserve_after(rules: Rules, seconds: float | None) -> Rules:

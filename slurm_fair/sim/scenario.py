@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 
 from slurm_fair.ledger.settings import ReportShare
-from slurm_fair.model import Action
+from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 
 class NodeEvent(Enum):
-    """What can befall a node."""
+    """A change of a node's state."""
 
     DRAIN = "drain"  # takes no new work; what runs there runs on
     DOWN = "down"  # what runs there is lost since its last checkpoint, and requeued
@@ -34,20 +34,21 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds that a change of hands costs."""
+    """Seconds that a start and a change of hands cost."""
 
     checkpoint: float = 0.0  # from the request until the job has saved; no progress meanwhile
-    restart: float = 0.0  # from the start of a run that resumes until it makes progress again
+    restart: float = 0.0  # what a run that resumes needs beyond a first one until it makes progress
     requeue_delay: float = 0.0  # from a requeue until Slurm would start the job again (its default is 120)
+    start: float = 0.0  # from the start of any run until it makes progress
 
     @property
     def of_one_change(self) -> float:
         """What a lease must be longer than, for a job to get anywhere in it."""
-        return self.checkpoint + self.restart
+        return self.checkpoint + self.start + self.restart
 
 
 class Hitch(Enum):
-    """What may befall an act, though the look before it showed nothing against it."""
+    """A failure that may befall an act, though the look before it showed nothing against it."""
 
     NEVER = "never"  # refused for good: Slurm does not do that to this job
     LATER = "later"  # refused, and may be tried again
@@ -59,9 +60,7 @@ class Hitch(Enum):
 class Manners:
     """Ways of a cluster and its jobs that do not matter to a simulation of a trace."""
 
-    gate: Literal["hold", "begin"] = (
-        "hold"  # what CLOSE sets; a begin gate opens by itself when its time comes
-    )
+    gate: Gate = Gate.HOLD  # what CLOSE sets
     lists_ended_seconds: float = 0.0  # how long a job that is over is still shown; 0 = once
     patience_seconds: float = float(
         "inf"
@@ -100,6 +99,6 @@ class Scenario:
 
     @property
     def weight_sum(self) -> float:
-        """Of those who count in quotas: all with a job in the trace, from the beginning to the end."""
+        """The weights of those who count in quotas where all do: each with a job in the trace."""
         trace = self.trace
         return float(self.weights_of(trace.tenants[row] for row in np.unique(trace.tenant).tolist()).sum())

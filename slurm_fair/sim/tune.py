@@ -41,21 +41,35 @@ class Tolerances:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialSpread:
+    """Standard deviations of a trial's numbers over its runs; nothing where there was one."""
+
+    job_loss: float = 0.0
+    tenant_unfair: float = 0.0
+    jct_mean_seconds: float = 0.0
+    preemptions: float = 0.0
+
+
+_ONE_RUN = TrialSpread()
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of one lease term; nan = not known."""
+    """The result of one lease term, or the mean of several runs of it; nan = not known."""
 
     lease_seconds: float
     job_loss: float  # part of the jobs with sharing loss
     tenant_unfair: float  # part of the tenants' hours that were unfair
     jct_mean_seconds: float
     overhead: float = math.nan  # part of the GPU time held that checkpoints and restarts cost
-    preemptions: int = 0
+    preemptions: float = 0
     finished: bool = True  # every job ended that can start at all
+    spread: TrialSpread = _ONE_RUN
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """How far a term lies behind the best of the bearable terms, in each kind by itself; nan = not known."""
+    """The distance of a term from the best of the bearable terms, in each kind by itself; nan = not known."""
 
     job_loss: float
     tenant_unfair: float
@@ -92,12 +106,29 @@ def advise(trials: Sequence[Trial], tolerances: Tolerances | None = None) -> Adv
     good = [trial for trial in bearable if behind[trial.lease_seconds].regret <= _GOOD]
     least = min(behind[trial.lease_seconds].regret for trial in bearable)
     ties = good or [trial for trial in bearable if behind[trial.lease_seconds].regret <= least]
-    chosen = min(ties, key=lambda trial: (trial.preemptions, abs(math.log(trial.lease_seconds / USUAL_TERM))))
+    chosen = _least_disturbing(ties)
     return Advice(
         lease_seconds=chosen.lease_seconds,
         reason=f"{chosen.lease_seconds:g} s, because {_reason(chosen, sound, ties, behind, limits)}",
         behind=tuple(behind.get(trial.lease_seconds) for trial in trials),
     )
+
+
+def _least_disturbing(ties: Sequence[Trial]) -> Trial:
+    """The one with the fewest pre-emptions; of those that only chance tells from it the nearest to the usual."""
+    fewest = min(ties, key=lambda trial: (trial.preemptions, _from_usual(trial)))
+    near = [trial for trial in ties if not _differs(trial, fewest, "preemptions")]
+    return min(near, key=_from_usual)
+
+
+def _from_usual(trial: Trial) -> float:
+    return abs(math.log(trial.lease_seconds / USUAL_TERM))
+
+
+def _differs(one: Trial, other: Trial, name: str) -> bool:
+    """True if two trials lie further apart than the runs of either; a difference within that is called none."""
+    apart = abs(getattr(one, name) - getattr(other, name))
+    return bool(apart > 0 and apart >= max(getattr(trial.spread, name) for trial in (one, other)))
 
 
 def _bearable(trials: Sequence[Trial], limit: float) -> list[Trial]:
@@ -110,13 +141,23 @@ def _bearable(trials: Sequence[Trial], limit: float) -> list[Trial]:
 def _behind(trial: Trial, bearable: Sequence[Trial], limits: Tolerances) -> Behind:
     best_jct = _least(other.jct_mean_seconds for other in bearable)
     lags = (
-        trial.job_loss - _least(other.job_loss for other in bearable),
-        trial.tenant_unfair - _least(other.tenant_unfair for other in bearable),
-        trial.jct_mean_seconds / best_jct - 1.0 if best_jct > 0 else 0.0,
+        _lag(trial, bearable, "job_loss"),
+        _lag(trial, bearable, "tenant_unfair"),
+        _lag(trial, bearable, "jct_mean_seconds") / best_jct if best_jct > 0 else 0.0,
     )
     pairs = zip(lags, (limits.jobs, limits.tenant_hours, limits.jct), strict=True)
     regret = max(_in_tolerances(lag, tolerance) for lag, tolerance in pairs)
     return Behind(*lags, regret, trial in bearable)
+
+
+def _lag(trial: Trial, bearable: Sequence[Trial], name: str) -> float:
+    """The distance of a term behind the best one; nothing where that is less than the spread of their runs."""
+    least = _least(getattr(other, name) for other in bearable)
+    lag: float = getattr(trial, name) - least
+    if not lag > 0:
+        return lag
+    best = min(bearable, key=lambda other: getattr(other, name))
+    return lag if _differs(trial, best, name) else 0.0
 
 
 def _least(values: Iterable[float]) -> float:
@@ -139,7 +180,7 @@ def _reason(
     behind: Mapping[float, Behind],
     limits: Tolerances,
 ) -> str:
-    """What comes after `because`, in one sentence."""
+    """The part of a sentence that follows `because`."""
     if len(sound) == 1:
         return "no other term can be chosen"
     lag, others = behind[chosen.lease_seconds], [trial for trial in ties if trial is not chosen]

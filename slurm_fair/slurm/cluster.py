@@ -24,6 +24,7 @@ from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
 from slurm_fair.slurm.ownership.remit import Remit
+from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.accounts import WeightReader
 from slurm_fair.slurm.reading.answers import Answers
 from slurm_fair.slurm.reading.details import JobDetails
@@ -200,6 +201,9 @@ class SlurmCluster:
         complaint = self._details.learn(
             dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
         )
+        complaint = complaint or self._details.scheduled.learn(
+            maybe_held_since(living, self._queue, self._details, self.marks)
+        )
         if complaint:
             return complaint
         accounts = [self._queue.accounts.texts[number] for number in np.unique(living["account"]).tolist()]
@@ -247,7 +251,7 @@ class SlurmCluster:
 
 
 def tells_exclusive(version: str) -> bool:
-    """Whether OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
+    """True where OverSubscribe=NO means whole nodes; later all jobs have it (slurm-facts: exclusive-is-told)."""
     parts = version.split(".")
     return len(parts) >= 2 and parts[0].isdecimal() and int(parts[0][:4]) < _TOLD_BEFORE
 

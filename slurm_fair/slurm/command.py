@@ -34,18 +34,18 @@ _FIXED = {
 # Newer releases have only the second: it lists each task of an array by itself.
 BY_RECORD, BY_TASK = "--array-unique", "--array"
 
-# A layout holds the mark that ends rows. Every user of the machine can read argv, so it travels beside it.
+# A layout holds the digits that end rows. Every user of the machine can read argv, so it travels beside it.
 _LAYOUTS = {"-O": "SQUEUE_FORMAT2", "-o": "SQUEUE_FORMAT"}
 
 
-def draw_mark() -> str:
-    """Digits that nobody can know before: no text that a user wrote holds them."""
+def draw_row_end() -> str:
+    """Digits that end each row, and that nobody can know before: no text that a user wrote holds them."""
     return f"{secrets.randbelow(10**20):020d}"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What one command said."""
+    """The answer of one command."""
 
     argv: tuple[str, ...]
     code: int
@@ -64,7 +64,7 @@ class CommandResult:
 
     @property
     def complaint(self) -> str:
-        """What went wrong, in one line."""
+        """The error, in one line."""
         if self.timed_out:
             return f"{self.argv[0]} did not answer within {self.seconds:.0f} s"
         words = " ".join(self.err.split()) or f"exit code {self.code} without a word"
@@ -80,14 +80,14 @@ class Commands:
     bin_dir: Path | None = None
     calls: int = 0
     unfold: str = BY_RECORD
-    draw: Callable[[], str] = draw_mark  # a mark for each listing
+    draw: Callable[[], str] = draw_row_end  # for each listing
     before: Callable[[], None] = lambda: None  # called before each command
     _paths: dict[str, str] = field(default_factory=dict)
     _running: subprocess.Popen[Any] | None = field(default=None, repr=False)
     _given_up: bool = False
 
     def environment(self) -> dict[str, str]:
-        """What every command sees."""
+        """The environment of every command."""
         return _FIXED | ({"SLURM_CONF": str(self.conf)} if self.conf else {})
 
     def path(self, program: str) -> str:
@@ -181,7 +181,7 @@ class Commands:
 
 
 def search_path() -> str:
-    """Where Slurm's commands are looked for: our own PATH without its relative entries, then the usual places."""
+    """The search path for Slurm's commands: our own PATH without its relative entries, then the usual places."""
     given = [entry for entry in os.environ.get("PATH", "").split(":") if entry.startswith("/")]
     return ":".join([*given, SAFE_PATH])
 
@@ -205,7 +205,7 @@ def _apart(argv: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _hear(process: subprocess.Popen[bytes], enough: Callable[[str], bool], deadline: float) -> str:
-    """What a process says on standard error until it is enough, it ends, or time is up."""
+    """The standard error of a process until it is enough, it ends, or time is up."""
     heard, pipe = b"", process.stderr
     assert pipe is not None
     while not enough(heard.decode(errors="replace")):

@@ -19,6 +19,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.ownership.claims import free_action
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import is_our_list, kept_by_us
+from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 
@@ -75,9 +76,10 @@ def liberate(
     complaint = details.learn(
         dict.fromkeys(zip(waiting["record"].tolist(), waiting["restarts"].tolist(), strict=True))
     )
+    known = Marks(MarksInHand(marks))
+    complaint = complaint or details.scheduled.learn(maybe_held_since(waiting, queue, details, known))
     if complaint:
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
-    known = Marks(MarksInHand(marks))
     known = Marks(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
     ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
     actuator = Actuator(commands, queue, known, details, intents or NoIntents(), now)
@@ -124,10 +126,11 @@ def _stamped(
     """Marks made up for jobs without one that their stamp shows to be kept back on our account."""
     made_up = []
     for row in waiting:
-        stamp = details.of(int(row["record"]), int(row["restarts"])).stamp
+        run = int(row["record"]), int(row["restarts"])
+        stamp, scheduled = details.of(*run).stamp, details.scheduled.at(*run)
         action, reason = free_action(row), queue.reasons.texts[int(row["reason"])]
         unknown = known.get(action.key, action.whole_record) is None
-        if stamp is not None and unknown and kept_by_us(row, stamp, reason, lost):
+        if stamp is not None and unknown and kept_by_us(row, stamp, reason, lost, scheduled):
             until = math.inf if row["priority"] == 0 else float(row["eligible"])
             made_up.append(Mark(*_identity(action), until, False, 0.0))
     return made_up

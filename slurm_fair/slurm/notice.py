@@ -46,7 +46,7 @@ class AnotherDaemon(NotTheOwner):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What one daemon says of itself."""
+    """The words of one daemon about itself."""
 
     job: int
     identity: str
@@ -175,7 +175,7 @@ class OurNotice:
         ]
 
     def _give_way(self, ours: list[Notice], others: list[Notice], held: bool) -> None:
-        """Of notices that count, the one that was set first wins."""
+        """Give way to an older notice: of those that count, the one that was set first wins."""
         first = min((notice.job for notice in ours), default=math.inf) if held else math.inf
         rival = next((notice for notice in others if notice.job < first), None)
         if rival is None:

@@ -42,7 +42,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What one row adds to its run."""
+    """The part of a run that one row holds."""
 
     place: tuple[int, int, float]  # job, task, start: as the runs are sorted
     state: str
@@ -120,7 +120,7 @@ def _row(row: Mapping[str, str], wanted: dict[str, str]) -> _Row:
 
 
 def _nodes(row: Mapping[str, str]) -> tuple[str, ...]:
-    """Where it ran; nothing where that is not told or cannot be read."""
+    """The nodes on which it ran; none where that is not told or cannot be read."""
     try:
         return hostlist.expand(row.get("NodeList", ""))
     except SlurmTextError:

@@ -16,7 +16,7 @@ def hidden(private_data: str) -> frozenset[str]:
 
 
 def names_are_hidden(commands: Commands) -> bool:
-    """Whether names must not be published; also when Slurm does not say."""
+    """True if names must not be published; also when Slurm does not say."""
     answer = commands.run("scontrol", "show", "config")
     found = _LINE.search(answer.out) if answer.whole else None
     return found is None or bool(hidden(found[1]))

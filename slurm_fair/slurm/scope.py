@@ -46,7 +46,7 @@ class Territory:
         )
 
     def covers(self, partition: str) -> bool:
-        """Whether a job's partition, or one of its comma list, is managed."""
+        """True if a job's partition, or one of its comma list, is managed."""
         return any(name in self.partitions for name in partition.split(","))
 
 
@@ -166,7 +166,7 @@ OTHERS_HOLD = frozenset({"JobHeldAdmin", "job requeued in held state", "job_requ
 def blocked_codes(
     rows: NDArray[np.void], queue: Queue, machines: NodeListing, ours: Bools, own_begin: Bools
 ) -> Codes:
-    """Why a waiting row may not be planned; `ours` = held by us, `own_begin` = waits for its user's time.
+    """The obstacle of each waiting row; `ours` = held by us, `own_begin` = waits for its user's time.
 
     A hold goes before a dependency, which Slurm does not look at meanwhile (slurm-facts: held-dependency).
     """

@@ -46,11 +46,11 @@ class Sighting:
 
     @property
     def territory(self) -> Territory:
-        """What of the cluster is managed."""
+        """The managed part of the cluster."""
         return Territory.of(self.machines, self.settings.scope)
 
     @property
     def keepers(self) -> Keepers:
-        """What tells whose a gate is."""
+        """The rules that say whose a gate is."""
         delay = self.settings.requeue_delay
         return Keepers(self.queue, self.details, self.marks, self.time, delay, self.booted_at)

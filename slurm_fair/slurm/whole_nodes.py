@@ -19,7 +19,7 @@ _LEAST_PART = 8  # of a GPU's even part of the memory
 
 
 class _Has(NamedTuple):
-    """What nodes have; a column each."""
+    """The resources of nodes, a column each."""
 
     gpus: Ints
     cpus: Ints
@@ -43,7 +43,7 @@ class _Has(NamedTuple):
 def with_what_lies_idle(
     held: Placement, raw: NDArray[np.void], names: tuple[str, ...], machines: NodeListing
 ) -> Placement:
-    """What rows hold, with the GPUs of their nodes that nobody else can use; no node gives more than it has."""
+    """Holdings of rows, with the GPUs of their nodes that nobody else can use; no node gives more than it has."""
     if not len(held):
         return held.take(held.gpus > 0)
     has, parts = _Has.of(names, machines), np.maximum(raw["nodes"][held.row], 1)

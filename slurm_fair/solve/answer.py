@@ -17,7 +17,7 @@ LIMIT_SECONDS = 5.0  # wall clock of one problem, unless its caller has less
 
 
 class How(Enum):
-    """Where an answer comes from."""
+    """The way in which an answer was found."""
 
     EXACT = "exact"  # nothing is better, up to the solver's tolerance
     FEASIBLE = "feasible"  # what the solver had when its time was up; see the gap
@@ -26,7 +26,7 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Which part of its time each job is to spend on each GPU type."""
+    """The part of its time that each job is to spend on each GPU type."""
 
     fraction: Table
     objective: float
@@ -37,7 +37,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which column each row got, -1 = none."""
+    """The column that each row got, -1 = none."""
 
     column: Ints
     objective: float

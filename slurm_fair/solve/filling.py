@@ -39,7 +39,7 @@ def densest_first(value: Floats, gang: Floats, gpus: float) -> Floats:
 
 
 def topped_up(fraction: Floats, gang: Floats, gpus: float) -> Floats:
-    """What is left goes out in equal parts of GPU-time, to those who can take more."""
+    """The shares with all that is left given out, in equal parts of GPU-time, to those who can take more."""
     had, most = gang * fraction, float(min(gpus, gang.sum()))
     spare = most - float(had.sum())
     if spare <= _CLOSE * most:

@@ -43,7 +43,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What HiGHS found; `x` is empty when it found nothing."""
+    """The answer of HiGHS; `x` is empty when there is none."""
 
     x: Floats
     price: Floats  # of each row: its dual; empty for integer problems
@@ -54,7 +54,7 @@ class Solution:
 
     @property
     def found(self) -> bool:
-        """Whether there is anything to go by."""
+        """True if there is anything to go by."""
         return len(self.x) > 0
 
 

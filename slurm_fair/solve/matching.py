@@ -90,7 +90,7 @@ def _one_kind(seconds: Table, machines: Ints, kind: int) -> Matching:
 
 
 def _heads(column: Ints, seconds: Table, types: int, machines: Ints) -> Ints:
-    """Who has nobody before them: of each type the shortest of those furthest from the end, one a machine."""
+    """Jobs with nobody before them: of each type the shortest of those furthest from the end, one a machine."""
     now = np.full(len(column), -1, dtype=np.int64)
     for kind in range(types):
         mine = np.flatnonzero((column >= 0) & (column % types == kind))

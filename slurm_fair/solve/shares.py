@@ -138,7 +138,7 @@ def makespan(
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
-    """Who shares what; `jobs` and `types` name the pairs that can be, one column of the linear problem each."""
+    """Jobs and the GPUs that they share; `jobs` and `types` name the possible pairs, one column each."""
 
     rate: Table
     gang: Floats

@@ -14,7 +14,6 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -76,7 +75,7 @@ def _nouns() -> dict[str, type]:
 
 
 def _has_fields(kind: type) -> bool:
-    """Whether it is a dataclass or a tuple of named fields."""
+    """True if it is a dataclass or a tuple of named fields."""
     return is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
@@ -93,8 +92,21 @@ def _parts(hints: Iterable[Any]) -> Iterator[Any]:
         yield from _parts(typing.get_args(hint))
 
 
+def _runtime(hint: Any) -> tuple[type, ...]:
+    """The types that a value with this annotation may have."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return tuple(kind for part in typing.get_args(hint) for kind in _runtime(part))
+    kind = typing.get_origin(hint) or hint
+    if kind is float:
+        return (float, int)
+    return (kind,) if isinstance(kind, type) else (object,)
+
+
 _NOUNS = _nouns()
 _FIELDS = {kind: _fields_of(kind) for kind in _NOUNS.values() if _has_fields(kind)}
+_TYPES = {
+    kind: {name: _runtime(hint) for name, hint in typing.get_type_hints(kind).items()} for kind in _FIELDS
+}
 
 
 class Encoder:
@@ -203,24 +215,9 @@ def _noun(tree: dict[str, Any], fetch: Fetch) -> Any:
     for name, needed in known.items():
         if name not in values and needed:
             raise StoreError(f"{cls.__name__} in the journal lacks its {name}")
-        if name in values and not isinstance(values[name], _kinds(cls)[name]):
+        if name in values and not isinstance(values[name], _TYPES[cls][name]):
             raise StoreError(f"{cls.__name__}.{name} in the journal is a {type(values[name]).__name__}")
     return cls(**values)
-
-
-@cache
-def _kinds(cls: type) -> dict[str, tuple[type, ...]]:
-    """What each field of a noun may be, from its annotations."""
-    return {name: _runtime(hint) for name, hint in typing.get_type_hints(cls).items()}
-
-
-def _runtime(hint: Any) -> tuple[type, ...]:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return tuple(kind for part in typing.get_args(hint) for kind in _runtime(part))
-    kind = typing.get_origin(hint) or hint
-    if kind is float:
-        return (float, int)
-    return (kind,) if isinstance(kind, type) else (object,)
 
 
 def _word(tree: dict[str, Any], fetch: Fetch) -> Any:

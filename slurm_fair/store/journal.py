@@ -69,7 +69,7 @@ class SqliteJournal(Reader):
 
     @property
     def epoch(self) -> int:
-        """Which opening of the journal this is."""
+        """The number of this opening of the journal."""
         return self._ownership.epoch
 
     def check_owner(self) -> None:
@@ -187,7 +187,7 @@ class SqliteJournal(Reader):
         return tuple(ids)
 
     def conclude(self, ids: Sequence[int], outcomes: Sequence[Outcome], now: float) -> None:
-        """What came of them."""
+        """Write down the outcomes of these intents."""
         rows = [
             (*came, seal(number, *came), number)
             for number, outcome in zip(ids, outcomes, strict=True)
@@ -208,7 +208,7 @@ class SqliteJournal(Reader):
     # Marks
 
     def set_marks(self, rows: Iterable[Mark]) -> None:
-        """What lies on these records now; a mark replaces an older one of the same record."""
+        """Put marks on these records; a mark replaces an older one of the same record."""
         made = sealed([mark_row(mark) for mark in rows])
         if made:
             with self._writing():
@@ -283,7 +283,7 @@ class SqliteJournal(Reader):
 
 
 def _identity(place: Path) -> tuple[int, int] | None:
-    """Which file lies in a place."""
+    """The identity of the file in a place."""
     try:
         found = place.lstat()
     except OSError:

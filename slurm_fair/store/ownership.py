@@ -135,7 +135,7 @@ def epoch_of(path: Path) -> int:
 
 
 def is_owned(path: Path) -> bool:
-    """Whether a daemon holds the journal just now."""
+    """True if a daemon holds the journal just now."""
     return is_locked(beside(path, ".lock"))
 
 

@@ -14,7 +14,7 @@ _Value = TypeVar("_Value")
 
 
 class Parcel(msgspec.Struct, array_like=True):
-    """What is in the piece."""
+    """The name, the tree and the columns of a packed value."""
 
     name: str
     tree: bytes

@@ -55,7 +55,7 @@ def prune(
 
 
 def _oldest_time(db: Database) -> float:
-    """When the oldest tick was made."""
+    """The instant of the oldest tick."""
     found = db.execute("SELECT time FROM ticks ORDER BY number LIMIT 1").fetchone()
     return found[0] if found else 0.0
 

@@ -107,11 +107,6 @@ class Reader:
         oldest, newest = self._all("SELECT min(number), max(number) FROM ticks")[0]
         return None if oldest is None else (oldest, newest)
 
-    def tick_at(self, time: float) -> int | None:
-        """Number of the last tick at or before an instant, for `explain --at`."""
-        rows = self._all("SELECT number FROM ticks WHERE time <= ? ORDER BY number DESC LIMIT 1", (time,))
-        return rows[0][0] if rows else None
-
     def _column(self, name: str) -> bytes:
         rows = self._all("SELECT data FROM blobs WHERE name = ?", (name,))
         if not rows:
@@ -152,7 +147,7 @@ class Reader:
         return intent_of(number, act, came[:-1])
 
     def marks(self) -> tuple[Mark, ...]:
-        """What we have imposed on Slurm and not taken back, by key."""
+        """The marks that were set and not taken back, by key."""
         rows = self._all(f"SELECT {MARK_COLUMNS}, seal FROM marks ORDER BY key, whole_record")
         return tuple(self._made(lambda row: mark_of(proved(row, "marks")), rows))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from sqlite_utils import Database, Migrations
@@ -76,26 +75,21 @@ _JOURNAL = (
 )
 
 
-@cache
-def _known_steps() -> frozenset[str]:
-    with Database(memory=True) as empty:
-        return frozenset(step.name for step in migrations.pending(empty))
-
-
 def _objects(db: Database) -> frozenset[tuple[str, str]]:
     rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     return frozenset((name, sql) for name, sql in rows if not name.startswith(("_sqlite", "sqlite_", "idx_")))
 
 
-@cache
-def _known_objects() -> frozenset[tuple[str, str]]:
+def _known() -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """The steps of this code, and the tables and indexes that they make."""
     with Database(memory=True) as fresh:
+        steps = frozenset(step.name for step in migrations.pending(fresh))
         migrations.apply(fresh)
-        return _objects(fresh)
+        return steps, _objects(fresh)
 
 
 def check_version(db: Database, path: Path) -> bool:
-    """Whether steps are missing; StoreError when the file is not ours or newer than this code."""
+    """True when steps are missing; StoreError when the file is not ours or newer than this code."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (objects,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if objects == 0:
@@ -108,12 +102,13 @@ def check_version(db: Database, path: Path) -> bool:
         raise StoreError(
             f"{path}: the journal is damaged: its table of schema steps cannot be read"
         ) from error
-    newer = sorted(applied - _known_steps())
+    known_steps, known_objects = _known()
+    newer = sorted(applied - known_steps)
     if newer:
         raise StoreError(f"{path}: was made by a newer slurm-fair (schema {newer[-1]}): install that version")
-    if applied != _known_steps():
+    if applied != known_steps:
         return True
-    if not _known_objects() <= _objects(db):
+    if not known_objects <= _objects(db):
         raise StoreError(f"{path}: the journal is damaged: its tables are not the ones that were made")
     return False
 

@@ -49,5 +49,5 @@ def in_words(path: Path) -> Iterator[None]:
 
 
 def one_line(text: object) -> str:
-    """What a damaged file made SQLite say, fit for one line of a terminal."""
+    """SQLite's message about a damaged file, fit for one line of a terminal."""
     return "".join(char if char.isprintable() else " " for char in str(text))[:_MOST_SAID]

@@ -75,7 +75,7 @@ def one_or_more_or_nan(text: str) -> float:
 
 
 def weight(text: str) -> float:
-    """What somebody weighs against others."""
+    """A weight: a number above 0."""
     value = positive(text)
     if value < LEAST_WEIGHT:
         raise BadCell(f"{shown(text)} is too small: give a number from {LEAST_WEIGHT:g} to {MOST:g}")

@@ -57,7 +57,7 @@ _COMPLETED = ("user", "model", "batch_size")  # may follow from other cells
 
 @dataclass(frozen=True, slots=True)
 class ColumnRules:
-    """What is asked of each job; without needed durations a job may lack its run time."""
+    """The columns that each job must have; without needed durations a job may lack its run time."""
 
     throughputs: Throughputs | None = None
     need_durations: bool = True
@@ -121,7 +121,7 @@ class Collector:
         return True
 
     def _complete(self, job: dict[str, Any]) -> None:
-        """What follows from other cells: user from tenant, batch size and model from names, run time."""
+        """Fill in what follows from other cells: user from tenant, batch size and model from names, run time."""
         job["user"] = job["user"] or job["tenant"]
         if job["model"].endswith(")"):
             named = _WITH_BATCH.fullmatch(job["model"])

@@ -26,7 +26,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class TenantPart:
-    """What one tenant asks for."""
+    """The part of a trace that one tenant asks for."""
 
     tenant: str
     jobs: int

@@ -24,7 +24,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Text:
-    """What a file holds, line by line or at once; what has no end is refused before memory ends."""
+    """The text of a file, line by line or at once; an endless one is refused before memory ends."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self._path, self._file = path, file

@@ -22,7 +22,7 @@ _CLASS = "size_class"  # a further column of the trace
 
 @dataclass(frozen=True, slots=True)
 class TraceWish:
-    """What kind of trace is wanted; either arrivals per hour or the load that they put on so many GPUs."""
+    """The trace that is wanted; either arrivals per hour or the load that they put on so many GPUs."""
 
     jobs: int = 500
     rate_per_hour: float | None = None
@@ -80,7 +80,7 @@ def _sizes(wish: TraceWish, random: np.random.Generator) -> tuple[Ints, Floats]:
 
 
 def _gpus(workload: Workload, gpu_hours: Floats, random: np.random.Generator) -> tuple[Ints, list[str]]:
-    """How many GPUs each job asks for, and what others it could run with."""
+    """GPUs that each job asks for, and the other numbers that it could run with."""
     sizes = np.array(workload.sizes, dtype=np.int64)
     if workload.choices > 1:
         return _chosen(sizes, workload.choices, len(gpu_hours), random)

@@ -68,7 +68,7 @@ def finished(
     skip_bad: bool,
     left_out: Mapping[str, int] | None = None,
 ) -> Reading:
-    """What was collected, once the bad rows are dealt with; a trace without jobs is refused."""
+    """The trace that was collected, once the bad rows are dealt with; a trace without jobs is refused."""
     if not skip_bad:
         refuse(path, bad)
     if not len(collector):

@@ -34,7 +34,7 @@ class Regime:
 
     @property
     def seconds(self) -> float:
-        """How long the regime lasts on the asked-for GPUs."""
+        """Seconds that the regime lasts on the asked-for GPUs."""
         return self.epochs * self.seconds_per_epoch
 
 
@@ -51,7 +51,7 @@ class JobRegimes:
 
     @property
     def epochs(self) -> int:
-        """Of the whole job."""
+        """Epochs of the whole job."""
         return sum(regime.epochs for regime in self.regimes)
 
     @property
@@ -101,7 +101,7 @@ def refuse_foreign(path: Path, found: Mapping[str, JobRegimes], trace: Trace, *,
 
 
 def _disagreement(job: JobRegimes, trace: Trace, row: int) -> str:
-    """How a job's regimes differ from its row of the trace, in one clause."""
+    """The difference between a job's regimes and from its row of the trace, in one clause."""
     epochs, seconds = int(trace.epochs[row]), float(trace.duration_s[row])
     if epochs and epochs != job.epochs:
         return f"its regimes have {job.epochs} epochs and the trace says {epochs}"

@@ -8,7 +8,7 @@ from slurm_fair.trace.faults import BadCell, nearest_of, shown
 
 
 class End(IntEnum):
-    """What the many words come down to."""
+    """The end of a job, to which the many words of traces come down."""
 
     COMPLETED = 0
     CANCELLED = 1

@@ -76,7 +76,7 @@ class Trace(Columns):
 
     @property
     def whole_gpus(self) -> Ints:
-        """What a policy that places whole GPUs gives: the ceiling."""
+        """GPUs that a policy gives that places whole ones: the ceiling."""
         return np.ceil(self.gpus).astype(np.int64)
 
     @property
@@ -87,5 +87,5 @@ class Trace(Columns):
 
     @property
     def gpu_seconds(self) -> Floats:
-        """Of each job; NaN where its run time is not known."""
+        """GPU-seconds of each job; NaN where its run time is not known."""
         return self.gpus * self.duration_s

@@ -1,4 +1,4 @@
-"""Decisions are pure: no module of theirs keeps anything from one call to the next."""
+"""No module of decisions keeps anything from one call to the next, and no function keeps its results."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ WRITING = {
     "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove", "setdefault", "sort",
     "update",
 }  # fmt: skip
+
+PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
+# Functions that may keep their results, and why.
+KEPT = {
+    # A site's placer by name is asked for at each plan. Which are installed is settled when the process begins,
+    # as its imports are.
+    "slurm_fair/policy/packing/placement.py: placer",
+}
 
 
 def written(source: str) -> list[str]:
@@ -59,6 +67,51 @@ def test_no_module_of_decisions_keeps_state() -> None:
         if named(path).startswith((*PURE, "plugins/")) and (names := written(path.read_text()))
     }
     assert kept == {}
+
+
+def keeping(source: str) -> list[str]:
+    """Functions of a module that keep their results for the next call, and other uses of such caches."""
+    tree, found = ast.parse(source), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found += [node.name for each in node.decorator_list if _is_cache(each)]
+        elif (
+            isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and _is_cache(node.value)
+        ):
+            found += [name.id for name in _targets(node)]
+    return found
+
+
+def _is_cache(node: ast.expr) -> bool:
+    while isinstance(node, ast.Call):
+        node = node.func
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name in ("cache", "lru_cache")
+
+
+def test_no_function_of_the_product_keeps_its_results_but_those_that_are_named() -> None:
+    keep = {
+        f"{named(path)}: {name}"
+        for path in python()
+        if named(path).startswith(PRODUCT)
+        for name in keeping(path.read_text())
+    }
+    assert keep == KEPT
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("@cache\ndef f(): ...\n", ["f"]),
+        ("@lru_cache(maxsize=1)\ndef f(): ...\n", ["f"]),
+        ("@functools.lru_cache\ndef f(): ...\n", ["f"]),
+        ("class A:\n    @functools.cache\n    def f(self): ...\n", ["f"]),
+        ("def g(): ...\nf = lru_cache(maxsize=2)(g)\n", ["f"]),
+        ("@once\ndef f(): ...\ncache = {1: 2}\nx = cache[1]\n", []),
+    ],
+)
+def test_a_cache_is_found(source: str, names: list[str]) -> None:
+    assert keeping(source) == names
 
 
 @pytest.mark.parametrize(

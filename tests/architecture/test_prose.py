@@ -9,6 +9,7 @@ from tests.architecture.trees import named, python
 
 PRODUCT = ("slurm_fair/", "plugins/", "accounting/", "sbatch_templates/")
 QUESTIONS = {"Who", "Whom", "Whose", "What", "Which", "Whether", "How", "Why", "Where", "When", "By"}
+MOST_QUESTIONS = 190  # docstrings of functions and classes that begin so: only ever fewer
 FEWEST_WORDS = 4
 # Short, and yet they tell a unit, an order or a kind that the name does not.
 SHORT = {
@@ -36,6 +37,11 @@ def test_the_docstring_of_a_module_is_no_question() -> None:
         for where, node, doc in docstrings()
         if isinstance(node, ast.Module) and doc.split()[0] in QUESTIONS
     ] == []
+
+
+def test_ever_fewer_docstrings_are_questions() -> None:
+    asking = [f"{where}: {doc}" for where, node, doc in docstrings() if doc.split()[0] in QUESTIONS]
+    assert len(asking) <= MOST_QUESTIONS, "say what is returned or done: subject, verb, object"
 
 
 def test_a_docstring_that_says_nothing_is_left_out() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from enum import Enum
 from pathlib import Path
+from typing import TypeGuard
 
+from slurm_fair import model
 from slurm_fair.model import EventKind
 from tests.architecture.trees import ROOT, named, python
 
@@ -65,3 +68,54 @@ def test_kinds_of_events_are_never_bare_words() -> None:
             texts = [sub.value for part in parts for sub in ast.walk(part) if isinstance(sub, ast.Constant)]
             bare += [f"{named(path)}: {ast.unparse(node)}" for text in texts if text in kinds]
     assert bare == []
+
+
+# Where members of enums still have private names.
+_STILL_NAMED = {
+    "slurm_fair/model/plan.py", "slurm_fair/reconcile/lease_changes.py", "slurm_fair/sim/loop/drive.py",
+    "slurm_fair/tick.py",
+}  # fmt: skip
+
+
+def test_members_of_enums_have_no_private_names() -> None:
+    enums = {name for name, kind in vars(model).items() if isinstance(kind, type) and issubclass(kind, Enum)}
+    named_anew = {
+        named(path)
+        for path in product()
+        for line in ast.parse(path.read_text()).body
+        if isinstance(line, ast.Assign) and all(_is_member(each, enums) for each in _values(line))
+    }
+    assert named_anew <= _STILL_NAMED
+
+
+def _values(line: ast.Assign) -> list[ast.expr]:
+    """The values that names are given; a tuple that has one name is a value itself."""
+    several = isinstance(line.value, ast.Tuple) and isinstance(line.targets[0], ast.Tuple)
+    return line.value.elts if several and isinstance(line.value, ast.Tuple) else [line.value]
+
+
+def _is_member(value: ast.expr, enums: set[str]) -> bool:
+    if isinstance(value, ast.Call) and ast.unparse(value.func) in ("code", "int") and value.args:
+        value = value.args[0]
+    return isinstance(value, ast.Attribute) and ast.unparse(value.value) in enums
+
+
+# Columns of a board's rows, and fields, that hold words of an enum.
+_WORDED = re.compile(r"""\['(state|verdict|lease|blocked)'\]$|\bgate$""")
+
+
+def test_states_verdicts_and_gates_are_never_compared_with_bare_words() -> None:
+    """Of a board's rows `board_row.py` asks; nobody else writes its words. Templates know our enums no more."""
+    bare = []
+    for path in product():
+        if named(path).startswith("sbatch_templates/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare) and _WORDED.search(ast.unparse(node.left)):
+                words = [sub.value for each in node.comparators for sub in ast.walk(each) if _is_word(sub)]
+                bare += [f"{named(path)}: {ast.unparse(node)}" for _ in words[:1]]
+    assert bare == []
+
+
+def _is_word(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isalpha()

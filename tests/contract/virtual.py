@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from slurm_fair.model import JobState, parse_label
+from slurm_fair.model import Gate, JobState, parse_label
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import Cluster
 from slurm_fair.sim import Manners, Submission, Veil, VirtualClock, VirtualCluster
@@ -23,7 +23,7 @@ class VirtualStage:
         self.gate = self.shut_by = gate
         self._clock = VirtualClock(BEGAN)
         manners = Manners(
-            "hold" if gate == "hold" else "begin", lists_ended_seconds=300.0, patience_seconds=60.0
+            Gate.HOLD if gate == "hold" else Gate.BEGIN, lists_ended_seconds=300.0, patience_seconds=60.0
         )
         self._virtual = VirtualCluster.bare(uniform(24, 8), self._clock, TERM, manners=manners)
         self._veil = Veil(self._virtual, self._clock)

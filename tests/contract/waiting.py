@@ -199,6 +199,24 @@ def a_job_held_by_its_user_after_we_closed_it_is_blocked_and_not_opened(stage: S
 
 
 @promise
+def a_job_that_was_released_once_and_is_held_again_is_its_users(stage: Stage) -> None:
+    """Although it is submitted behind a hold of ours that nobody noted."""
+    full = [running(stage, Job(gpus=8), node) for node in ("n1", "n2", "n3")]
+    label = stage.submit(Job(gpus=16, nodes=2))
+    stage.wait(2.0)
+    stage.release(label) if stage.gate == "hold" else stage.move_begin(label, stage.now())
+    stage.wait(5.0)  # Slurm tries to start it, and there is no room
+    stage.hold(label, by_admin=False)
+    snapshot = look(stage)
+    assert snapshot.jobs.blocked[row_of(snapshot, label)] == Blocked.USER_HOLD
+    assert parse_label(label) not in {act.key for act in snapshot.to_free}
+    for verb, nodes in ((Verb.OPEN, ("n1", "n2")), (Verb.CLOSE, ()), (Verb.FREE, ())):
+        act(stage, verb, label, nodes=nodes, until=stage.now() + 600)
+        assert stage.priority(label) == 0
+    assert {state(stage, each) for each in full} == {JobState.RUNNING}
+
+
+@promise
 def a_job_held_by_an_admin_is_blocked_and_stays_held_whatever_we_do(stage: Stage) -> None:
     label = stage.submit(Job(gated=stage.gate == "begin", begin_in=300))
     stage.hold(label, by_admin=True)

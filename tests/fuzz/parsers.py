@@ -109,7 +109,7 @@ def _ack(path: Path) -> None:
     for each in (folder.parent, folder):
         each.chmod(0o700)
     path.rename(folder / acks.FILE)
-    assert acks.read_acknowledgement(ASKED) in (acks.SAVED, acks.NOT_SAVED, acks.NO_ANSWER)
+    assert acks.read_acknowledgement(ASKED) in acks.Reply
 
 
 def _lease(path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
+from slurm_fair.slurm.reading.changes import Counters
 from tests.support.on_slurm import Slurm
 
 pytestmark = [
@@ -44,6 +46,40 @@ def slurm(lab: Slurm) -> Iterator[Slurm]:
 def far() -> str:
     """A begin time far ahead, as scontrol takes it in every time zone."""
     return f"uts{int(time.time()) + 900}"
+
+
+# -- what has changed ---------------------------------------------------------------------------------------
+
+
+def test_a_counter_moves_with_every_change_and_with_no_look(slurm: Slurm) -> None:
+    counted = {"before": counters(slurm)}
+    for command in (
+        ("squeue",),
+        ("sinfo",),
+        ("scontrol", "show", "config"),
+        ("sshare",),
+        ("scontrol", "ping"),
+    ):
+        slurm.do(*command)
+    counted["looks"] = counters(slurm)
+    assert counted["looks"] == counted["before"]
+    job = slurm.sbatch("--begin=now+600", body="sleep 2")
+    counted["submission"] = counters(slurm)
+    slurm.do("scontrol", "update", f"jobid={job}", "starttime=now")
+    counted["update"] = counters(slurm)
+    slurm.wait_state(job, "RUNNING")
+    counted["start"] = counters(slurm)
+    slurm.wait_state(job, "COMPLETED")
+    counted["end"] = counters(slurm)
+    told = list(counted.values())[1:]
+    assert all(one != other for one, other in pairwise(told)), counted
+
+
+def counters(slurm: Slurm) -> Mapping[str, int]:
+    """What slurmctld says that it has counted; slurmds that register do so in their own time."""
+    found = Counters.read(slurm.do("sdiag").stdout)
+    assert found is not None
+    return {name: count for name, count in found.moved.items() if name != "MESSAGE_NODE_REGISTRATION_STATUS"}
 
 
 # -- requeue ------------------------------------------------------------------------------------------------
@@ -185,6 +221,35 @@ def test_an_operators_hold_of_a_users_hold_takes_the_release_from_the_user(slurm
     assert (refused.returncode, "Access/permission denied" in refused.stderr) == (1, True)
     slurm.do("scontrol", "uhold", left, user="daemon")
     assert slurm.do("scontrol", "release", left, user="games").returncode == 0
+
+
+def scheduling(slurm: Slurm, job: str) -> tuple[str, str, str]:
+    """What Slurm shows of a job's submission, of its eligible time and of when it last tried to start it."""
+    said = slurm.lab.run(
+        "squeue", "-h", "-j", job, "-O", "SubmitTime:|,EligibleTime:|,LastSchedEval:|"
+    ).stdout
+    submit, eligible, tried, _ = said.split("|")
+    return submit, eligible, tried
+
+
+def test_a_hold_takes_the_eligible_time_away_and_leaves_when_slurm_last_tried_to_start_the_job(
+    slurm: Slurm,
+) -> None:
+    blockers = [slurm.sbatch_running("-w", node, "--exclusive") for node in ("n1", "n2", "n3")]
+    job, untouched = slurm.sbatch("-H", user="games"), slurm.sbatch("-H", user="games")
+    submit, eligible, tried = scheduling(slurm, job)
+    assert (eligible, tried) == ("N/A", submit)
+    slurm.do("scontrol", "release", job)
+    slurm.wait(job, lambda _: scheduling(slurm, job)[2] > submit, 30)
+    assert slurm.look(job).eligible > 0
+    slurm.do("scontrol", "hold", job, user="games")
+    assert slurm.look(job).reason == "JobHeldUser"
+    assert scheduling(slurm, job)[1] == "N/A"
+    time.sleep(4)
+    assert scheduling(slurm, job)[2] > submit
+    first, eligible, tried = scheduling(slurm, untouched)
+    assert (eligible, tried) == ("N/A", first), "it is never tried while it is held"
+    slurm.do("scancel", *blockers)
 
 
 # -- the begin gate -----------------------------------------------------------------------------------------

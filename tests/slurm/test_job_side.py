@@ -16,7 +16,7 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.slurm.reading.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, read_comment
+from slurm_fair.slurm.reading.acks import Asked, Reply, read_acknowledgement, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 
@@ -220,8 +220,8 @@ def test_what_a_job_loses_whose_steps_are_longer_than_the_grace(
     until(lambda: len(job.lines("steps.log")) == 2)
     asked = time.time()
     job.ask()
-    until(lambda: job.answer(asked) == SAVED or time.time() > asked + GRACE_SECONDS)
-    assert job.answer(asked) == (SAVED if answered else NO_ANSWER), what
+    until(lambda: job.answer(asked) == Reply.SAVED or time.time() > asked + GRACE_SECONDS)
+    assert job.answer(asked) == (Reply.SAVED if answered else Reply.NONE), what
     job.requeue()
     job.open_gate()
     job.finishes()
@@ -344,7 +344,7 @@ def test_where_the_site_says_so_the_answer_travels_in_the_jobs_comment(lab: Lab,
     asked = time.time()
     for _ in range(2):
         job.ask()
-        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == SAVED)
+        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == Reply.SAVED)
     words = record(lab, job.job)["Comment"]
     assert words.startswith("my own words slurm_fair:v1,")
     assert words.count("slurm_fair_ack:") == 1

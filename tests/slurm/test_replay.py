@@ -112,7 +112,9 @@ def test_what_was_recorded_has_the_numbers_of_sacct(new_site: Callable[..., Site
         24,
         "shares",
     )
-    assert found["trace"]["gpu_seconds"] == recorded["gpu_seconds"]
+    nothing = [word for name in ("checkpoint", "start", "restart") for word in (f"--{name}-cost", "0")]
+    assert told(site, "replay", *nothing)["trace"]["gpu_seconds"] == recorded["gpu_seconds"]
+    assert found["trace"]["gpu_seconds"] < recorded["gpu_seconds"], "the run that was requeued only saved"
 
 
 def test_the_costs_of_a_site_come_out_of_its_journal(new_site: Callable[..., Site]) -> None:
@@ -134,9 +136,13 @@ def test_the_costs_of_a_site_come_out_of_its_journal(new_site: Callable[..., Sit
     costs = found["options"]["costs"]
     assert costs["checkpoint_from"] == "measured"
     assert 0 <= costs["checkpoint_s"] <= 4  # a job that counts saves at once, and is asked at a look
-    assert 35 <= costs["restart_s"] <= 40  # what Slurm takes to start it, and the assumed time to load
+    assert costs["start_from"] == "measured"
+    assert 0 <= costs["start_s"] <= 5  # what Slurm takes to start it
+    assert (costs["restart_s"], costs["restart_from"]) == (35, "assumed")  # the time to load
     assert [row["lease_s"] for row in found["terms"]] == [60.0, 600.0]
     assert found["recommended"]["lease_s"] in (60.0, 600.0)
     words = site.cli("tune-lease", "--history", "--terms", "60,600", *PERIOD, timeout=120).stdout
     assert "measured: median of" in words
     assert "Recommended: " in words
+    replayed = told(site, "replay", "--lease", "30", "--weights", "equal")["options"]["costs"]
+    assert (replayed["start_from"], replayed["restart_s"]) == ("measured", 0), "loading counts as work"

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -142,12 +141,14 @@ def test_names_that_slurm_does_not_know_are_warned_of_at_the_start(new_site: Cal
 def test_a_start_waits_for_a_shell_that_holds_the_journal(new_site: Callable[..., Site]) -> None:
     site = new_site("begin", LEASE).start()
     assert site.stop() == 0
-    shell = sqlite3.connect(site.storage / "journal.db", isolation_level=None, check_same_thread=False)
+    before = site.last_tick()
+    shell = sqlite3.connect(site.storage / "journal.db", isolation_level=None)
     shell.execute("PRAGMA locking_mode = EXCLUSIVE")
     shell.execute("BEGIN EXCLUSIVE")
-    threading.Timer(12, shell.close).start()
-    site.start()
-    assert "waiting up to" in site.said()
+    site.start(wait=False)
+    wait_until(lambda: "waiting up to" in site.said(), 40, "it says what it waits for")
+    shell.close()
+    wait_until(lambda: site.last_tick() > before, 40, "its first tick")
 
 
 def test_a_blind_daemon_under_hold_loses_its_jobs_within_a_lease_and_goes_on_when_it_sees(

@@ -82,13 +82,16 @@ def refused_or_lives(site: Site) -> bool:
 def test_a_daemon_that_finds_another_before_it_ends_and_leaves_its_jobs_to_it(
     new_site: Callable[..., Site],
 ) -> None:
-    first = noticed(new_site("hold", LEASE)).start()
-    second = noticed(new_site("hold", LEASE))
+    lease = {**LEASE, "term": 30}  # nobody takes the first daemon for dead while it is stopped
+    first = noticed(new_site("hold", lease)).start()
+    second = noticed(new_site("hold", lease))
     first.submit(ALL_GPUS).runs()
     waiting = first.submit(8, tenant="nlp").waits()
     comment = notices(first)[0]
+    first.signal(signal.SIGSTOP)  # else it may leave its notice anew before the second one has begun
     first.lab.run("scancel", "-n", "slurm_fair", "-t", "PENDING")
     second.start()
+    first.signal(signal.SIGCONT)
     assert len(notices(first)) == 1
     assert notices(first)[0] != comment
     assert first.process is not None

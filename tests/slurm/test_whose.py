@@ -32,6 +32,13 @@ SPEC = LabSpec(
 )
 
 
+def tried_again(adapter: Adapter, job: str) -> bool:
+    """Whether Slurm has tried to start a job some seconds after its submission."""
+    columns = "SubmitTime:|,LastSchedEval:|"
+    said = adapter.commands.run("squeue", "-h", "-j", job, "-O", columns).out.strip().split("|")
+    return float(said[1]) > float(said[0]) + 1.5
+
+
 def test_a_users_hold_after_we_opened_and_closed_is_the_users(begin: Adapter) -> None:
     job = begin.submit(user="games")
     begin.done(Verb.CLOSE, job)
@@ -62,8 +69,8 @@ def test_whoever_holds_a_job_of_ours_keeps_it_held(adapter: Adapter, by: str, wh
     adapter.done(Verb.CLOSE, job)
     if when == "opened":
         adapter.done(Verb.OPEN, job, "n1")
-        # Until Slurm has looked at it once more it shows the job as one that was never released.
-        adapter.slurm.wait(job, lambda seen: seen.eligible > 0)
+        # Until Slurm has tried it once more, nothing tells the job from one that was never released.
+        adapter.slurm.wait(job, lambda _: tried_again(adapter, job))
     elif when != "closed":
         adapter.start(job, "n2")
     if when in ("requeued", "closed again"):
@@ -102,6 +109,43 @@ def test_an_admins_hold_on_a_job_that_was_submitted_held_is_the_admins(hold: Ada
     assert hold.do(Verb.CLOSE, job).result is Result.REFUSED
     liberate(hold.commands, (), time.time, lost=True)
     assert hold.slurm.look(job).reason == "JobHeldAdmin"
+
+
+@pytest.mark.parametrize(("by", "verb"), [("games", "hold"), ("games", "uhold"), ("root", "uhold")])
+def test_a_hold_after_the_first_release_is_its_holders_for_whoever_knows_nothing_of_the_job(
+    hold: Adapter, by: str, verb: str
+) -> None:
+    """Slurm shows it as it shows the submission's hold, which the stamp says was ours."""
+    blockers = [hold.slurm.sbatch_running("-w", node, "--exclusive") for node in ("n1", "n2", "n3")]
+    job, untouched = hold.submit(user="games"), hold.submit(user="games")
+    hold.slurm.do("scontrol", "release", job, user="games")
+    hold.slurm.wait(job, lambda _: tried_again(hold, job), 30)
+    hold.slurm.do("scontrol", verb, job, user=by)
+    held = hold.slurm.look(job)
+    assert (held.priority, held.reason, held.eligible) == (0, "JobHeldUser", 0)
+    assert hold.blocked(job) is Blocked.USER_HOLD
+    assert hold.blocked(untouched) is Blocked.NOT_BLOCKED
+    for act in (Verb.OPEN, Verb.CLOSE, Verb.FREE):
+        hold.do(act, job, "n1")
+        assert hold.slurm.look(job) == held
+    for lost in (False, True):
+        liberate(hold.commands, (), time.time, lost)
+        assert hold.slurm.look(job) == held
+    assert hold.slurm.look(untouched).priority > 0, "the hold of its submission was ours"
+    hold.slurm.do("scancel", *blockers, job, untouched)
+
+
+def test_who_takes_a_submissions_hold_over_between_look_and_act_keeps_it(hold: Adapter) -> None:
+    blockers = [hold.slurm.sbatch_running("-w", node, "--exclusive") for node in ("n1", "n2", "n3")]
+    job = hold.submit(user="games")
+    planned = hold.action(Verb.CLOSE, job)
+    hold.slurm.do("scontrol", "release", job, user="games")
+    hold.slurm.wait(job, lambda _: tried_again(hold, job), 30)
+    hold.slurm.do("scontrol", "hold", job, user="games")
+    (outcome,) = hold.cluster.actuate([planned])
+    assert (outcome.result, outcome.detail) == (Result.REFUSED, "it is held (JobHeldUser)")
+    assert hold.slurm.look(job).priority == 0
+    hold.slurm.do("scancel", *blockers, job)
 
 
 def test_nothing_but_its_users_is_touched_of_a_job_outside_of_the_scope(adapter: Adapter) -> None:
@@ -202,6 +246,11 @@ def closes(adapter: Adapter, job: str) -> None:
     try:
         adapter.slurm.wait(job, is_closed, 60)
     except AssertionError as late:
+        plain = adapter.slurm.lab.run("scontrol", "update", f"jobid={job}", "comment=x", check=False)
+        if "Unexpected message" in plain.stderr:  # seen once in some hundred runs, on a busy machine
+            pytest.skip(
+                f"this slurmctld takes no update of anybody's since its crash: {plain.stderr.strip()}"
+            )
         raise AssertionError(f"{late}; the last try: {tries[-1]}") from None
 
 

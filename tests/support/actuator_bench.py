@@ -17,13 +17,14 @@ from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import JobDetails
-from slurm_fair.slurm.reading.queue import RAW, Queue
+from slurm_fair.slurm.reading.queue import BETWEEN, RAW, Queue
 from slurm_fair.slurm.scope import Territory
 from tests.support.slurm_stub import QUIET, Stub, row
 
 NOW = 1795001000.0
 SUBMIT, GATE = float(QUIET["SubmitTime"]), float(QUIET["EligibleTime"])
 WAITING, RUNNING = row(), row(State="RUNNING", NodeList="n1", EligibleTime="1795000500")
+TRIED_AT_FIRST = f"7{BETWEEN}{QUIET['SubmitTime']}{BETWEEN}\n"  # and by Slurm never since
 OPENED, PINNED = row(EligibleTime=str(int(NOW))), row(ReqNodes="n1")
 CLOSED = row(EligibleTime=str(int(GATE) + 500))
 

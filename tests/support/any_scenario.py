@@ -33,6 +33,7 @@ from slurm_fair.sim import (
     SimulationResult,
     population,
     rules_for,
+    with_looks_at_changes,
     with_reserve_after,
 )
 from slurm_fair.sim.port.clock import epoch_for
@@ -127,6 +128,7 @@ HOW = st.builds(
     Rounds,
     lease=st.sampled_from((120.0, 300.0, 600.0)),
     interval=st.sampled_from((10.0, 30.0)),
+    interval_min=st.sampled_from((0.0, 0.0, 1.0)),
     aligned=st.booleans(),
     reserve_after=st.sampled_from((0.0, 0.0, 240.0, None, math.inf)),
     rounds=st.sampled_from(("conserving", "conserving", "gavel")),
@@ -135,7 +137,9 @@ HOW = st.builds(
         checkpoint=st.sampled_from((0.0, 0.0, 5.0)),
         restart=st.sampled_from((0.0, 20.0)),
         requeue_delay=st.sampled_from((0.0, 0.0, 60.0)),
+        start=st.sampled_from((0.0, 0.0, 7.0)),
     ),
+    everyone=st.booleans(),
 )
 
 
@@ -321,8 +325,10 @@ def play(
         aligned=case.how.aligned,
         gavel_rounds=case.how.rounds == "gavel",
         checkpoint_cost=case.how.costs.checkpoint,
+        ledger=case.how.ledger,
     )
     rules = with_reserve_after(rules, case.how.reserve_after)
+    rules = with_looks_at_changes(rules, 0.0 if case.how.rounds == "gavel" else case.how.interval_min)
     log = Log(epoch_for(rules.terms.term), listen, wants)
     manners = Manners(patience_seconds=case.patience, hitches=case.hitches.told() if case.hitches else None)
     simulation = kind(case.scenario, rules, log, manners=manners, batches=log.batches())

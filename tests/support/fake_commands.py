@@ -40,6 +40,7 @@ class FakeCommands(Commands):
         self.watch: Callable[[str, tuple[str, ...]], None] = lambda when, argv: None
         self.said: list[str] = []  # every act, as a line
         self.work = "/nonexistent"  # the working folders of its jobs
+        self.look_seconds = 0.001  # of slurmctld's time, for each call
 
     def run(
         self, *argv: str, stdin: str | None = None, timeout_seconds: float | None = None
@@ -171,7 +172,7 @@ class FakeCommands(Commands):
         def hold(record: Record) -> str:
             if not record.alive:
                 return "Job has already finished"
-            record.held = ADMIN
+            record.hold(ADMIN, self.world.time)
             return ""
 
         return self._each(words[0], hold)
@@ -224,7 +225,33 @@ class FakeCommands(Commands):
             return CommandResult(
                 argv, 0, "ClusterName             = fake\nSLURM_VERSION           = 22.05.8\n", "", 0.01
             )
+        if argv == ("sdiag",):
+            return self._counters(argv)
         raise NotImplementedError(" ".join(argv))
+
+    def _counters(self, argv: tuple[str, ...]) -> CommandResult:
+        """What slurmctld counts; each listing took it a millisecond, or what a test says."""
+        records = self.world.records.values()
+        over = sum(not record.alive for record in records)
+        jobs = {"submitted": len(records), "started": len(self.world.starts), "completed": over}
+        rows = {
+            "REQUEST_UPDATE_JOB": (len(self.said), 0),
+            "MESSAGE_EPILOG_COMPLETE": (over, 0),
+            "REQUEST_JOB_INFO": (self.calls, int(self.calls * self.look_seconds * 1e6)),
+        }
+        lines = [f"Jobs {name}: {count}" for name, count in (jobs | {"canceled": 0, "failed": 0}).items()]
+        lines += ["", "Remote Procedure Call statistics by message type"]
+        lines += [
+            f"\t{name:40}( 1000) count:{count:<6} ave_time:0      total_time:{took}"
+            for name, (count, took) in rows.items()
+        ]
+        lines += [
+            "",
+            "Remote Procedure Call statistics by user",
+            "\troot (  0) count:7 ave_time:1 total_time:7",
+            "",
+        ]
+        return CommandResult(argv, 0, "\n".join(lines), "", 0.004)
 
     def _shown(self, argv: tuple[str, ...], stdin: str) -> CommandResult:
         """scontrol repeats each command that it reads, and answers it."""
@@ -267,6 +294,7 @@ class FakeCommands(Commands):
             "tres-per-node": f"gres:gpu:{r.gpus_per_node}" if r.gpus_per_node else "N/A",
             "tres-per-job": "N/A" if r.gpus_per_node else f"gres:gpu:{r.gpus}", "tres-per-task": "N/A",
             "SubmitTime": f"{r.submit:.0f}", "EligibleTime": f"{r.eligible:.0f}",
+            "LastSchedEval": f"{r.scheduled:.0f}",
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",

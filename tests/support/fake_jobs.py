@@ -76,6 +76,7 @@ class Record:
     submit: float
     eligible: float
     array_limit: int = 0
+    scheduled: float = 0.0  # when Slurm last tried to start it
     deadline: float = 0.0
     time_limit: float = math.inf  # never enforced: only whether it fits before the deadline counts
     restarts: int = 0
@@ -112,6 +113,12 @@ class Record:
     def alive(self) -> bool:
         """Waiting, running or on its way out."""
         return self.state not in OVER
+
+    def hold(self, by: str, now: float) -> None:
+        """Somebody holds it: if it might have started, Slurm tried it till now and forgets its eligible time."""
+        if not (self.held or self.depends) and self.eligible <= now:
+            self.scheduled, self.eligible = float(int(now)), 0.0
+        self.held = by
 
     @property
     def depends(self) -> bool:

@@ -140,7 +140,7 @@ class World:
         self.records[number] = Record(
             number, number, single, numbers if len(numbers) > 1 else (), gpus, gpus_per_node, nodes, tenant,
             partition, comment, requeue, work, submit, eligible, array_limit, wanted=node_list,
-            held=USER if hold else "", deadline=float(int(deadline)), time_limit=time_limit,
+            held=USER if hold else "", deadline=float(int(deadline)), time_limit=time_limit, scheduled=submit,
         )  # fmt: skip
         self.wake()
         return number
@@ -309,7 +309,7 @@ class World:
         record = self.record(base, task)
         record = self.split(record, task) if task >= 0 else record
         if record.alive:
-            record.held = by
+            record.hold(by, self.time)
 
     def release(self, base: int, task: int = NO_TASK) -> None:
         """`scontrol release`."""

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from hypothesis import strategies as st
 
+from slurm_fair.ledger import LedgerSettings
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import (
     Costs,
@@ -21,6 +22,7 @@ from slurm_fair.sim import (
     SimulationResult,
     rules_for,
     simulate,
+    with_looks_at_changes,
     with_reserve_after,
 )
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
@@ -101,10 +103,18 @@ class Rounds:
 
     lease: float | None = 600.0
     interval: float = 10.0
+    interval_min: float = 0.0
     aligned: bool = True
     reserve_after: float | None = None
+    half_life: float = 0.0
     rounds: Literal["conserving", "gavel"] = "conserving"
     costs: Costs = field(default_factory=Costs)
+    everyone: bool = False  # counts in quotas from the beginning
+
+    @property
+    def ledger(self) -> LedgerSettings:
+        """How shares are counted."""
+        return LedgerSettings(everyone_counts=self.everyone)
 
 
 def simulated(
@@ -145,6 +155,8 @@ def simulated(
         aligned=how.aligned,
         gavel_rounds=how.rounds == "gavel",
         checkpoint_cost=how.costs.checkpoint,
+        ledger=how.ledger,
     )
-    rules = with_reserve_after(rules, how.reserve_after)
+    rules = with_looks_at_changes(with_reserve_after(rules, how.reserve_after), how.interval_min)
+    rules = replace(rules, ledger=replace(rules.ledger, half_life_seconds=how.half_life))
     return simulate(scenario, rules, listen=listen, wants=wants)

@@ -187,7 +187,7 @@ def _end_of(terms: LeaseTerms, since: Floats) -> Floats:
     """When leases that begin then are over; aligned ones at the next multiple of the term that is not too near."""
     if not terms.aligned:
         return since + max(terms.term, terms.min_runtime)
-    least = max(terms.min_runtime, min(terms.interval, terms.term / 4))
+    least = max(terms.min_runtime, min(terms.interval_min or terms.interval, terms.term / 4))
     end: Floats = np.ceil((since + least) / terms.term) * terms.term
     return end
 

@@ -49,4 +49,4 @@ def test_only_a_daemon_that_is_no_shadow_acts_and_leaves_marks(tmp_path: Path, d
 @pytest.mark.parametrize(("restarts", "ours"), [(0, True), (1, False)])
 def test_a_hold_on_a_job_that_has_run_is_not_freed_as_ours(restarts: int, ours: bool) -> None:
     row: Any = {"restarts": restarts, "eligible": 0.0, "submit": 100.0, "priority": 0}
-    assert kept_by_us(row, Stamp(1, gate="hold"), "JobHeldUser", lost=False) is ours
+    assert kept_by_us(row, Stamp(1, gate="hold"), "JobHeldUser", lost=False, scheduled=100.0) is ours

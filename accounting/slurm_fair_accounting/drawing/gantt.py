@@ -36,7 +36,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How high a row is, how much room the lanes' names take, and when the time begins."""
+    """Height of a row, width of the lanes' names, and the time at the left edge."""
 
     row: float = 11.0
     left: float = 70.0

@@ -27,7 +27,7 @@ def claimed(path: Path, read_too: Path | None = None) -> Iterator[Write]:
 
 
 def claim(path: Path, read_too: Collection[Path] = ()) -> tuple[Path, Path]:
-    """What `path` stands for, and the file beside it that is to be written first; both can be."""
+    """The file that `path` leads to, and the file beside it that is to be written first; both can be."""
     refuse_no_file(path)
     target = leads_to(path)  # a link stays one
     if target in {Path(os.path.realpath(other)) for other in read_too}:
@@ -54,7 +54,7 @@ def settle(beside: Path, target: Path) -> None:
 
 
 def refuse_no_file(path: Path) -> None:
-    """What is no file, and what somebody holds open: /dev/stdout would be replaced rather than written to."""
+    """Refuse what is no file, and what somebody holds open: /dev/stdout would be replaced, not written to."""
     # os.path asks without raising where a directory may not be looked into; the attempt to write says why
     if _leads_to_open_file(path) or (
         os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
@@ -65,7 +65,7 @@ def refuse_no_file(path: Path) -> None:
 
 
 def _leads_to_open_file(path: Path) -> bool:
-    """Whether a link on the way is one of a process, as /dev/stdout and /dev/fd/3 are."""
+    """True if a link on the way is one of a process, as /dev/stdout and /dev/fd/3 are."""
     at = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
         folder, name = os.path.split(at)

@@ -35,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What it measures, from where to where."""
+    """The quantity along one axis, from where to where."""
 
     label: str
     low: float
@@ -44,7 +44,7 @@ class Axis:
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, values: Numbers) -> Numbers:
-        """Where values lie, 0 to 1; those beyond an end lie at it."""
+        """Positions of values, 0 to 1; those beyond an end lie at it."""
         inside = np.clip(values, self.low, self.high)
         if self.log:
             part = np.log(inside / self.low) / math.log(self.high / self.low)
@@ -107,7 +107,7 @@ def over_time(span_seconds: float, since: str = "the first submission") -> tuple
 
 
 def cumulative(name: str, values: Numbers, place: int = 0) -> Series:
-    """Which part of the values is at most x; of very many values, evenly chosen quantiles."""
+    """The part of the values that is at most x; of very many values, evenly chosen quantiles."""
     known = np.sort(values[~np.isnan(values)])
     part = np.arange(1, len(known) + 1) / max(len(known), 1)
     kept = chosen(len(known))
@@ -174,7 +174,7 @@ def bar_at(left: float, top: float, right: float, bottom: float, place: int, wor
 
 
 def legend_of(names: Sequence[tuple[str, int]]) -> str:
-    """Which colour and dashes are whose."""
+    """The colours and dashes of the series, with their names."""
     items = "".join(
         f'<li><svg viewBox="0 0 28 10"><path class="line {_look(place)}" d="M0 5H28"/></svg>{text(name)}</li>'
         for name, place in names
@@ -234,10 +234,10 @@ def _line(look: str, x1: float, y1: float, x2: float, y2: float) -> str:
 
 
 def at_x(axis: Axis, values: Numbers) -> Numbers:
-    """Where values of the x axis lie in a chart."""
+    """Positions of values of the x axis in a chart."""
     return _LEFT + axis.at(values) * (_WIDTH - _LEFT - _RIGHT)
 
 
 def at_y(axis: Axis, values: Numbers) -> Numbers:
-    """Where values of the y axis lie in a chart."""
+    """Positions of values of the y axis in a chart."""
     return _HEIGHT - _BOTTOM - axis.at(values) * (_HEIGHT - _TOP - _BOTTOM)

@@ -57,8 +57,8 @@ def history_of(source: JournalReader, period: Period) -> JobStories:
     earlier = _earlier(source, period, {key: job.submit for key, job in live.items()} | ended)
     stories = tell([*earlier, *events])
     chosen = [story for story in stories if story.finished or (standing is None or story.key in live)]
-    told = {story.key for story in chosen if not story.finished}
-    silent = [_from_ledger(key, job) for key, job in live.items() if key not in told | ended.keys()]
+    living = {story.key for story in chosen if not story.finished}
+    silent = [_from_ledger(key, job) for key, job in live.items() if key not in living | ended.keys()]
     return JobStories((*chosen, *silent), live)
 
 
@@ -84,7 +84,7 @@ def newest_known(source: JournalReader, standing: Standing | None, start: float)
 
 
 def _earlier(source: JournalReader, period: Period, submits: Mapping[int, float]) -> Iterable[Event]:
-    """What happened to these jobs before the period began."""
+    """The events of these jobs before the period began."""
     early = {key: submit for key, submit in submits.items() if submit < period.start}
     return source.events(min(early.values()), period.start, kinds=KINDS, keys=early) if early else ()
 

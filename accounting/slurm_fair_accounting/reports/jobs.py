@@ -58,7 +58,7 @@ def jobs(source: JournalReader, period: Period, choice: Choice) -> Report:
 
 
 def waits(source: JournalReader, period: Period, choice: Choice) -> Report:
-    """How long the jobs that ended in the period had waited in all, pre-empted time too."""
+    """Time that the jobs that ended in the period had waited in all, pre-empted time too."""
     waited: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for event in source.events(period.start, period.end, kinds=(EventKind.FINISHED,), tenant=choice.tenant):
         if choice.takes(event.tenant, str(event.detail.get("user", ""))):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from slurm_fair.ledger import formulas
 from slurm_fair.ledger.metrics.efficiency import mean_gpus, span
 from slurm_fair.ledger.metrics.summary import RunFacts
 from slurm_fair.ledger.metrics.windows import (
@@ -17,8 +19,9 @@ from slurm_fair.ledger.metrics.windows import (
     windows_of_moments,
 )
 from slurm_fair.ledger.outcomes.outcomes import Outcomes, Runs, only, outcomes_of
-from slurm_fair.ledger.settings import ReportShare
+from slurm_fair.ledger.settings import LedgerSettings, ReportShare
 from slurm_fair.model import Event, EventKind, Standing
+from slurm_fair.model.columns import Bools
 from slurm_fair_accounting.reports.history import live_of, newest_known
 from slurm_fair_accounting.reports.tenants import Account, accounts_of
 from slurm_fair_accounting.source.period import Period
@@ -34,11 +37,12 @@ KINDS = (
 )
 NO_CAPACITY = "nothing says how many GPUs there were: M is the sum of quotas, unfair hours are from accounts"
 _FOR_EVER = float("inf")
+_ALIKE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What every metric of a period is made of."""
+    """The outcomes, windows and sizes that every metric of a period is made of."""
 
     outcomes: Outcomes  # jobs that lived in the period; over = ended in it
     facts: RunFacts
@@ -49,7 +53,7 @@ class Measured:
 
 
 def measured(source: JournalReader, period: Period, share: ReportShare = "demand") -> Measured:
-    """Of a journal or of an export, be it a real or a simulated cluster's."""
+    """Measures a period of a journal or of an export, be it a real or a simulated cluster's."""
     outcomes, runs = _jobs(source, period)
     covered, accounts, note = accounts_of(source, period, share)
     seen = _capacity(source, period)
@@ -64,12 +68,32 @@ def measured(source: JournalReader, period: Period, share: ReportShare = "demand
         # Who counts in the quotas without a job in the table: those who were given a quota.
         others = [accounts[name] for name in accounts.keys() - set(names) if accounts[name].quota > 0]
         weight_sum = float(weight.sum()) + sum(map(_weight, others))
-        windows = exact_windows(outcomes, runs, weight, capacity, edges, weight_sum, share)
+        counts, along = _who_counts(source, accounts, names, covered)
+        windows = exact_windows(outcomes, runs, weight, capacity, edges, weight_sum, share, counts, along)
     else:
         names, windows = windows_of_moments(source.moments(period.start, period.end), edges)
     facts = _facts(outcomes, runs, capacity, windows, accounts)
     rows = {name: row for row, name in enumerate(names)}
     return Measured(outcomes, facts, accounts, rows, covered, note)
+
+
+def _who_counts(
+    source: JournalReader, accounts: Mapping[str, Account], names: Sequence[str], covered: Period
+) -> tuple[float, Bools]:
+    """The seconds that a tenant counts in quotas beyond its jobs, and those who did before the period began.
+
+    Quotas that are as the weights are were given to everybody all the time.
+    """
+    weights = np.array([_weight(account) for account in accounts.values()])
+    quotas = np.array([account.quota for account in accounts.values()])
+    before = {
+        moment.tenant for moment in source.moments(covered.start, covered.start) if moment.owed_quota > 0
+    }
+    along = np.array([name in before for name in names], dtype=bool)
+    expected = formulas.quota(float(quotas.sum()), weights, float(weights.sum()))
+    if np.allclose(quotas, expected, rtol=_ALIKE, atol=0.0):
+        return math.inf, along
+    return LedgerSettings().tenant_memory_seconds, along
 
 
 def _facts(
@@ -128,7 +152,7 @@ def _jobs(source: JournalReader, period: Period) -> tuple[Outcomes, Runs]:
 
 
 def _outcomes_of(source: JournalReader, standing: Standing, period: Period) -> tuple[list[Event], set[int]]:
-    """What the period's jobs did up to its end, and who of them is known to have lived on."""
+    """The events of the period's jobs up to its end, and the keys of those that are known to have lived on."""
     living = live_of(standing, Period(period.start, _FOR_EVER))
     within = list(source.events(period.start, period.end, kinds=KINDS))
     later = list(source.events(period.end, kinds=(EventKind.FINISHED,)))

@@ -48,7 +48,7 @@ class Account:
         return self if share == "demand" else replace(self, owed=self.quota)
 
     def since(self, before: Account) -> Account:
-        """What was added since an earlier instant."""
+        """This account less an earlier one."""
         return Account(self.weight, self.had - before.had, self.owed - before.owed, self.quota - before.quota)
 
 

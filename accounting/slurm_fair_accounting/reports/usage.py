@@ -24,7 +24,7 @@ _KINDS = (EventKind.SUBMITTED, EventKind.STARTED, EventKind.STOPPED, EventKind.F
 
 
 def usage(source: JournalReader, period: Period, choice: Choice) -> Report:
-    """What ran on each calendar day of the period; time until the newest thing known."""
+    """GPU time and jobs by calendar day of the period; time until the newest thing known."""
     used: dict[tuple[float, str, str], float] = defaultdict(float)
     jobs: dict[tuple[float, str, str], set[int]] = defaultdict(set)
     calendar = days(period.start, period.end)
@@ -57,14 +57,14 @@ def _runs(source: JournalReader, period: Period, choice: Choice) -> Iterator[tup
     begun = {event.key for event in events if event.kind in (EventKind.STOPPED, EventKind.FINISHED)}
     earlier = source.events(end=period.start, kinds=(EventKind.SUBMITTED, EventKind.STARTED), keys=begun)
     newest = newest_known(source, standing, period.start)
-    told = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
+    stories = tell(sorted([*_last_starts(earlier), *events], key=lambda event: event.time))
     seen = {event.key for event in events}
     silent = [
         Story(key, job.tenant, job.gpus, runs=[(job.run_start, None)])
         for key, job in live.items()
         if job.run_start and key not in seen
     ]
-    for story in (*told, *silent):
+    for story in (*stories, *silent):
         if choice.takes(story.tenant, story.user):
             for start, end in story.runs:
                 yield story, start, newest if end is None else end

@@ -91,5 +91,5 @@ def read_events(path: Path) -> EventFile:
     put_in_order(lines)
     if fault := fault_of(lines):
         raise InputError(f"{path}:{fault}: are several runs in one file? {_CURE}")
-    events = [told.what for told in lines if isinstance(told.what, Event)]
-    return EventFile(events, [told.what for told in lines if isinstance(told.what, TenantMoment)])
+    events = [line.what for line in lines if isinstance(line.what, Event)]
+    return EventFile(events, [line.what for line in lines if isinstance(line.what, TenantMoment)])

@@ -23,7 +23,7 @@ _MUST_SAY = {EventKind.FINISHED: ("had", "owed", "waited", "ran")}
 
 
 def read_line(text: str, where: str) -> Line:
-    """What a line tells; InputError begins with where it stands."""
+    """The event or the account in a line; InputError begins with where it stands."""
     try:
         return _read(json.loads(text))
     except json.JSONDecodeError as error:
@@ -52,14 +52,14 @@ def _read(content: Any) -> Line:
 
 
 def _said(content: Mapping[str, Any], name: str, read: Callable[[str, Any], Any]) -> Any:
-    """What must be there."""
+    """A value that must be there."""
     if content.get(name) is None:
         raise InputError(f"is no event, for it does not say its `{name}`: {_SCHEMA}")
     return read(name, content[name])
 
 
 def _detail(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What else is said; null is not said, except where it says that there is none."""
+    """The other values; null counts as left out, except where it says that there is none."""
     detail: dict[str, Any] = {}
     for name, value in content.items():
         if name in HEAD:

@@ -9,10 +9,12 @@ import heapq
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
-from slurm_fair.model import Event, EventKind, label
+import numpy as np
+
+from slurm_fair.model import Event, EventKind, Ledger, label
 from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair_accounting.source.source import JournalReader
 
@@ -25,9 +27,38 @@ def export_lines(source: JournalReader, start: float, end: float) -> Iterator[st
     """Events and accounts in [start, end), oldest first, one JSON object a line."""
     events = ((event.time, event_line(event)) for event in _with_capacity(source, start, end))
     last = math.nextafter(end, -math.inf)
-    accounts = ((moment.time, account_line(moment)) for moment in source.moments(start, last))
+    accounts = ((moment.time, account_line(moment)) for moment in _with_ledger(source, start, last))
     for _, line in heapq.merge(accounts, events, key=lambda pair: pair[0]):
         yield line
+
+
+def _with_ledger(source: JournalReader, start: float, last: float) -> Iterator[TenantMoment]:
+    """The accounts that were kept, and what the ledger knows beside: its beginning, and the last look."""
+    ledger = standing.ledger if (standing := source.latest()) else None
+    kept = source.moments(start, last)
+    if (
+        ledger is not None
+        and start <= ledger.began <= last
+        and source.moment_time(ledger.began) != ledger.began
+    ):
+        first = source.moment_time(ledger.began)
+        yield from (
+            replace(moment, time=ledger.began, had=0.0, owed_quota=0.0, owed_demand=0.0)
+            for moment in (source.moments(first, first) if first is not None else ())
+        )
+    yield from kept
+    if ledger is not None and start <= ledger.time <= last and source.moment_time(ledger.time) != ledger.time:
+        yield from _now(ledger)
+
+
+def _now(ledger: Ledger) -> Iterator[TenantMoment]:
+    """Tenants' accounts at the last look."""
+    tenants, jobs = ledger.tenants, ledger.jobs
+    held = np.bincount(jobs.tenant, np.where(jobs.run_start > 0, jobs.gpus, 0), len(tenants.names))
+    wanted = np.bincount(jobs.tenant, np.where(jobs.active, jobs.gpus, 0), len(tenants.names))
+    columns = (tenants.weight, tenants.had, tenants.owed_quota, tenants.owed_demand, held, wanted)
+    for name, *account in zip(tenants.names, *(column.tolist() for column in columns), strict=True):
+        yield TenantMoment(ledger.time, name, *account)
 
 
 def _with_capacity(source: JournalReader, start: float, end: float) -> Iterator[Event]:

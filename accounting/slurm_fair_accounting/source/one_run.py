@@ -42,16 +42,16 @@ _LONGEST_SILENCE = 7200.0
 
 
 class CheckedLine(NamedTuple):
-    """What one line says, and where it stands."""
+    """The event or account of one line, and its number."""
 
     number: int
     what: Event | TenantMoment
 
 
 def put_in_order(lines: list[CheckedLine]) -> None:
-    """By time; of a file in another order, what happened to a job at one instant as it must have happened."""
+    """Sort a file that is out of order by time, and a job's events of one instant as they must have happened."""
     if any(after.what.time < before.what.time for before, after in pairwise(lines)):
-        lines.sort(key=lambda told: (told.what.time, *_turn(told.what)))
+        lines.sort(key=lambda line: (line.what.time, *_turn(line.what)))
 
 
 def _turn(what: Event | TenantMoment) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def fault_of(lines: Sequence[CheckedLine]) -> str:
 
 
 def _twice(lines: Sequence[CheckedLine]) -> str:
-    """What is told for the second time of one instant."""
+    """Names an account, or an event that happens once, which a file gives twice for one instant."""
     seen: dict[tuple[str, str | int], int] = {}
     now = -math.inf
     for number, what in lines:
@@ -94,28 +94,28 @@ def _twice(lines: Sequence[CheckedLine]) -> str:
 def _ended_before(lines: Sequence[CheckedLine]) -> str:
     """A job of a trace or a recorded past that ends within the life of another one of its id."""
     ends: dict[int, CheckedLine] = {}
-    for told in lines:
-        what = told.what
+    for line in lines:
+        what = line.what
         if isinstance(what, Event) and what.kind == EventKind.FINISHED and _ALONE in what.detail:
             before = ends.get(what.key)
             if before and what.detail.get("submit", what.time) < before.what.time:
-                first, second = sorted((before.number, told.number))
+                first, second = sorted((before.number, line.number))
                 return f"{second}: job {label(what.key)} ends, and in line {first} too"
-            ends[what.key] = told
+            ends[what.key] = line
     return ""
 
 
 def _begun_anew(lines: Sequence[CheckedLine]) -> str:
     """A tenant's account that has lost most of what it held."""
     last: dict[str, CheckedLine] = {}
-    for told in lines:
-        what = told.what
+    for line in lines:
+        what = line.what
         if not isinstance(what, TenantMoment):
             continue
         before = last.get(what.tenant)
         if before and isinstance(before.what, TenantMoment) and _lost(before.what, what):
-            return f"{told.number}: the account of tenant {what.tenant} is less than in line {before.number}"
-        last[what.tenant] = told
+            return f"{line.number}: the account of tenant {what.tenant} is less than in line {before.number}"
+        last[what.tenant] = line
     return ""
 
 
@@ -126,14 +126,14 @@ def _lost(before: TenantMoment, after: TenantMoment) -> bool:
 
 def _without_account(lines: Sequence[CheckedLine]) -> str:
     """A tenant whose account is missing where everybody's is told: nobody who was met is ever forgotten."""
-    accounts = [told for told in lines if isinstance(told.what, TenantMoment)]
+    accounts = [line for line in lines if isinstance(line.what, TenantMoment)]
     if not accounts:
         return ""
     newest = accounts[-1]
-    last = {told.what.tenant: told for told in accounts}
-    for tenant, told in last.items():
-        if newest.what.time - told.what.time > _LONGEST_SILENCE and _has_something(told.what):
-            return f"{newest.number}: no account of tenant {tenant}, which has one in line {told.number}"
+    last = {line.what.tenant: line for line in accounts}
+    for tenant, line in last.items():
+        if newest.what.time - line.what.time > _LONGEST_SILENCE and _has_something(line.what):
+            return f"{newest.number}: no account of tenant {tenant}, which has one in line {line.number}"
     for number, what in lines:
         if not isinstance(what, Event) or what.kind not in _ONCE or what.tenant in last:
             continue

@@ -33,7 +33,7 @@ class Period:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Its length in seconds."""
         return self.end - self.start
 
 
@@ -89,7 +89,7 @@ def choose(start: str | None, end: str | None, now: float, began: Callable[[], f
 
 
 def _backwards(start: str | None, end: str | None, period: Period) -> str:
-    """What is wrong with a period that ends before it starts, in words of what was given."""
+    """The mistake in a period that ends before it starts, in words of what was given."""
     if start is None:
         first = datetime.fromtimestamp(period.start).isoformat(timespec="seconds")
         return f"--end {end} is before the beginning of what is known, {first}: give a later one"

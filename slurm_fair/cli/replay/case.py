@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +28,8 @@ from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
-from slurm_fair.sim.past import Jobs, jobs_of
+from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.sim.past import Jobs, jobs_of, less_costs
 from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.sim.world.load import refuse_impossible
 from slurm_fair.slurm.past import Past
@@ -116,21 +116,28 @@ class KnownPast:
     live: LiveSite | None
 
     @property
-    def job_share(self) -> JobShare:
+    def ledger(self) -> LedgerSettings | None:
         """The site's own; what a file is from had none that we know."""
-        return self.live.job_share if self.live else "proportional"
+        return self.live.ledger if self.live else None
 
 
-def read_known_past(context: click.Context, origin: Origin, given: CostOptions, now: float) -> KnownPast:
+def read_known_past(
+    context: click.Context, origin: Origin, given: CostOptions, now: float, load_in_work: bool = False
+) -> KnownPast:
     """Out of slurmdbd and the site's own journal, or out of a file; bad rows that were skipped are listed."""
     if origin.saved is not None:
         source = _of_file(origin.saved, origin.skip_bad)
         list_bad(origin.saved, Reading(source.jobs.trace, source.bad))
-        return KnownPast(source, known_costs(given), None)
+        return _known(source, known_costs(given), None)
     live = LiveSite.of(site_of(context))
     period = choose(origin.start, origin.end, now, lambda: None)
     source = _of_site(live, period, now)
-    return KnownPast(source, known_costs(given, measured_at(live.site, period)), live)
+    return _known(source, known_costs(given, measured_at(live.site, period), load_in_work), live)
+
+
+def _known(source: PastSource, known: KnownCosts, live: LiveSite | None) -> KnownPast:
+    """The jobs with the work that is left when what the simulation charges is taken off."""
+    return KnownPast(replace(source, jobs=less_costs(source.jobs, known.costs)), known, live)
 
 
 def _of_site(live: LiveSite, period: Period, now: float) -> PastSource:

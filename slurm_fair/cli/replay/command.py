@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from slurm_fair.cli.simulate.options import (
     JOBS,
     LEASES,
     MACHINES,
+    PAST_COUNTED,
     PAST_JOB_SHARE,
     PERIOD,
     POLICIES,
@@ -36,14 +38,15 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
+from slurm_fair.cli.simulate.repeats import merged, repeat_note, run_repeated
+from slurm_fair.cli.simulate.runs import warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.metrics.windows import Steps
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.sim.past import RECORDED, Jobs, nodes_of_runs, recorded_result
 from slurm_fair.trace.files import write_with
 
@@ -66,7 +69,9 @@ class _Files:
 @click.command()
 @with_options(PERIOD)
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file instead of slurmdbd.")
-@with_options(POLICIES, MACHINES, WEIGHTS, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES)
+@with_options(
+    POLICIES, MACHINES, WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES
+)
 @JSON
 @click.pass_context
 def replay(context: click.Context, /, policies: str, as_json: bool, **options: Any) -> None:
@@ -82,30 +87,32 @@ def replay(context: click.Context, /, policies: str, as_json: bool, **options: A
     _check(names, origin, run)
     with Outputs([*wish.files, *origin.files]) as outputs:
         files = _claim(outputs, names, part(FileOptions, options), run.html)
-        past = read_known_past(context, origin, part(CostOptions, options), time.time())
-        share = leases.job_share or past.job_share
-        turns = turns_of(names, leases, run, past.known.costs.checkpoint, share)
+        past = read_known_past(context, origin, part(CostOptions, options), time.time(), load_in_work=True)
+        ledger = leases.ledger(past.ledger)
+        turns = turns_of(names, leases, run, past.known.costs.checkpoint, ledger)
         case, about_nodes = case_of(past, wish)
         where = bool(files.jobs) or files.html is not None
         orders = [SimulationOrder(case.scenario, one, files.events.get(one.policy), where) for one in turns]
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
-            dones = run_all(orders, run.workers, beat)
-        really = _recorded(past.source, case, share)
+            runs = run_repeated(orders, run.repeat, run.workers, beat)
+        dones = [some[0] for some in runs]  # files and notes are of the first run
+        really = _recorded(past.source, case, ledger)
         _warn_of_size(case, really)
-        rows = [_row(past.source, case, turns[0], really), *map(row_of, turns, dones)]
-        below = [*about_nodes, *past.source.notes(), *notes_of(case, dones)]
+        simulated = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
+        rows = [_row(past.source, case, turns[0], really), *simulated]
+        below = [*repeat_note(run.repeat), *about_nodes, *past.source.notes(), *notes_of(case, dones)]
         words = [lead_of(case)[0], past.known.words, "", *below]
         _write(files, case, past.source.jobs, [really, *dones], rows, [line for line in words if line])
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(_document(past, case, run.seed, rows), allow_nan=False))
+        click.echo(json.dumps(_document(past, case, run, rows), allow_nan=False))
     else:
         _print(rows, words)
 
 
-def _document(past: KnownPast, case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    document = document_of(case, seed, rows)
+def _document(past: KnownPast, case: Case, run: RunOptions, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    document = document_of(case, run.seed, rows, run.repeat)
     document["options"]["costs"] = past.known.document()
     return {"source": past.source.document(), **document}
 
@@ -127,9 +134,9 @@ def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
         click.echo(line)
 
 
-def _recorded(source: PastSource, case: Case, job_share: JobShare) -> FinishedRun:
+def _recorded(source: PastSource, case: Case, ledger: LedgerSettings) -> FinishedRun:
     """What really happened, in the form of a simulation's result."""
-    result = recorded_result(source.jobs, case.scenario, job_share)
+    result = recorded_result(source.jobs, case.scenario, ledger)
     grants = (Grant(key, when, nodes) for key, when, nodes in nodes_of_runs(source.jobs, result))
     here = set(case.scenario.machines.names)
     return FinishedRun(result, tuple(grant for grant in grants if here.issuperset(grant.nodes)))
@@ -155,6 +162,7 @@ def _row(source: PastSource, case: Case, turn: PolicyTurn, really: FinishedRun) 
         **row_of(turn, really),
         **dict.fromkeys(_NOT_RECORDED),
         "settings": {},
+        "repeated": None,
         "jobs_not_ended": len(jobs.intersection(source.jobs.cut)),
     }
 

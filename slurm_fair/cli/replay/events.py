@@ -108,13 +108,12 @@ def _moments(really: FinishedRun) -> Iterator[TenantMoment]:
     last = float(outcomes.ended_or_now.max())
     hours = np.arange(result.epoch // _HOUR + 1, math.ceil(last / _HOUR)) * _HOUR
     times = np.concatenate([[result.epoch], hours, [last]])
-    since = np.full(len(times), result.epoch)
+    since, quotas = np.full(len(times), result.epoch), result.quotas()
     for tenant, name in enumerate(outcomes.tenants):
         jobs, mine = outcomes.tenant == tenant, outcomes.tenant[runs.job] == tenant
         demand = Steps.of(outcomes.submit[jobs], outcomes.ended_or_now[jobs], outcomes.gpus[jobs])
         held = Steps.of(runs.start[mine], runs.end[mine], runs.gpus[mine])
-        weight = float(result.weight[tenant])
-        quota = result.capacity.times(weight / result.weight_sum)
+        weight, quota = float(result.weight[tenant]), quotas[tenant]
         columns = (
             held.integral(since, times), quota.integral(since, times), demand.least(quota).integral(since, times),
             held.at(times), demand.at(times),

@@ -10,7 +10,7 @@ import numpy as np
 from slurm_fair.cli.base import Site
 from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError, SlurmError
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.parts import commands_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.past import Past, read_past
@@ -42,9 +42,9 @@ class LiveSite:
         return self.site.config.scope
 
     @property
-    def job_share(self) -> JobShare:
-        """How the controller owes a tenant's share to its jobs."""
-        return "max-min" if self.site.config.tenants.job_share == "max-min" else "proportional"
+    def ledger(self) -> LedgerSettings:
+        """The settings by which the controller counts shares."""
+        return self.site.config.tenants.ledger()
 
     def past(self, period: Period) -> Past:
         """Every run that lived in a period."""

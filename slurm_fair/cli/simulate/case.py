@@ -130,12 +130,13 @@ class Case:
             "jobs_unknown": 0 if known else self.undeclared,
         }
 
-    def options_document(self, seed: int) -> dict[str, Any]:
+    def options_document(self, seed: int, repeat: int = 1) -> dict[str, Any]:
         """What else the results depend on."""
         scenario = self.scenario
         return {
             "rounds": scenario.rounds,
             "checkpoint_cost_s": scenario.costs.checkpoint,
+            "start_cost_s": scenario.costs.start,
             "restart_cost_s": scenario.costs.restart,
             "requeue_delay_s": scenario.costs.requeue_delay,
             "until_s": scenario.until_s if math.isfinite(scenario.until_s) else None,
@@ -145,6 +146,7 @@ class Case:
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
             "seed": seed,
+            "repeat": repeat,
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from slurm_fair.cli.simulate.files import Outputs, columns_to_write, write_jobs
 from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
+    COUNTED,
     FILE,
     FILES,
     JOB_SHARE,
@@ -33,7 +35,8 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import run_all, warn_of_costs
+from slurm_fair.cli.simulate.repeats import merged, repeat_note, run_repeated
+from slurm_fair.cli.simulate.runs import warn_of_costs
 from slurm_fair.cli.simulate.table import print_comparison
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, turns_of
@@ -73,7 +76,7 @@ from slurm_fair.trace.files import write_with
     metavar="equal|demand|requested|FILE",
     help="Weights of the tenants: alike, by the GPU time or by the GPUs that their jobs ask for, or a file's.",
 )
-@with_options(JOB_SHARE)
+@with_options(COUNTED, JOB_SHARE)
 @click.option(
     "--report-share",
     type=click.Choice(["demand", "quota"]),
@@ -96,8 +99,7 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
     run, leases, inputs = part(RunOptions, options), part(LeaseOptions, options), part(CaseOptions, options)
     gavel = _in_rounds(inputs.rounds, leases)
     names, costs = policies_of(policies), part(CostOptions, options).or_none()
-    share = leases.job_share or "proportional"
-    turns = turns_of(names, leases, run, costs.checkpoint, share, gavel_rounds=gavel)
+    turns = turns_of(names, leases, run, costs.checkpoint, leases.ledger(), gavel_rounds=gavel)
     with Outputs([trace, *inputs.files]) as outputs:
         beside = _claim(outputs, part(FileOptions, options), run.html, names)
         case, reading = read_case(trace, costs, inputs)
@@ -105,14 +107,16 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
         orders = _orders(case, turns, beside)
         warn_of_costs(orders)
         with progress(names, len(case.scenario.trace)) as beat:
-            dones = run_all(orders, run.workers, beat)
-        rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
-        _write(case, dones, rows, beside)
+            runs = run_repeated(orders, run.repeat, run.workers, beat)
+        rows = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
+        dones = [some[0] for some in runs]  # files and notes are of the first run
+        notes = [*repeat_note(run.repeat), *notes_of(case, dones)]
+        _write(case, dones, rows, beside, notes)
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(document_of(case, run.seed, rows), allow_nan=False))
+        click.echo(json.dumps(document_of(case, run.seed, rows, run.repeat), allow_nan=False))
     else:
-        _print(case, dones, rows)
+        _print(case, rows, notes)
 
 
 def _in_rounds(rounds: str, leases: LeaseOptions) -> bool:
@@ -126,10 +130,10 @@ def _in_rounds(rounds: str, leases: LeaseOptions) -> bool:
     return True
 
 
-def _print(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]]) -> None:
+def _print(case: Case, rows: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
     click.echo("\n".join(lead_of(case)) + "\n")
     print_comparison(rows)
-    for line in notes_of(case, dones):
+    for line in notes:
         click.echo(line)
 
 
@@ -159,7 +163,13 @@ def _orders(case: Case, turns: Sequence[PolicyTurn], beside: Beside) -> list[Sim
     ]
 
 
-def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]], beside: Beside) -> None:
+def _write(
+    case: Case,
+    dones: Sequence[FinishedRun],
+    rows: Sequence[dict[str, Any]],
+    beside: Beside,
+    notes: Sequence[str],
+) -> None:
     columns = columns_to_write(case.scenario.trace) if any(kind == "jobs" for kind, _ in beside) else {}
     for done in dones:
         path = beside.get(("jobs", done.result.policy))
@@ -169,5 +179,5 @@ def _write(case: Case, dones: Sequence[FinishedRun], rows: Sequence[dict[str, An
     if page is not None:
         from slurm_fair.cli.simulate.page import page_of  # only who wants a page pays for it
 
-        whole = page_of(case, dones, rows, [*lead_of(case), *notes_of(case, dones)])
+        whole = page_of(case, dones, rows, [*lead_of(case), *notes])
         write_with(page, lambda text: text.writelines([whole]))

@@ -28,7 +28,7 @@ class MeasuredCosts:
     """Seconds that a site's jobs took, one entry for each time that it happened."""
 
     saves: tuple[float, ...] = ()  # from the request to the requeue
-    returns: tuple[float, ...] = ()  # from the opened gate to the start of a run that goes on
+    starts: tuple[float, ...] = ()  # from the opened gate to the start of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class KnownCosts:
     """The costs of a simulation, and where each is from."""
 
     costs: Costs
-    checkpoint_from: str  # given, measured or assumed
+    checkpoint_from: str  # given, measured, assumed, or unknown and taken for nothing
+    start_from: str
     restart_from: str
     words: str  # one line that says it all
 
@@ -45,6 +46,8 @@ class KnownCosts:
         return {
             "checkpoint_s": self.costs.checkpoint,
             "checkpoint_from": self.checkpoint_from,
+            "start_s": self.costs.start,
+            "start_from": self.start_from,
             "restart_s": self.costs.restart,
             "restart_from": self.restart_from,
             "requeue_delay_s": self.costs.requeue_delay,
@@ -55,7 +58,7 @@ def measure(events: Iterable[Event]) -> MeasuredCosts:
     """From the journal's events; Slurm cuts a start to whole seconds, so it may seem to lie before its opening."""
     asked: dict[int, float] = {}
     opened: dict[int, float] = {}
-    saves, returns = [], []
+    saves, starts = [], []
     for event in sorted(events, key=lambda event: (int(event.time), _ORDER.index(event.kind))):
         if event.kind == EventKind.ASKED:
             asked.setdefault(event.key, event.time)
@@ -66,9 +69,9 @@ def measure(events: Iterable[Event]) -> MeasuredCosts:
         elif event.kind == EventKind.STARTED:
             asked.pop(event.key, None)
             since = opened.pop(event.key, None)
-            if since is not None and event.detail.get("restarts"):
-                returns.append(max(event.time - since, 0.0))
-    return MeasuredCosts(tuple(saves), tuple(returns))
+            if since is not None:
+                starts.append(max(event.time - since, 0.0))
+    return MeasuredCosts(tuple(saves), tuple(starts))
 
 
 def measured_at(site: Site, period: Period) -> MeasuredCosts:
@@ -81,24 +84,30 @@ def measured_at(site: Site, period: Period) -> MeasuredCosts:
     return measure(events)
 
 
-def known_costs(given: CostOptions, measured: MeasuredCosts | None = None) -> KnownCosts:
+def known_costs(
+    given: CostOptions, measured: MeasuredCosts | None = None, load_in_work: bool = False
+) -> KnownCosts:
     """What is given goes before what was measured, and that before what is assumed.
 
     The journal knows when a job was asked, requeued, let through and started, not how long it then takes to load
-    its checkpoint: where the restart cost is not given, that part is assumed.
+    its checkpoint: where the restart cost is not given, that is assumed. With `load_in_work` it is not where the
+    journal measured starts: the time is part of what the recorded runs are taken to have worked.
     """
     found = measured or MeasuredCosts()
     checkpoint, checkpoint_from, saving = _checkpoint(given, found)
-    restart, restart_from, returning = _restart(given, found)
+    start, start_from, starting = _start(given, found)
+    restart, restart_from, returning = _restart(given, load_in_work and start_from == "measured")
     delay = given.requeue_delay or 0.0
-    words = f"saving costs {saving}, coming back {returning}"
+    words = f"saving costs {saving}, {starting}coming back {returning}"
     if delay:
         words += f", a requeue is delayed by {delay:g} s"
     unsure = [name for name, source in (("--checkpoint-cost", checkpoint_from), ("--restart-cost", restart_from))
               if source == "assumed"]  # fmt: skip
     if unsure:
         words += f"; set {' and '.join(unsure)} to your jobs' own"
-    return KnownCosts(Costs(checkpoint, restart, delay), checkpoint_from, restart_from, words)
+    return KnownCosts(
+        Costs(checkpoint, restart, delay, start), checkpoint_from, start_from, restart_from, words
+    )
 
 
 def _checkpoint(given: CostOptions, found: MeasuredCosts) -> tuple[float, str, str]:
@@ -110,15 +119,22 @@ def _checkpoint(given: CostOptions, found: MeasuredCosts) -> tuple[float, str, s
     return USUAL_CHECKPOINT_SECONDS, "assumed", f"{USUAL_CHECKPOINT_SECONDS:g} s (assumed)"
 
 
-def _restart(given: CostOptions, found: MeasuredCosts) -> tuple[float, str, str]:
+def _start(given: CostOptions, found: MeasuredCosts) -> tuple[float, str, str]:
+    if given.start_cost is not None:
+        return given.start_cost, "given", f"a start {given.start_cost:g} s (given), "
+    if len(found.starts) >= _FEWEST:
+        seconds = round(median(found.starts), 3)
+        return seconds, "measured", f"a start {seconds:g} s (measured: median of {len(found.starts)}), "
+    return 0.0, "unknown", ""
+
+
+def _restart(given: CostOptions, load_in_work: bool) -> tuple[float, str, str]:
     if given.restart_cost is not None:
-        return given.restart_cost, "given", f"{given.restart_cost:g} s (given)"
-    load = USUAL_RESTART_SECONDS
-    if len(found.returns) >= _FEWEST:
-        start = round(median(found.returns), 3)
-        words = (
-            f"{start + load:g} s ({start:g} s to start, measured: median of {len(found.returns)}; "
-            f"{load:g} s to load, assumed)"
+        return given.restart_cost, "given", f"{given.restart_cost:g} s more (given)"
+    if load_in_work:
+        return (
+            0.0,
+            "unknown",
+            "no more (how long jobs load is not known and counts as work; set --restart-cost)",
         )
-        return start + load, "assumed", words
-    return load, "assumed", f"{load:g} s (assumed)"
+    return USUAL_RESTART_SECONDS, "assumed", f"{USUAL_RESTART_SECONDS:g} s more (assumed)"

@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from slurm_fair.cli.durations import seconds_in
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.cli.simulate.looks import interval_of
+from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
@@ -51,7 +52,7 @@ class SecondsOrNever(Seconds):
     name = "S|never"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """What was written, as a number; inf = never."""
+        """The seconds that were written; inf = never."""
         return math.inf if value in ("never", math.inf) else super().convert(value, param, ctx)
 
 
@@ -94,8 +95,11 @@ COSTS = (
     click.option(
         "--checkpoint-cost", type=Seconds(), help="Seconds that a job takes to save once it is asked."
     ),
+    click.option("--start-cost", type=Seconds(), help="Seconds from any start until the job makes progress."),
     click.option(
-        "--restart-cost", type=Seconds(), help="Seconds from a resumed start until the job makes progress."
+        "--restart-cost",
+        type=Seconds(),
+        help="Seconds more from a resumed start until the job makes progress.",
     ),
     click.option(
         "--requeue-delay",
@@ -106,8 +110,9 @@ COSTS = (
 LEASES = (
     click.option(
         "--interval",
-        type=Seconds(above_zero=True),
-        help=f"Seconds between two looks; {USUAL_INTERVAL:g} unless given.",
+        type=interval_of(Seconds(above_zero=True)),
+        metavar="S|auto",
+        help=f"Seconds between two looks, {USUAL_INTERVAL:g} unless given; auto: a look when something changes.",
     ),
     click.option(
         "--align",
@@ -120,6 +125,12 @@ LEASES = (
         type=SecondsOrNever(),
         help="Rolling leases: how long a gang that stands first and fits nowhere waits until nodes are set aside "
         "for it; the length of a lease unless given.",
+    ),
+    click.option(
+        "--half-life",
+        type=Seconds(),
+        help="Seconds after which what a tenant had and was owed counts half when tenants are compared; 0 = never "
+        "(the site's own for its past, else 0).",
     ),
 )
 JOBS = (
@@ -152,6 +163,13 @@ RUN = (
     ),
     click.option(
         "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the policies' dice."
+    ),
+    click.option(
+        "--repeat",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Runs of each simulation, each with another phase of the looks and other delays of submissions.",
     ),
     click.option(
         "--workers",
@@ -191,6 +209,17 @@ PAST_JOB_SHARE = (
         help=_SHARE_WORDS,
     ),
 )
+_COUNTED_WORDS = "Who counts in quotas: tenants from their first job on, or all from the beginning."
+_COUNTED = click.Choice(["seen", "all"])
+COUNTED = (click.option("--counted", type=_COUNTED, default="seen", show_default=True, help=_COUNTED_WORDS),)
+PAST_COUNTED = (
+    click.option(
+        "--counted",
+        type=_COUNTED,
+        show_default="the site's own for its past, else seen",
+        help=_COUNTED_WORDS,
+    ),
+)
 WEIGHTS = (
     click.option(
         "--weights",
@@ -219,17 +248,30 @@ class RunOptions:
     seed: int
     workers: int
     html: Path | None
+    repeat: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """TERM (where the command takes it), LEASES and JOB_SHARE, as a command gets them."""
+    """TERM (where the command takes it), LEASES, JOB_SHARE and COUNTED, as a command gets them."""
 
-    interval: float | None
+    interval: float | str | None
     align: str | None
     reserve_after: float | None
+    half_life: float | None
     job_share: JobShare | None
+    counted: Counted | None
     lease: float | None = None
+
+    def ledger(self, site: LedgerSettings | None = None) -> LedgerSettings:
+        """The settings of the ledger; what is not said is the site's own, where there is one."""
+        own = site or LedgerSettings()
+        return replace(
+            own,
+            half_life_seconds=own.half_life_seconds if self.half_life is None else self.half_life,
+            everyone_counts=(self.counted or own.counted) == "all",
+            water_filled=(self.job_share or own.job_share) == "max-min",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +281,12 @@ class CostOptions:
     checkpoint_cost: float | None
     restart_cost: float | None
     requeue_delay: float | None
+    start_cost: float | None = None
 
     def or_none(self) -> Costs:
         """What is not said costs nothing."""
-        return Costs(self.checkpoint_cost or 0.0, self.restart_cost or 0.0, self.requeue_delay or 0.0)
+        given = (self.checkpoint_cost, self.restart_cost, self.requeue_delay, self.start_cost)
+        return Costs(*(seconds or 0.0 for seconds in given))
 
 
 @dataclass(frozen=True, slots=True)

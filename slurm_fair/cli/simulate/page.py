@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.gantt import MOST_GPUS, gantt_of
 from slurm_fair.cli.simulate.one_run import FinishedRun
-from slurm_fair.cli.simulate.table import GROUPS, Row, best, cell
+from slurm_fair.cli.simulate.repeats import Row
+from slurm_fair.cli.simulate.table import BEST, GROUPS, cell, marks
 from slurm_fair.ledger import formulas
 from slurm_fair.ledger.metrics import efficiency
 from slurm_fair.ledger.metrics.summary import job_finish_time_ratios, job_latency_ratio
@@ -52,9 +53,12 @@ def _comparison(rows: Sequence[Row]) -> str:
         (
             group,
             [
-                (metric.title, [Cell(cell(metric, row), top) for row, top in zip(rows, tops, strict=True)])
+                (
+                    metric.title,
+                    [Cell(cell(metric, row), sign == BEST) for row, sign in zip(rows, signs, strict=True)],
+                )
                 for metric in some
-                for tops in [best(metric, rows)]
+                for signs in [marks(metric, rows)]
             ],
         )
         for group, some in GROUPS

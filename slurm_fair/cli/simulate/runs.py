@@ -32,7 +32,7 @@ def warn_of_costs(orders: Sequence[SimulationOrder]) -> None:
             part_of.setdefault((change, term), []).append(order.turn.policy)
     for (change, term), names in part_of.items():
         click.echo(
-            f"warning: a change of hands costs {change:g} s (checkpoint and restart), "
+            f"warning: a change of hands costs {change:g} s (checkpoint, start and restart), "
             f"{100 * change / term:.3g} % of a lease of {term:g} s under {', '.join(names)}: "
             "jobs that take turns get little done, and this takes long",
             err=True,
@@ -44,6 +44,7 @@ def _check_time_to_work(order: SimulationOrder) -> None:
     change, term = order.scenario.costs.of_one_change, order.turn.rules().terms.term
     if change >= term:
         raise InputError(
-            f"a change of hands costs {change:g} s (checkpoint and restart), all of a lease of {term:g} s "
-            f"under {order.turn.policy}: give a longer --lease"
+            f"a change of hands costs {change:g} s (checkpoint, start and restart), all of a lease of {term:g} s "
+            f"under {order.turn.policy}: give a longer --lease, or what it costs your jobs (--checkpoint-cost, "
+            "--start-cost, --restart-cost)"
         )

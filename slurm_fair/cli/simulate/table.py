@@ -6,18 +6,17 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import click
 
+from slurm_fair.cli.simulate.repeats import Row, mean_of, spread_of
 from slurm_fair.cli.table import on_terminal
 from slurm_fair_accounting.render import NOTHING, duration
 
-Row = Mapping[str, Any]  # one policy's metrics by their JSON keys
-BEST = "*"
+BEST, ALIKE = "*", "="
 _WIDTH = 100
 _GAP = 2
 
@@ -40,6 +39,11 @@ def _plain(value: float) -> str:
 
 def _count(value: float) -> str:
     return str(int(value))
+
+
+def count(value: float) -> str:
+    """A whole number, or the mean of some."""
+    return str(int(value)) if value == int(value) else f"{value:.1f}"
 
 
 def _hours(value: float) -> str:
@@ -131,20 +135,37 @@ def metrics() -> Iterator[Metric]:
 
 
 def cell(metric: Metric, row: Row) -> str:
-    """One value as a person reads it."""
-    value = row[metric.key]
-    return NOTHING if value is None or not math.isfinite(value) else metric.text(value)
+    """One value as a person reads it; of several runs mean and spread."""
+    value = mean_of(row, metric.key)
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if not row.get("repeated"):
+        return metric.text(value)
+    text = count if metric.text is _count else metric.text
+    return f"{text(value)} +- {text(spread_of(row, metric.key))}"
 
 
-def best(metric: Metric, rows: Sequence[Row]) -> list[bool]:
-    """Which policies have the best value as it reads; none when all read alike."""
-    known = [row[metric.key] for row in rows if row[metric.key] is not None]
+def marks(metric: Metric, rows: Sequence[Row]) -> list[str]:
+    """The policies with the best value as it reads; none when all read alike.
+
+    Where others are no further from it than the greater of the two spreads, chance may have made the difference:
+    then all of these are alike, and none is best.
+    """
+    values = [mean_of(row, metric.key) for row in rows]
+    known = [value for value in values if value is not None]
     texts = [cell(metric, row) for row in rows]
     if metric.better is Better.NEITHER or len(rows) < 2 or len(set(texts)) < 2:
-        return [False] * len(rows)
-    extreme = min(known) if metric.better is Better.LOW else max(known)
-    top = next(text for text, row in zip(texts, rows, strict=True) if row[metric.key] == extreme)
-    return [text == top for text in texts]
+        return [""] * len(rows)
+    top = values.index(min(known) if metric.better is Better.LOW else max(known))
+    alike = [text == texts[top] for text in texts]
+    spreads = [spread_of(row, metric.key) for row in rows]
+    near = [
+        value is not None and abs(value - (values[top] or 0.0)) < max(spread, spreads[top])
+        for value, spread in zip(values, spreads, strict=True)
+    ]
+    if any(close and not same for close, same in zip(near, alike, strict=True)):
+        return [ALIKE if close or same else "" for close, same in zip(near, alike, strict=True)]
+    return [BEST if same else "" for same in alike]
 
 
 def lines_of(rows: Sequence[Row], width: int = _WIDTH, bold: Callable[[str], str] = str) -> Iterator[str]:
@@ -163,8 +184,8 @@ def lines_of(rows: Sequence[Row], width: int = _WIDTH, bold: Callable[[str], str
         for group, some in GROUPS:
             yield bold(group)
             for metric in some:
-                marks = best(metric, rows)
-                values = (_marked(texts[metric][at], marks[at], widths[at], bold) for at in block)
+                signs = marks(metric, rows)
+                values = (_marked(texts[metric][at], signs[at], widths[at], bold) for at in block)
                 yield (metric.title.ljust(title) + "".join(" " * _GAP + v for v in values)).rstrip()
 
 
@@ -180,9 +201,11 @@ def _blocks(widths: Sequence[int], room: int) -> list[list[int]]:
     return blocks
 
 
-def _marked(text: str, is_best: bool, width: int, bold: Callable[[str], str]) -> str:
+def _marked(text: str, sign: str, width: int, bold: Callable[[str], str]) -> str:
     padded = text.rjust(width - 1)
-    return padded[: len(padded) - len(text)] + bold(text + BEST) if is_best else padded + " "
+    if sign != BEST:
+        return padded + (sign or " ")
+    return padded[: len(padded) - len(text)] + bold(text + BEST)
 
 
 def print_comparison(rows: Sequence[Row]) -> None:
@@ -194,3 +217,5 @@ def print_comparison(rows: Sequence[Row]) -> None:
         click.echo(line)
     if len(rows) > 1:
         click.echo(f"\n{BEST} best of these policies")
+        if any(row.get("repeated") for row in rows):
+            click.echo(f"{ALIKE} no difference: less lies between these than runs of one of them differ")

@@ -25,8 +25,11 @@ def row_of(turn: PolicyTurn, done: FinishedRun) -> dict[str, Any]:
         **result.to_dict(),
         "lease_s": usual_lease(terms.term),
         "interval_s": terms.interval,
+        **({"interval_min_s": terms.interval_min} if terms.follows_changes else {}),
         "aligned": terms.aligned,
-        "job_share": turn.job_share,
+        "counted": turn.ledger.counted,
+        "half_life_s": turn.ledger.half_life_seconds,
+        "job_share": turn.ledger.job_share,
         "settings": dict(turn.settings),
         "jobs_not_ended": _unfinished(done),
         "tenants": _tenants(result.accounts),
@@ -54,12 +57,12 @@ def _unfinished(done: FinishedRun) -> int:
     return int((~done.result.outcomes.over).sum())
 
 
-def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def document_of(case: Case, seed: int, rows: Sequence[dict[str, Any]], repeat: int = 1) -> dict[str, Any]:
     return {
         "trace": case.trace_document(),
         "cluster": case.cluster_document(),
         "told": case.told_document(),
-        "options": case.options_document(seed),
+        "options": case.options_document(seed, repeat),
         "results": list(rows),
     }
 
@@ -75,7 +78,8 @@ def lead_of(case: Case) -> list[str]:
     asked = [
         f"{words} {seconds:g} s"
         for words, seconds in (
-            ("a checkpoint costs", costs.checkpoint), ("a restart costs", costs.restart),
+            ("a checkpoint costs", costs.checkpoint), ("a start costs", costs.start),
+            ("a restart costs", costs.restart),
             ("a requeue is delayed by", costs.requeue_delay),
         )
         if seconds

@@ -6,14 +6,17 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from slurm_fair.cli.simulate.looks import Looks
 from slurm_fair.cli.simulate.options import LeaseOptions, RunOptions
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import NEVER_ENDS_SECONDS
 from slurm_fair.policy import registry
-from slurm_fair.sim.run import USUAL_INTERVAL, rules_for, with_reserve_after
+from slurm_fair.sim.run import rules_for, with_looks_at_changes, with_reserve_after
 from slurm_fair.tick import Rules
 from slurm_fair.trace.faults import nearest_of, shown
+
+_USUAL = LedgerSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +31,18 @@ class PolicyTurn:
     gavel_rounds: bool
     checkpoint_cost: float
     seed: int
-    job_share: JobShare = "proportional"
+    ledger: LedgerSettings = _USUAL
     reserve_after: float | None = None
+    interval_min: float = 0.0
 
     def rules(self) -> Rules:
         """What the simulated controller goes by."""
         rules = rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
-            job_share=self.job_share,
+            ledger=self.ledger,
         )  # fmt: skip
+        rules = with_looks_at_changes(rules, 0.0 if self.gavel_rounds else self.interval_min)
         return with_reserve_after(rules, self.reserve_after)
 
 
@@ -46,22 +51,15 @@ def turns_of(
     leases: LeaseOptions,
     run: RunOptions,
     checkpoint_cost: float,
-    job_share: JobShare,
+    ledger: LedgerSettings,
     *,
     gavel_rounds: bool = False,
 ) -> list[PolicyTurn]:
     """One turn for each policy; none is returned where one of them cannot be."""
-    given, looks = settings_of(run.settings, policies), leases.interval or USUAL_INTERVAL
-    how = (
-        leases.lease,
-        looks,
-        leases.align == "aligned" or gavel_rounds,
-        gavel_rounds,
-        checkpoint_cost,
-        run.seed,
-        job_share,
-    )
-    turns = [PolicyTurn(name, given[name], *how, reserve_after=leases.reserve_after) for name in policies]
+    given, looks = settings_of(run.settings, policies), Looks.given(leases.interval)
+    aligned, waits = leases.align == "aligned" or gavel_rounds, leases.reserve_after
+    how = leases.lease, looks.interval, aligned, gavel_rounds, checkpoint_cost, run.seed, ledger, waits
+    turns = [PolicyTurn(name, given[name], *how, looks.interval_min) for name in policies]
     for turn in turns:
         check_turn(turn)
     return turns

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from slurm_fair.cli.simulate.options import (
     LEASES,
     LEAST_SECONDS,
     MACHINES,
+    PAST_COUNTED,
     PAST_JOB_SHARE,
     PERIOD,
     RUN,
@@ -35,7 +37,7 @@ from slurm_fair.cli.simulate.options import (
     part,
     with_options,
 )
-from slurm_fair.cli.simulate.runs import run_all
+from slurm_fair.cli.simulate.repeats import merged, run_repeated
 from slurm_fair.cli.simulate.text import row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, settings_of, turns_of
 from slurm_fair.cli.status import JSON
@@ -112,7 +114,7 @@ TOLERANCES = (
     help="Lease terms to try.",
 )
 @with_options(TOLERANCES)
-@with_options(MACHINES, WEIGHTS, PAST_JOB_SHARE)
+@with_options(MACHINES, WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
 @click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
 @with_options(LEASES, COSTS, JOBS, RUN)
@@ -138,23 +140,24 @@ def tune_lease(
         page = outputs.claim(run.html) if run.html else None
         ground = ground_of(context, subject, origin, wish, part(CostOptions, options), time.time())
         tried, short = _long_enough(terms, ground.known.costs)
-        share, cost = leases.job_share or ground.job_share, ground.known.costs.checkpoint
+        ledger, cost = leases.ledger(ground.ledger), ground.known.costs.checkpoint
         turns = [
             turn
             for term in tried
-            for turn in turns_of([policy], replace(leases, lease=term), run, cost, share)
+            for turn in turns_of([policy], replace(leases, lease=term), run, cost, ledger)
         ]
-        dones = _simulated(ground.case, turns, run.workers)
-        rows = [row_of(turn, done) for turn, done in zip(turns, dones, strict=True)]
-        trials = trials_of(dones, rows)
-        told = TuneAnswer(ground, dones, rows, trials, advise(trials, limits), short, limits, run.seed)
+        runs = _simulated(ground.case, turns, run)
+        rows = [merged(some, partial(row_of, turn)) for turn, some in zip(turns, runs, strict=True)]
+        trials, dones = trials_of(runs, rows), [some[0] for some in runs]
+        advice = advise(trials, limits)
+        answer = TuneAnswer(ground, dones, rows, trials, advice, short, limits, run.seed, run.repeat)
         if page is not None:
-            _write_page(page, told)
+            _write_page(page, answer)
         outputs.commit()
     if as_json:
-        click.echo(json.dumps(told.document(), allow_nan=False))
+        click.echo(json.dumps(answer.document(), allow_nan=False))
     else:
-        told.show()
+        answer.show()
 
 
 def _tolerances(options: dict[str, Any]) -> Tolerances:
@@ -185,18 +188,18 @@ def _long_enough(terms: Sequence[float], costs: Costs) -> tuple[list[float], lis
     return tried, [term for term in terms if term <= least]
 
 
-def _simulated(case: Case, turns: Sequence[PolicyTurn], workers: int) -> list[FinishedRun]:
+def _simulated(case: Case, turns: Sequence[PolicyTurn], run: RunOptions) -> list[list[FinishedRun]]:
     """One after another, or side by side; the bars are called by their terms."""
     names = [f"{turn.lease:g} s" for turn in turns]
     orders = [
         SimulationOrder(case.scenario, turn, label=name) for turn, name in zip(turns, names, strict=True)
     ]
     with progress(names, len(case.scenario.trace)) as beat:
-        return run_all(orders, workers, beat)
+        return run_repeated(orders, run.repeat, run.workers, beat)
 
 
-def _write_page(path: Path, told: TuneAnswer) -> None:
+def _write_page(path: Path, answer: TuneAnswer) -> None:
     from slurm_fair.cli.tune.page import page_of  # only who wants a page pays for it
 
-    whole = page_of(told)
+    whole = page_of(answer)
     write_with(path, lambda text: text.writelines([whole]))

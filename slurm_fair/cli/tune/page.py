@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.cli.tune.text import COLUMNS, MARK, TuneAnswer
+from slurm_fair.cli.tune.text import MARK, TuneAnswer
 from slurm_fair.model.columns import Floats
 from slurm_fair_accounting.drawing import page, plot
 from slurm_fair_accounting.drawing.page import Cell
@@ -16,40 +16,40 @@ from slurm_fair_accounting.drawing.page import Cell
 _MORE_ROOM = 1.02
 
 
-def page_of(told: TuneAnswer) -> str:
+def page_of(answer: TuneAnswer) -> str:
     sections = [
         page.section(
-            "Recommended", told.recommendation(), _table(told.table()), *map(_paragraph, told.notes())
+            "Recommended", answer.recommendation(), _table(answer), *map(_paragraph, answer.notes())
         ),
         page.section(
             "Trade-off",
             "A short lease lets the controller right wrongs often and costs checkpoints and restarts; a long one "
             "leaves the order as it is. The dotted line is the recommended term.",
-            page.side_by_side(*_charts(told)),
+            page.side_by_side(*_charts(answer)),
         ),
     ]
-    return page.page(f"Lease terms for {told.ground.case.trace_path.name}", told.lead(), sections)
+    return page.page(f"Lease terms for {answer.ground.case.trace_path.name}", answer.lead(), sections)
 
 
 def _paragraph(words: str) -> str:
     return f"<p>{page.text(words)}</p>"
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> str:
-    columns = [column for column in COLUMNS if column.key != "mark"]
+def _table(answer: TuneAnswer) -> str:
+    columns = [column for column in answer.columns() if column.key != "mark"]
     first, *others = columns
     lines = [
         (
             first.text(row[first.key]),
             [Cell(column.text(row[column.key]), row["mark"] == MARK) for column in others],
         )
-        for row in rows
+        for row in answer.table()
     ]
     return page.table([column.title for column in columns], [("", lines)])
 
 
-def _charts(told: TuneAnswer) -> list[str]:
-    rows = told.table()
+def _charts(answer: TuneAnswer) -> list[str]:
+    rows = answer.table()
     terms = np.array([row["lease_s"] for row in rows])
     x = plot.logarithmic("lease term, log", terms, seconds=True)
 
@@ -57,7 +57,7 @@ def _charts(told: TuneAnswer) -> list[str]:
         known = np.concatenate([values[np.isfinite(values)] for _, values in curves])
         y = plot.linear(label, 0.0, float(known.max(initial=0.0)) * _MORE_ROOM or 1.0, 5)
         series = [plot.Series(name, terms, values, place) for place, (name, values) in enumerate(curves)]
-        return plot.chart(caption, series, x, y, told.advice.lease_seconds)
+        return plot.chart(caption, series, x, y, answer.advice.lease_seconds)
 
     return [
         chart(

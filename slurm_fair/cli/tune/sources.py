@@ -18,7 +18,7 @@ from slurm_fair.cli.simulate.costs import KnownCosts, known_costs
 from slurm_fair.cli.simulate.options import CostOptions
 from slurm_fair.cli.simulate.text import many
 from slurm_fair.errors import InputError
-from slurm_fair.ledger.settings import JobShare
+from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.trace.convert import convert
 
@@ -28,7 +28,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the options name; just one of the first three."""
+    """The source that the options name: just one of the first three, with what belongs to a trace."""
 
     trace: Path | None
     history: bool
@@ -37,7 +37,7 @@ class Subject:
     regimes: Path | None
 
     def check(self) -> None:
-        """What does not go together."""
+        """Refuse options that do not go together."""
         named = sum((self.trace is not None, self.history, self.saved is not None))
         if named != 1:
             what = "only one of these" if named else "one of these"
@@ -59,7 +59,7 @@ class Ground:
     known: KnownCosts
     source: dict[str, Any]
     notes: list[str]
-    job_share: JobShare = "proportional"  # unless another is given
+    ledger: LedgerSettings | None = None  # the site's own, where there is one
 
 
 def ground_of(
@@ -80,7 +80,7 @@ def ground_of(
     past = read_known_past(context, origin, given, now)
     case, notes = case_of(past, wish)
     ground = _bounded(case, past.known, past.source.document(), [*notes, *past.source.notes()])
-    return replace(ground, job_share=past.job_share)
+    return replace(ground, ledger=past.ledger)
 
 
 def _of_trace(

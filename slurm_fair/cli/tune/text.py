@@ -11,13 +11,16 @@ import click
 import numpy as np
 
 from slurm_fair.cli.simulate.one_run import FinishedRun
+from slurm_fair.cli.simulate.repeats import mean_of, repeat_note, spread_of
+from slurm_fair.cli.simulate.table import count
 from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of
 from slurm_fair.cli.table import TextColumn, clean, duration, print_table
 from slurm_fair.cli.tune.sources import Ground
 from slurm_fair.model.columns import Bools
-from slurm_fair.sim.tune import Advice, Tolerances, Trial
+from slurm_fair.sim.tune import Advice, Tolerances, Trial, TrialSpread
 
 MARK = "*"
+_JUDGED = ("ltgf_job_loss_fraction", "ltgf_tenant_unfair_fraction", "jct_mean_s", "preemptions")
 # Keys of a term in JSON, and where they stand.
 _BEHIND = {
     "job_loss_behind": "job_loss",
@@ -28,20 +31,28 @@ _BEHIND = {
 }
 
 
-def trials_of(dones: Sequence[FinishedRun], rows: Sequence[dict[str, Any]]) -> list[Trial]:
-    """What counts of each term's metrics. Jobs that start under no term at all say nothing about terms."""
-    hopeless = frozenset.intersection(*(_rows(done, np.isnan(done.result.outcomes.start)) for done in dones))
+def trials_of(runs: Sequence[Sequence[FinishedRun]], rows: Sequence[dict[str, Any]]) -> list[Trial]:
+    """The metrics that count of each term. Jobs that start under no term at all say nothing about terms."""
+    # Runs of one number have the same trace under every term.
+    hopeless = [
+        frozenset.intersection(*(_rows(done, np.isnan(done.result.outcomes.start)) for done in same))
+        for same in zip(*runs, strict=True)
+    ]
     return [
         Trial(
             lease_seconds=row["lease_s"],
-            job_loss=_known(row["ltgf_job_loss_fraction"]),
-            tenant_unfair=_known(row["ltgf_tenant_unfair_fraction"]),
-            jct_mean_seconds=_known(row["jct_mean_s"]),
-            overhead=_known(row["overhead_fraction"]),
-            preemptions=int(row["preemptions"]),
-            finished=_rows(done, ~done.result.outcomes.over) <= hopeless,
+            job_loss=_known(mean_of(row, "ltgf_job_loss_fraction")),
+            tenant_unfair=_known(mean_of(row, "ltgf_tenant_unfair_fraction")),
+            jct_mean_seconds=_known(mean_of(row, "jct_mean_s")),
+            overhead=_known(mean_of(row, "overhead_fraction")),
+            preemptions=_known(mean_of(row, "preemptions")),
+            finished=all(
+                _rows(done, ~done.result.outcomes.over) <= never
+                for done, never in zip(some, hopeless, strict=True)
+            ),
+            spread=TrialSpread(*(spread_of(row, key) for key in _JUDGED)),
         )
-        for done, row in zip(dones, rows, strict=True)
+        for some, row in zip(runs, rows, strict=True)
     ]
 
 
@@ -71,10 +82,11 @@ class TuneAnswer:
     short: Sequence[float]  # terms that were not tried
     tolerances: Tolerances
     seed: int
+    repeat: int = 1
 
     def document(self) -> dict[str, Any]:
         """As JSON holds it."""
-        document = document_of(self.ground.case, self.seed, ())
+        document = document_of(self.ground.case, self.seed, (), self.repeat)
         del document["results"]
         document["options"] |= {
             "until_s": None,
@@ -98,7 +110,7 @@ class TuneAnswer:
         }
 
     def lead(self) -> list[str]:
-        """What was tried on what."""
+        """Sentences about the jobs, the machines and the policy."""
         policy = self.rows[0]["policy"]
         return [f"{lead_of(self.ground.case)[0]}; policy {clean(policy)}", self.ground.known.words]
 
@@ -106,8 +118,8 @@ class TuneAnswer:
         return f"Recommended: {self.advice.reason}."
 
     def notes(self) -> list[str]:
-        """What a reader must know."""
-        notes = list(self.ground.notes)
+        """Caveats for a reader."""
+        notes = [*repeat_note(self.repeat), *self.ground.notes]
         if self.short:
             terms = ", ".join(f"{term:g}" for term in self.short)
             notes.append(
@@ -127,16 +139,24 @@ class TuneAnswer:
 
     def show(self) -> None:
         click.echo("\n".join(self.lead()) + "\n")
-        print_table(COLUMNS, self.table())
+        print_table(self.columns(), self.table())
         click.echo(f"\n{self.recommendation()}")
         for note in self.notes():
             click.echo(note)
 
+    def columns(self) -> tuple[TextColumn, ...]:
+        """With what the runs of a term differ by beside what that is of."""
+        if self.repeat == 1:
+            return COLUMNS
+        return tuple(each for column in COLUMNS for each in (column, *SPREAD.get(column.key, ())))
+
     def table(self) -> list[dict[str, Any]]:
-        """A row a term."""
+        """A row a term; of several runs their means."""
         return [
             {
                 **row,
+                **{key: mean_of(row, key) for key in (*SPREAD, "overhead_fraction")},
+                **{f"{key}_spread": spread_of(row, key) if self.repeat > 1 else None for key in SPREAD},
                 "regret": _finite(behind.regret) if behind and behind.bearable else None,
                 "mark": MARK if row["lease_s"] == self.advice.lease_seconds else "",
             }
@@ -160,6 +180,14 @@ COLUMNS = (
     TextColumn("JCT mean", "jct_mean_s", duration),
     TextColumn("JCT p95", "jct_p95_s", duration),
     TextColumn("Lost GPU time %", "overhead_fraction", _part),
-    TextColumn("Pre-emptions", "preemptions"),
+    TextColumn("Pre-emptions", "preemptions", count),
     TextColumn("Regret", "regret", _regret),
 )
+# Columns that stand beside these where each term is simulated several times.
+SPREAD = {
+    "ltgf_job_loss_fraction": (TextColumn("+-", "ltgf_job_loss_fraction_spread", _part),),
+    "ltgf_tenant_unfair_fraction": (TextColumn("+-", "ltgf_tenant_unfair_fraction_spread", _part),),
+    "jct_mean_s": (TextColumn("+-", "jct_mean_s_spread", duration),),
+    "jct_p95_s": (TextColumn("+-", "jct_p95_s_spread", duration),),
+    "preemptions": (TextColumn("+-", "preemptions_spread", count),),
+}

@@ -35,6 +35,6 @@ def _held(snapshot: Snapshot, aside: Aside, order: Ints) -> Placement:
 
 
 def _told(told: Told, more: int, order: Ints) -> Told:
-    """Of them nobody says anything; `take` leaves tables of two dimensions in step."""
+    """A table that says nothing of them; `take` leaves tables of two dimensions in step."""
     nothing = Told.nothing(more, told.rate.shape[1])
     return told.joined(nothing).take(order)

@@ -1,4 +1,4 @@
-"""Finish-time fairness: rho = T_shared / T_independent, above 1 = unfair; the field has four denominators.
+"""Finish-time fairness: T_shared / T_independent, the papers' rho; above 1 = unfair; there are four denominators.
 
 | name | T_independent |
 | --- | --- |
@@ -7,7 +7,7 @@
 | static | T_exclusive * max(1, N / M), N = jobs of the whole table (that paper's own figures; simulation only) |
 | sia | run time alone on a 1/N share of every GPU type (Sia, SOSP 2023) |
 
-Means over a life are exact at every arrival and end. A job that is not over has no rho yet (nan); it does count
+Means over a life are exact at every arrival and end. A job that is not over has no ratio yet (nan); it does count
 among the active ones, until the instant that the table speaks of.
 """
 
@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 def ratio_of(outcomes: Outcomes, name: str, total_gpus: float) -> Floats:
-    """rho of each job under the denominator of that name; with `themis`, of its app.
+    """The ratio of each job under the denominator of that name; with `themis`, of its app.
 
     No time shared and none needed alone reads as 1. `total_gpus` is M; where M changed, its mean over time.
     """
@@ -46,13 +46,13 @@ def finish_time_ratio(shared: Floats, independent: Floats) -> Floats:
 
 
 def worst(values: Floats) -> float:
-    """Worst FTF: the highest rho; nan when none is known."""
+    """Worst FTF: the highest ratio; nan when none is known."""
     known = values[~np.isnan(values)]
     return float(known.max()) if known.size else float("nan")
 
 
 def unfair(values: Floats) -> float:
-    """Part of the jobs with a known rho for which it is above 1 (a rounding error is not); nan without any."""
+    """Part of the jobs with a known ratio for which it is above 1 (a rounding error is not); nan without any."""
     known = values[~np.isnan(values)]
     return float(np.mean(known > 1.0 + _ROUNDING)) if known.size else float("nan")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -125,17 +126,16 @@ def exact_windows(
     edges: Floats,
     weight_sum: float | None = None,
     share: ReportShare = "demand",
+    counts_seconds: float = math.inf,
+    along: Bools | None = None,
 ) -> TenantWindows:
     """From the jobs and runs themselves, exact at every arrival, start, stop and end.
 
-    The quota is that of a simulation: every tenant counts in it all the time, with a weight that does not change;
-    `weight_sum` is that of all of them, if some are not in the table. M may change (Steps). A job is active from
-    its submission to its end: holds are not known.
+    Weights do not change, M may (Steps). A job is active from its submission to its end: holds are not known.
+    `weight_sum`, `counts_seconds` and `along` are those of `quotas_of`.
     """
     capacity = total_gpus if isinstance(total_gpus, Steps) else Steps.steady(total_gpus, float(edges[0]))
-    quota = formulas.quota(
-        1.0, weight, np.full(len(weight), weight.sum() if weight_sum is None else weight_sum)
-    )
+    every_quota = quotas_of(outcomes, weight, capacity, weight_sum, counts_seconds, along)
     shape = (len(outcomes.tenants), len(edges) - 1)
     had, owed, busy = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     jobs_of = _by_group(outcomes.tenant, shape[0])
@@ -143,12 +143,42 @@ def exact_windows(
     since, until, end = edges[:-1], edges[1:], outcomes.ended_or_now
     for tenant, (jobs, ran) in enumerate(zip(jobs_of, runs_of, strict=True)):
         demand = Steps.of(outcomes.submit[jobs], end[jobs], outcomes.gpus[jobs])
-        quotas = capacity.times(float(quota[tenant]))
+        quotas = every_quota[tenant]
         owing = demand.least(quotas) if share == "demand" else quotas
         held = Steps.of(runs.start[ran], runs.end[ran], runs.gpus[ran])
         had[tenant], owed[tenant] = held.integral(since, until), owing.integral(since, until)
         busy[tenant] = demand.where(demand.level > 0).integral(since, until)
     return TenantWindows(edges, had, owed, busy >= (until - since) * (1.0 - 1e-9))
+
+
+def quotas_of(
+    outcomes: Outcomes,
+    weight: Floats,
+    capacity: Steps,
+    weight_sum: float | None = None,
+    counts_seconds: float = math.inf,
+    along: Bools | None = None,
+) -> list[Steps]:
+    """Q of each tenant over time.
+
+    Where a tenant counts for `counts_seconds` beyond its jobs, it does so from its first one on; inf = all the
+    time, as those do that are `along`. `weight_sum` is that of all who count, if some are not in the table: those
+    count all the time.
+    """
+    here = float(weight.sum())
+    whole = here if weight_sum is None else weight_sum
+    if math.isinf(counts_seconds):
+        parts = formulas.quota(1.0, weight, np.full(len(weight), whole))
+        return [capacity.times(part) for part in parts.tolist()]
+    end = outcomes.ended_or_now + counts_seconds
+    jobs_of = _by_group(outcomes.tenant, len(weight))
+    counts = [Steps.of(outcomes.submit[jobs], end[jobs]) for jobs in jobs_of]
+    time = np.unique(np.concatenate([capacity.time, *(steps.time for steps in counts)]))
+    gpus = capacity.at(time)
+    here_then = np.array([steps.at(time) > 0 for steps in counts], dtype=bool).reshape(len(weight), len(time))
+    present = weight[:, None] * (here_then if along is None else here_then | along[:, None])
+    total = present.sum(axis=0) + max(whole - here, 0.0)
+    return [Steps(time, formulas.ratio(gpus * row, total, nothing=0.0)) for row in present]
 
 
 def _by_group(group: Ints, count: int) -> list[Ints]:

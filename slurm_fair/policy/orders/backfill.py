@@ -31,7 +31,7 @@ WOULD_DELAY = "it would delay a job ahead of it, or does not fit now"
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How far backfill looks."""
+    """Bounds on what backfill looks at."""
 
     mode: Mode = "easy"
     jobs: int = 500  # tested in each plan
@@ -140,7 +140,7 @@ class _Walk:
         return None
 
     def _taken(self, gang: Gang, sites: Sites, seconds: float) -> Sites:
-        """Its place from now on, as Slurm will split it; of one that is spread, all that it may come to have."""
+        """Take a gang's place out of the room and the forecast; returns all that it may come to have."""
         taken = gang.claims(sites, self._pools.size_of, self._room.gpus.item)
         for node, gpus in taken:
             self._room.add(node, -gpus, -gang.cpus, -gang.memory_mb)

@@ -35,7 +35,7 @@ _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is said of each decision; a policy may say it in its own terms."""
+    """The reason for each decision; a policy may give reasons in its own terms."""
 
     granted: str = "it is next in the order and its gang fits"
     renewed: str = "it is still ahead of those who wait"
@@ -52,7 +52,7 @@ WORDS = Words()
 
 
 class OrderOptions(TypedDict, total=False):
-    """What `ordered` may be told beside the order. Columns have one entry per row of the snapshot's jobs."""
+    """Options of `ordered`. Columns have one entry per row of the snapshot's jobs."""
 
     preempt: bool  # False: a running job whose lease is over is always renewed
     keep: Bools | None  # jobs that are always renewed
@@ -125,7 +125,7 @@ def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
 
 
 def _whatever_the_order(view: View, how: OrderOptions) -> Iterator[Saying]:
-    """Who waits, and expired leases that are renewed in any case."""
+    """Reasons for jobs that wait, and for expired leases that are renewed in any case."""
     if how["words"].waits:
         yield view.waits, how["words"].waits
     if how["preempt"]:
@@ -167,7 +167,7 @@ class _Queue:
         return None if lanes is None else lanes[rows]
 
     def _contend(self, keep: Bools | None, on_type: Ints | None, move: Bools | None) -> None:
-        """Who runs and may be evicted, or is to go elsewhere."""
+        """Find the jobs that run and may be evicted, or are to go elsewhere."""
         view = self.view
         contested = view.expired & ~view.pinned_down & ~view.stranded
         if keep is not None:
@@ -226,7 +226,7 @@ class _Queue:
         return self.order[(self.view.flags(self.contested) | self.view.revoking)[self.order]]
 
     def _could_change(self) -> bool:
-        """Whether anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
+        """True if anybody waits that might get GPUs, or a lease may end for another reason than its rank."""
         if self.moves or (self.contested.size and self.view.owes):
             return True
         gpus = self.view.snapshot.jobs.gpus[self._waits]
@@ -241,7 +241,7 @@ class _Queue:
         sheet.because(waits, words.misfit)
 
     def _fitting(self, pools: Pools, shapes: Shapes, waits: Ints) -> bool:
-        """Whether any of these may fit what is free: where the walk stops early, it finds out sooner."""
+        """True if any of these may fit what is free: where the walk stops early, it finds out sooner."""
         if self.how["blocking"] or len(waits) <= FEW:
             return True
         return any_of(shapes.fitting(pools, self.view.spare_gpus)[waits])
@@ -354,7 +354,7 @@ class _Round(Walk):
             yield from self._stopped()
 
     def _stopped(self) -> Iterator[Saying]:
-        """Whose leases end, and why."""
+        """Reasons for the leases that end."""
         words = self._words
         contested = self.candidates.rows[self.candidates.contested >= 0]
         yield contested[self.contest.evicted], words.revoked

@@ -23,7 +23,7 @@ from slurm_fair.policy.view import View, first_submitted
 
 @dataclass(frozen=True, slots=True)
 class Balances:
-    """What each of the snapshot's tenants has had and was owed, in GPU-seconds."""
+    """GPU-seconds that each of the snapshot's tenants has had and was owed."""
 
     had: Floats
     owed: Floats
@@ -32,7 +32,7 @@ class Balances:
     @classmethod
     def of(cls, view: View, share: str) -> Balances:
         """As the ledger has it; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
-        accounts, row = view.ledger.tenants, view.tenant_account
+        accounts, row = view.tenant_sums, view.tenant_account
         owed = accounts.owed_quota if share == "quota" else accounts.owed_demand
         return cls(take_or(accounts.had, row, 0.0), take_or(owed, row, 0.0), view.snapshot.tenants.weight)
 
@@ -46,7 +46,7 @@ class Balances:
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """What the ledger has on some rows of the snapshot's jobs."""
+    """The ledger's columns for some rows of the snapshot's jobs."""
 
     view: View
     rows: Ints
@@ -54,7 +54,7 @@ class Accounts:
 
     @classmethod
     def of(cls, view: View, rows: Ints) -> Accounts:
-        """Of these rows alone: mostly they are few."""
+        """Accounts of these rows alone: mostly they are few."""
         return cls(view, rows, find(view.ledger.jobs.key, view.snapshot.jobs.key[rows]))
 
     def rho(self, forgiven: Floats | float = 0.0) -> Floats:
@@ -74,7 +74,7 @@ class Accounts:
         return new
 
     def first_submit(self) -> Floats:
-        """When each job was first submitted."""
+        """The instant of each job's first submission."""
         view = self.view
         return first_submitted(view.ledger.jobs, self.row, view.snapshot.jobs.submit[self.rows])
 
@@ -106,7 +106,7 @@ def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -
 
 
 def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
-    """By what number of its tenant's each job came to its place in an Astraea plan; nan for one without a place.
+    """The tenant's number that gave each job its place in an Astraea plan; nan for one without a place.
 
     It is the tenant's rho by that share after the leases that the plan gives it before this job's turn: along the
     order it never falls. Who goes before a job has a number that is no greater than its own.
@@ -155,7 +155,7 @@ def expected_winners(view: View, pools: Pools, candidates: Candidates, order: In
 
 
 def _neighbourhood(view: View, pools: Pools, candidates: Candidates, held: Placement) -> Ints:
-    """Where each candidate competes: a running one where it runs, a waiting one where it would lie first."""
+    """The region in which each candidate competes: where it runs, or where it would lie first if it waits."""
     first_region = np.array(
         [regions[0] if regions else 0 for regions in (*pools.regions, ())], dtype=np.int64
     )

@@ -145,7 +145,7 @@ class Contest:
         return sites if gang.whole else claimed
 
     def _pours(self, gang: Gang, sites: Sites) -> bool:
-        """Whether its nodes have enough together, each of them one GPU at least."""
+        """True if its nodes have enough together, each of them one GPU at least."""
         each = all(self.free.carries(node, 1, gang.cpus, gang.memory_mb) for node, _ in sites)
         return each and sum(self.free.gpus_of(node) for node, _ in sites) >= gang.gpus
 
@@ -193,7 +193,7 @@ class UncontestedRoom:
         self._hopeless: set[Gang] = set()
 
     def clear_debts(self) -> list[int]:
-        """Nobody could pay them."""
+        """Evict nobody: no contested job could pay."""
         return []
 
     def is_open(self, contested: int) -> bool:
@@ -237,7 +237,7 @@ def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:
 
 
 class _Stakes:
-    """What contested jobs hold on usable nodes, by job and by node."""
+    """Holdings of contested jobs on usable nodes, by job and by node."""
 
     def __init__(self, view: View, pools: Pools, rows: Ints, rank: Ints, loser: Bools) -> None:
         """By `rank` and `loser` they are in order on each node: whom to evict first."""
@@ -246,7 +246,7 @@ class _Stakes:
 
     @once
     def _held(self) -> tuple[Placement, tuple[Ints, Ints, Ints]]:
-        """By contested job and usable node, and the GPUs, CPUs and memory there."""
+        """Placement by contested job and usable node, and the GPUs, CPUs and memory there."""
         jobs, rows = self._view.snapshot.jobs, self._rows
         contested_of = np.full(len(jobs), -1, dtype=np.int64)
         contested_of[rows] = np.arange(len(rows))
@@ -316,6 +316,6 @@ def indebted(view: View, pools: Pools) -> list[int]:
 
 
 def _first(sorted_values: Ints, count: int) -> list[int]:
-    """Where each value begins, and where the last one ends."""
+    """The index at which each value begins, and at which the last one ends."""
     first: list[int] = sorted_values.searchsorted(np.arange(count + 1)).tolist()
     return first

@@ -163,7 +163,7 @@ class Pools:
 
     @once
     def levels(self) -> Ints:
-        """Where those of each node's region begin, one for each number of free GPUs; of no region come last."""
+        """First level of each node's region: one for each number of free GPUs; nodes of no region come last."""
         last = int(self.region.max(initial=NOWHERE)) + 1
         levels: Ints = np.where(self.usable, self.region, last) * (self.most + 1)
         return levels
@@ -176,7 +176,7 @@ class Pools:
 
     @once
     def level_count(self) -> int:
-        """How many there are, with those of no region."""
+        """The number of regions, with that of no region."""
         return (int(self.region.max(initial=NOWHERE)) + 2) * (self.most + 1)
 
     @once
@@ -236,7 +236,7 @@ def _refined(region: Ints, column: Ints) -> Ints:
 
 
 def _regions_of_pools(region: Ints, nodes: NDArray[np.bool_]) -> tuple[tuple[int, ...], ...]:
-    """Of each pool; those that few pools share come first, so that the others stay free for the others."""
+    """Regions of each pool; those that few pools share come first, so that others stay free for others."""
     count = int(region.max(initial=NOWHERE)) + 1
     regions = [np.bincount(region[mask], minlength=count).nonzero()[0].tolist() for mask in nodes]
     shared = Counter(chain.from_iterable(regions))
@@ -254,7 +254,7 @@ def able(pools: Pools, free: Ints, gang: Gang) -> Bools:
 
 
 def suffice(pools: Pools, free: Ints, able: Bools, gang: Gang) -> Bools:
-    """Whether these nodes, of which so much is free, are enough for the whole gang."""
+    """True where these nodes, of which so much is free, are enough for the whole gang."""
     if gang.spread:
         most = np.sort(np.where(able, free, 0), axis=-1)[..., -(gang.most or gang.gpus) :]
         found: Bools = (most.sum(axis=-1) >= gang.gpus) & (able.sum(axis=-1) >= gang.nodes)
@@ -264,5 +264,5 @@ def suffice(pools: Pools, free: Ints, able: Bools, gang: Gang) -> Bools:
 
 
 def enough(pools: Pools, free: Ints, gang: Gang) -> bool:
-    """Whether the gang's GPUs are among these free ones."""
+    """True if the gang's GPUs are among these free ones."""
     return bool(suffice(pools, free, able(pools, free, gang), gang))

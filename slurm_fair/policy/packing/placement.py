@@ -48,7 +48,7 @@ def consolidated(room: Room, gang: Gang) -> Sites | None:
 
 
 def _apart(pools: Pools, nodes: list[int]) -> bool:
-    """Whether these lie in several racks."""
+    """True if these lie in several racks."""
     return pools.racks is not None and len({pools.racks.item(node) for node in nodes}) > 1
 
 
@@ -175,5 +175,5 @@ def placer(name: str) -> Placer:
 
 
 def spreads(place: str | Placer) -> bool:
-    """Whether this placer is to be asked for places on more nodes than a gang needs."""
+    """True if this placer is to be asked for places on more nodes than a gang needs."""
     return (placer(place) if isinstance(place, str) else place) is relaxed

@@ -13,7 +13,7 @@ Amounts: TypeAlias = tuple[int, int, int]  # GPUs, CPUs, memory in MB
 
 
 class Loss(NamedTuple):
-    """What taking a node would cost others; placers prefer the nodes that cost least."""
+    """The cost of a node to others who would use it; placers prefer the nodes that cost least."""
 
     spared: Ints  # GPUs of each node that can be had without loss
     rank: Ints  # of the job owed most that may lose its GPUs there, in the order of deservingness
@@ -84,7 +84,7 @@ class Room:
                 stack.append(node)
 
     def amounts(self, node: int) -> Amounts:
-        """What one node has free."""
+        """GPUs, CPUs and memory that one node has free."""
         return self._gpus[node], self._cpus[node], self._memory[node]
 
     def gpus_of(self, node: int) -> int:

@@ -25,7 +25,7 @@ class Shapes(ABC):
     def of(
         pools: Pools, snapshot: Snapshot, rows: Ints, gpu_type: Ints | None = None, *, spread: bool = False
     ) -> Shapes:
-        """Of these rows of the snapshot's jobs; those of a few are looked up among what was met before.
+        """Shapes of these rows of the snapshot's jobs; those of a few are looked up among what was met before.
 
         `gpu_type` narrows each of these rows to one type (-1 = any that the job itself takes). With `spread` each
         job that asks for no number of nodes may also lie on more of them than it needs.
@@ -40,7 +40,7 @@ class Shapes(ABC):
 
     @abstractmethod
     def first_pool(self) -> Ints:
-        """Where each would lie first, -1 = nowhere."""
+        """The pool in which each would lie first, -1 = none."""
 
     @abstractmethod
     def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
@@ -230,7 +230,7 @@ def _runs_on(pools: Pools, snapshot: Snapshot) -> Bools | None:
 
 
 def _narrowed(asked: Ints, gpu_type: Ints | None) -> Ints:
-    """What a job itself asks for stands above the type that was chosen for it."""
+    """The chosen type of each job; the type that a job itself asks for stands above it."""
     return asked if gpu_type is None else np.where(asked >= 0, asked, gpu_type)
 
 
@@ -273,7 +273,7 @@ def _fewest_nodes_first(pool: Ints, count: Ints, share: Ints, whole: Bools) -> t
 
 
 def _nodes_named(snapshot: Snapshot, rows: Ints) -> Ints | int:
-    """How many nodes these rows ask for by name."""
+    """The number of nodes that these rows ask for by name."""
     if not len(snapshot.wanted):
         return 0
     named: Ints = np.bincount(snapshot.wanted.row, minlength=len(snapshot.jobs))[rows]

@@ -45,6 +45,7 @@ class Simulation:
     standing: Standing = field(init=False)
     decisions: list[float] = field(default_factory=list)  # seconds that the policy took, by look
     _at_rest: int = 0
+    _looked: float = -math.inf  # the instant of the last look
     _renewing: Snapshot | None = None  # the last look, if from there to the next one leases are only renewed
     _settled: Settled = field(init=False)
 
@@ -84,7 +85,7 @@ class Simulation:
         """One tick of the controller."""
         if self._renewing is not None:
             self._renew(self._renewing)
-        watch = Stopwatch(time.perf_counter)
+        watch, self._looked = Stopwatch(time.perf_counter), self.clock.now()
         done = tick(self.cluster, self.clock, self._settled, self.rules, self.standing, watch)
         self.decisions.append(watch.seconds["plan"])
         assert done.record is not None
@@ -102,10 +103,13 @@ class Simulation:
     # -- when something could change --------------------------------------------------------------------------
 
     def _on_grid(self, instant: float) -> float:
-        """The first regular look at or after an instant."""
+        """The first regular look at or after an instant; looks that follow changes have no other grid."""
         if instant == math.inf:
             return instant
-        interval = self.rules.terms.interval
+        terms = self.rules.terms
+        if terms.follows_changes:
+            return max(instant, self._looked + terms.interval_min)
+        interval = terms.interval
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
@@ -132,7 +136,7 @@ class Simulation:
         if end < due and self._only_renews(record, end):
             return min(due, self._first_other_end(record))
         if end > now:
-            due = min(due, end)
+            due = min(due, self._on_grid(end) if terms.follows_changes else end)
         if some_revoking:
             due = min(due, max(cluster.next_change(), now))
         if not terms.grants_at(now):

@@ -61,7 +61,7 @@ class LedgerBatches:
             self._hear(happened, numbers)
 
     def events(self) -> Sequence[Event]:
-        """What the last look shows of jobs, one by one; of that look nobody else hears then."""
+        """Events of the last look, one by one; nobody else is given them then."""
         look = self._shown.pop()
         return self._happened(look).events[look.number]
 
@@ -127,7 +127,7 @@ class Pending:
         return self._base
 
     def _goes_on(self, settings: LedgerSettings) -> bool:
-        """Whether one look more can be kept until somebody reads all of them."""
+        """True if one look more can be kept until somebody reads all of them."""
         looks = len(self._looks)
         if not looks or self._before is None or settings != self._settings:
             return False

@@ -77,7 +77,7 @@ class Log:
             self._idle[max(snapshot.total_gpus - taken, 0)] += 1
 
     def batches(self) -> LedgerBatches | None:
-        """What folds the ledger many looks at a time; nothing where whoever listens wants events of jobs."""
+        """The ledger that folds many looks at a time; None where whoever listens wants events of jobs."""
         return None if Want.JOB_EVENTS in self.wants else LedgerBatches(self.heard.take_columns)
 
     def latest(self) -> Standing | None:

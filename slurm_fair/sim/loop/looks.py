@@ -84,7 +84,7 @@ class _Series:
         self._look, self._row, self._edges = self._changes(old, new, look)
 
     def plain(self, number: int, since: float) -> bool:
-        """Whether a look is, for a ledger that was brought up to an instant."""
+        """True if a look is, for a ledger that was brought up to an instant."""
         if self._odd[number] or (self._at_once[number] and self._times[number] <= since):
             return False
         return number not in self._stopped or self._times[number + 1] == since
@@ -171,7 +171,7 @@ class _Series:
             self._odd[look[other]] = True
 
     def _runs(self, look: Ints, row: Ints, had: Bools, is_new: Bools, is_stop: Bools) -> tuple[Bools, Bools]:
-        """Which of these rows began to run and which are over, if all that a look shows is plain."""
+        """Flags of the rows that began to run, and of those that are over, if all that a look shows is plain."""
         jobs, since, now = self._jobs, self._times[look], self._times[look + 1]
         submit, start, end, over = jobs.submit[row], jobs.start[row], jobs.end[row], jobs.done[row]
         # It holds GPUs now, or it did since it began, and is over.
@@ -188,7 +188,7 @@ class _Series:
 
 
 def _other_cluster(before: Snapshot, shown: Snapshot) -> bool:
-    """Whether its size, its tenants or their weights are others than at the look before."""
+    """True if its size, its tenants or their weights are others than at the look before."""
     old, new = before.tenants, shown.tenants
     if shown.total_gpus != before.total_gpus or shown.resized:
         return True

@@ -10,7 +10,7 @@ from slurm_fair.reconcile.lease_changes import renewals, renewed_at
 
 
 def renewed_until(leases: Leases, terms: LeaseTerms, until: float) -> Leases:
-    """What plans come to that only renew, one at each end of a lease before an instant."""
+    """The leases after plans that only renew, one at each end of a lease before an instant."""
     for _, _, after in _renewing(leases, terms, until):
         leases = after
     return leases

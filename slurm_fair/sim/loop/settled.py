@@ -19,7 +19,7 @@ from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches, plain
 from slurm_fair.sim.world.books import Books, Run
 
-_Told = Mapping[tuple[int, float], Run]
+_RunsByStart = Mapping[tuple[int, float], Run]
 
 
 class Settled:
@@ -75,23 +75,23 @@ class Settled:
         return shown
 
     def latest(self) -> Standing | None:
-        """Of the journal behind."""
+        """As the journal behind has it."""
         return self._journal.latest()
 
     def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
-        """Of the journal behind."""
+        """As the journal behind has it."""
         return self._journal.ticks(first, last)
 
 
-def _mended(events: Sequence[Event], runs: _Told) -> tuple[tuple[Event, ...], list[Run]]:
+def _mended(events: Sequence[Event], runs: _RunsByStart) -> tuple[tuple[Event, ...], list[Run]]:
     """The events with what the books say of these runs, those of runs that nobody saw too; and these runs."""
     stopped = {(e.key, e.detail["start"]) for e in events if e.kind == EventKind.STOPPED}
     unseen = [run for at, run in runs.items() if run.lived_on and at not in stopped]
-    told = [event for run in unseen for event in _events_of(run)]
-    return (*told, *(_with_books(event, runs) for event in events)), unseen
+    more = [event for run in unseen for event in _events_of(run)]
+    return (*more, *(_with_books(event, runs) for event in events)), unseen
 
 
-def _with_books(event: Event, runs: _Told) -> Event:
+def _with_books(event: Event, runs: _RunsByStart) -> Event:
     """With the nodes of a start that no look has shown there, or how a run ended that was lost with its nodes."""
     more: dict[str, object] = {}
     if event.kind == EventKind.STARTED and not event.detail["nodes"]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from slurm_fair.model import Action, Blocked, JobState, Outcome, Result, Verb
+from slurm_fair.model import Action, Blocked, Gate, JobState, Outcome, Result, Verb
 from slurm_fair.sim.scenario import Hitch
 from slurm_fair.sim.world.job_ids import Roster
-from slurm_fair.sim.world.life import RUNNING, WAITING, Life
+from slurm_fair.sim.world.life import Life
 
-_OPEN, _ASK, _OF_RUNS = Verb.OPEN, Verb.ASK, (Verb.ASK, Verb.REQUEUE)  # looked up at every act
-_DONE = Result.DONE
-_MAY_OPEN = (int(Blocked.NOT_BLOCKED), int(Blocked.REQUEUED))  # numpy compares plain numbers faster
+_OF_RUNS = (Verb.ASK, Verb.REQUEUE)
+_MAY_OPEN = (Blocked.NOT_BLOCKED, Blocked.REQUEUED)
 
 
 class Acts:
@@ -35,7 +34,7 @@ class Acts:
         if hitch:
             return self._hampered(action, job, now, hitch)
         result, detail = self._done_to(action, job, now)
-        answered = action.verb is _ASK and self._life.answered.get(job, -math.inf) == now
+        answered = action.verb is Verb.ASK and self._life.answered.get(job, -math.inf) == now
         return Outcome(action, result, detail, 0.0, False, answered)
 
     def _hampered(self, action: Action, job: int, now: float, hitch: Hitch) -> Outcome:
@@ -48,7 +47,9 @@ class Acts:
 
     def _to_all(self, action: Action, now: float) -> Outcome:
         """On the waiting tasks of an array that share one record."""
-        tasks = [job for job in self._roster.tasks_of(action.record) if self._cells.state[job] == WAITING]
+        tasks = [
+            job for job in self._roster.tasks_of(action.record) if self._cells.state[job] == JobState.WAITING
+        ]
         if not tasks:
             return Outcome(action, Result.REFUSED, "no task of it waits")
         wrong = self._objection(action, tasks[0])
@@ -62,16 +63,16 @@ class Acts:
         jobs = self._cells
         if jobs.submit[job] != action.submit or jobs.restarts[job] != action.restarts:
             return "it is not the run that this was decided for"
-        wanted = RUNNING if action.verb in _OF_RUNS else WAITING
+        wanted = JobState.RUNNING if action.verb in _OF_RUNS else JobState.WAITING
         return "" if jobs.state[job] == wanted else f"it is {JobState(jobs.state[job]).name.lower()}"
 
     def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:
         verb = action.verb
-        if verb is _OPEN:
+        if verb is Verb.OPEN:
             return self._open(job, action.nodes, now)
         if verb is Verb.REQUEUE:
             return self._requeue(job, now)
-        if verb is _ASK:
+        if verb is Verb.ASK:
             self._life.ask(job, now)
         elif verb is Verb.CLOSE:
             self._close(job, action.until, now)
@@ -90,7 +91,7 @@ class Acts:
         life.plain.discard(job)
         jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
         life.start_on(job, nodes, now)
-        return _DONE, ""
+        return Result.DONE, ""
 
     def _requeue(self, job: int, now: float) -> tuple[Result, str]:
         if not self._cells.requeueable[job]:
@@ -103,7 +104,7 @@ class Acts:
     def _close(self, job: int, until: float, now: float) -> None:
         """A begin gate takes the place of its user's begin time, a hold leaves it as it is."""
         life = self._life
-        begin = life.manners.gate == "begin"
+        begin = life.manners.gate == Gate.BEGIN
         if begin:
             life.odd.begins.pop(job, None)
         life.close(job, until if begin else math.inf, now)

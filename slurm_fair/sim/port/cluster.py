@@ -94,15 +94,15 @@ class VirtualCluster:
                 self.life.befall(*outages.pop(0))
 
     def next_outage(self) -> float:
-        """When something next befalls a node."""
+        """The instant at which something next befalls a node."""
         return self._outages[0][0] if self._outages else math.inf
 
     def next_arrival(self) -> float:
-        """When the next job of the trace is submitted."""
+        """The instant at which the next job of the trace is submitted."""
         return self._roster.next_arrival
 
     def next_change(self) -> float:
-        """When something next happens to a job that is there, or to a node."""
+        """The instant at which something next happens to a job that is there, or to a node."""
         return min(self.life.agenda.next_event(), self.next_outage())
 
     @property

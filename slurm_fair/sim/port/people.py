@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.errors import InputError
-from slurm_fair.model import Blocked
+from slurm_fair.model import Blocked, JobState
 from slurm_fair.sim.scenario import NodeEvent
+from slurm_fair.sim.world.agenda import Due
 from slurm_fair.sim.world.job_ids import Roster
-from slurm_fair.sim.world.life import DONE, ENDING, RUNNING, WAITING, Life
+from slurm_fair.sim.world.life import Life
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class UserActions:
             odd.silent.add(row)
         if job.begin > now:
             odd.begins[row] = job.begin
-            self._life.agenda.expect(job.begin, "begins", row)
+            self._life.agenda.expect(job.begin, Due.BEGINS, row)
         if job.gated:
             self._life.close(row, now + job.gate_seconds, now)
         self._life.reconsider(row, now)
@@ -99,27 +100,27 @@ class UserActions:
         now, row = self._now(), self._row(key)
         state = self._jobs.state[row]
         self._roster.split(row)
-        if state == WAITING:
+        if state == JobState.WAITING:
             self._life.drop(row, now, "CANCELLED")
-        elif state == RUNNING:
+        elif state == JobState.RUNNING:
             self._life.leave(row, now, "CANCELLED")
-        elif state == ENDING:
+        elif state == JobState.ENDING:
             self._life.redirect(row, "CANCELLED")
         self._life.start_waiting(now)
 
     def finish(self, key: int) -> None:
         """The running job ends by itself, earlier than it was to."""
         now, row = self._now(), self._row(key)
-        if self._jobs.state[row] == RUNNING:
+        if self._jobs.state[row] == JobState.RUNNING:
             self._life.leave(row, now, "COMPLETED")
 
     def move_begin(self, key: int, instant: float) -> None:
         """A begin time of its user's own in place of whatever kept the waiting job."""
         now, row = self._now(), self._row(key)
-        if self._jobs.state[row] == WAITING:
+        if self._jobs.state[row] == JobState.WAITING:
             self._jobs.gated[row] = False
             self._life.odd.begins[row] = instant
-            self._life.agenda.expect(instant, "begins", row)
+            self._life.agenda.expect(instant, Due.BEGINS, row)
             self._life.reconsider(row, now)
 
     # -- users and admins -------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ class UserActions:
     def hold(self, key: int, by_admin: bool = False) -> None:
         """Keep a job from being started until it is released."""
         now, row = self._now(), self._row(key)
-        if self._jobs.state[row] != DONE:
+        if self._jobs.state[row] != JobState.DONE:
             self._roster.split(row)
             self._life.odd.held[row] = Blocked.ADMIN_HOLD if by_admin else Blocked.USER_HOLD
             self._life.reconsider(row, now)

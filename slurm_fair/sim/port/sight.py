@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from slurm_fair.model import Answer, JobTable, Placement, Snapshot, TenantTable, Told
-from slurm_fair.model.columns import Bools, Ints, any_of, code
+from slurm_fair.model import Answer, JobState, JobTable, Placement, Snapshot, TenantTable, Told
+from slurm_fair.model.columns import Bools, Ints, any_of
 from slurm_fair.sim.port.reports import Reports
 from slurm_fair.sim.world.job_ids import Roster
-from slurm_fair.sim.world.life import DONE, WAITING, Life
+from slurm_fair.sim.world.life import Life
 
 CLUSTER = "virtual"
-_NOTHING, _DONE = Placement.none(), code(DONE)
+_NOTHING = Placement.none()
 _SAID_BY_JOBS = ("declared_seconds", "left_seconds", "done_seconds", "epoch", "epochs", "steps_per_second")
 
 
@@ -26,6 +26,7 @@ class Sight:
         self._term, self._looked = term, -np.inf
         self._row_of = np.zeros(0, dtype=np.int64)
         self._tenants = TenantTable(self._people.tenants, self._people.weights)
+        self._reports = Reports(self._people)
 
     def look(self, asked: Mapping[int, float], now: float) -> Snapshot:
         """The cluster now; jobs that ended are shown for as long as its manners say."""
@@ -34,7 +35,7 @@ class Sight:
         if self._tenants.names is not people.tenants:
             self._tenants = TenantTable(people.tenants, people.weights)
         states = self._seen(shown, asked, now)
-        told = Reports(people, shown, states.state, self._jobs.progress(shown), now)
+        told = self._reports.at(shown, states.running, now)
         held = self._held(shown)
         reasons, resized = self._reasons(len(shown)), self._resized()
         self._looked = now
@@ -59,7 +60,7 @@ class Sight:
         )
 
     def _held(self, shown: Ints) -> Placement:
-        """Who holds what. To look jobs up among those that are shown costs more than to note where all are."""
+        """The GPUs that each shown job holds. Noting where all are costs less than looking each up."""
         if len(self._row_of) < self._jobs.count:
             self._row_of = np.zeros(self._jobs.count, dtype=np.int64)
         self._row_of[shown] = np.arange(len(shown))
@@ -68,7 +69,7 @@ class Sight:
         return Placement.counted(self._row_of.take(job), node, gpus, floor.taken())
 
     def _reasons(self, count: int) -> tuple[str, ...]:
-        """How jobs ended that are over."""
+        """Slurm's word for the end of each job that is over."""
         over = self._life.over
         if not over:
             return ("",) * count
@@ -102,15 +103,15 @@ class Sight:
     def _out_of_time(self, shown: Ints, now: float) -> Bools:
         """Jobs that could not be started again in time for their deadlines once another had their lease."""
         limit, state = self._jobs.time_limit_seconds[shown], self._jobs.state[shown]
-        terms = np.where(state == WAITING, 2.0, 1.0)
+        terms = np.where(state == JobState.WAITING, 2.0, 1.0)
         again = now + terms * self._term + np.where(np.isfinite(limit), limit, 0.0)
-        late: Bools = (state != DONE) & (again > self._jobs.deadline[shown])
+        late: Bools = (state != JobState.DONE) & (again > self._jobs.deadline[shown])
         return late
 
     def _forget(self, shown: Ints, states: JobTable, now: float) -> None:
         """Jobs that were over long enough."""
         life, listed = self._life, self._life.manners.lists_ended_seconds
-        lives = states.state != _DONE
+        lives = ~states.done
         if listed:
             lives |= now - states.end < listed
         self._roster.living = left = shown[lives]

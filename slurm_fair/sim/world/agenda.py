@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import heapq
 import math
+from enum import Enum
 
 from slurm_fair.sim.world.columns import JobColumns
+
+
+class Due(Enum):
+    """Everything that can be ahead of a job."""
+
+    END = "its work is done"
+    LIMIT = "its time limit is reached"
+    SAVED = "it has saved"
+    RESUMES = "it has saved, nobody takes its GPUs, and it goes on"
+    LEAVES = "it has left its GPUs"
+    ELIGIBLE = "Slurm may start it again after a requeue"
+    BEGINS = "the begin time of its user"
+    OPENS = "its begin gate opens by itself"
 
 
 class Agenda:
@@ -13,22 +27,21 @@ class Agenda:
 
     def __init__(self, jobs: JobColumns) -> None:
         self._cells = jobs.cells
-        # Instant, number, what (end, limit, saved, resumes, leaves, eligible, begins, opens), job and its run.
-        self.ahead: list[tuple[float, int, str, int, int]] = []
+        self.ahead: list[tuple[float, int, Due, int, int]] = []  # instant, number, what, job and its run
         self._count = 0
 
-    def expect(self, instant: float, what: str, job: int) -> None:
+    def expect(self, instant: float, what: Due, job: int) -> None:
         """Note what will happen to a job's present run."""
         self._count += 1
         heapq.heappush(self.ahead, (instant, self._count, what, job, self._cells.runs[job]))
 
     def next_event(self) -> float:
-        """When something will next happen."""
+        """The instant of the next entry."""
         while self.ahead and self._cells.runs[self.ahead[0][3]] != self.ahead[0][4]:
             heapq.heappop(self.ahead)
         return self.ahead[0][0] if self.ahead else math.inf
 
-    def pop(self) -> tuple[str, int] | None:
-        """What happens next, and to which job; None when it does not come any more."""
+    def pop(self) -> tuple[Due, int] | None:
+        """The next entry and its job; None when it does not come any more."""
         _, _, what, job, run = heapq.heappop(self.ahead)
         return (what, job) if self._cells.runs[job] == run else None

@@ -65,7 +65,7 @@ class Books:
         self, job: int, end: float = 0.0, reached: float = 0.0, saved: float = 0.0,
         word: str = "RUNNING", lived_on: bool = False,
     ) -> Run:  # fmt: skip
-        """By position: every run of a simulation passes here."""
+        """Makes a run from positional values: every run of a simulation passes here."""
         cells, people, names = self._cells, self._people, self._node_names
         restarts, resumed_from, sites = self._open[job]
         return Run(

@@ -50,12 +50,14 @@ class Plain:
             made = self._made[count] = {name: column[:count] for name, column in self._alike}
         shown.update(made)
         for name, column in self._differ:
-            shown[name] = column.take(rows)
+            shown[name] = column.take(rows, axis=0)
 
 
 def _alike(column: NDArray[Any]) -> NDArray[Any] | None:
     """The column itself, never to change, where its entries are the same; else None."""
-    if not len(column) or (column != column[0]).any():
+    if not len(column) or not np.array_equal(
+        column, np.broadcast_to(column[0], column.shape), equal_nan=True
+    ):
         return None
     alike = column.copy()
     alike.setflags(write=False)
@@ -103,7 +105,7 @@ class Cells:
 
 
 class JobColumns:
-    """What the virtual cluster knows of every job it was ever given, in order of submission."""
+    """Columns of every job that the virtual cluster was ever given, in order of submission."""
 
     # What a look shows.
     key: Ints
@@ -182,7 +184,7 @@ class JobColumns:
         return rows
 
     def seen(self, rows: Ints) -> JobTable:
-        """What a look shows of these jobs: as it is now, whatever happens later."""
+        """The table that a look shows of these jobs: as they are now, whatever happens later."""
         if self._plain is None:
             self._plain = Plain({name: getattr(self, name)[: self.count] for name in _PLAIN})
         columns = {name: column[rows] for name, column in self._changing}
@@ -190,5 +192,5 @@ class JobColumns:
         return JobTable(**columns)
 
     def progress(self, rows: Ints) -> tuple[Floats, Floats, Floats]:
-        """How far these jobs were when their last run ended, how fast they go, and since when."""
+        """Work that these jobs had done when their last run ended, their speed now, and since when."""
         return self.done[rows], self.rate[rows], self.progress_from[rows]

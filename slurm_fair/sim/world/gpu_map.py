@@ -74,7 +74,7 @@ class Floor:
         )
 
     def set_state(self, node: int, usable: bool, why: str) -> None:
-        """Whether a node takes new work."""
+        """Note that a node takes new work, or why it takes none."""
         self.usable[node], self._why[node] = usable, why
         self._nodes = self._table()
 
@@ -90,7 +90,7 @@ class Floor:
         return int(self._sums[kind].searchsorted(gpus)) + 1
 
     def anywhere(self, gpus: int, per_node: int, at_least: int, gpu_type: int) -> Sites | None:
-        """How a gang lies on the nodes that suit it best: as few as possible, of those the fullest."""
+        """The sites of a gang on the nodes that suit it best: as few as possible, of those the fullest."""
         fit = [n for n, ok in enumerate(self.usable.tolist()) if ok and gpu_type in (-1, self.type_of[n])]
         fit = sorted((n for n in fit if self.free[n] > 0), key=lambda n: self.free[n])
         if per_node:
@@ -103,7 +103,7 @@ class Floor:
         return None
 
     def sites(self, nodes: Sequence[int], gpus: int, per_node: int) -> Sites | None:
-        """How a gang lies on these nodes, or None when it does not fit there now."""
+        """The sites of a gang on these nodes, or None when it does not fit there now."""
         if len(nodes) == 1:
             node = nodes[0]
             return [(node, gpus)] if self.usable[node] and self.free[node] >= gpus else None
@@ -154,7 +154,3 @@ class Floor:
         job, where, _ = self.holders()
         there: list[int] = job[where == node].tolist()
         return there
-
-    def sites_of(self, job: int) -> Sites:
-        """Where a job lies."""
-        return self._sites[job]

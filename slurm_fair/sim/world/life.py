@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
-from slurm_fair.model import Answer, Blocked, JobState, label
+from slurm_fair.model import Answer, Blocked, Gate, JobState, label
 from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
-from slurm_fair.sim.world.agenda import Agenda
+from slurm_fair.sim.world.agenda import Agenda, Due
 from slurm_fair.sim.world.books import Books
 from slurm_fair.sim.world.gpu_map import Floor, Sites
 from slurm_fair.sim.world.load import Population
@@ -18,16 +18,12 @@ from slurm_fair.sim.world.work import spread_factor
 
 REQUEUED = "REQUEUED"  # after such a run, and after one whose node failed, a job may live on
 REQUEUE_GATE_SECONDS = 121.0  # after now (slurm-facts: requeue-delay)
-WAITING, RUNNING, ENDING, DONE = (
-    int(s) for s in (JobState.WAITING, JobState.RUNNING, JobState.ENDING, JobState.DONE)
-)
-_NOT_BLOCKED = int(Blocked.NOT_BLOCKED)
 _CRAWL = 1e-9  # a placement on which a job makes no progress
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the cluster itself counts: facts that no look shows."""
+    """Counts of the cluster itself: facts that no look shows."""
 
     lost_gpu_seconds: float = 0.0  # held without progress: checkpoints, restarts, work done again
     held_gpu_seconds: float = 0.0
@@ -40,7 +36,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Oddities:
-    """What only jobs that were submitted by hand have; empty in a simulation of a trace."""
+    """Properties that only jobs have that were submitted by hand; empty in a simulation of a trace."""
 
     held: dict[int, Blocked] = field(default_factory=dict)  # by their users or an admin
     begins: dict[int, float] = field(default_factory=dict)  # begin times of users' own
@@ -71,25 +67,26 @@ class Life:
 
     # -- what happens by itself -------------------------------------------------------------------------------
 
-    def happen(self, what: str, job: int, now: float) -> None:
+    def happen(self, what: Due, job: int, now: float) -> None:
         """One entry of the agenda."""
-        if what == "end":
-            self.end(job, now)
-        elif what == "leaves":
-            self._gone(job, now)
-        elif what == "saved":
-            self._saved(job, now)
-        elif what == "resumes":
-            self._resume(job, now)
-        elif what == "limit":
-            self.leave(job, now, "TIMEOUT")
-        else:
-            self._open_by_itself(job, now)
-            self.reconsider(job, now)
+        match what:
+            case Due.END:
+                self.end(job, now)
+            case Due.LEAVES:
+                self._gone(job, now)
+            case Due.SAVED:
+                self._saved(job, now)
+            case Due.RESUMES:
+                self._resume(job, now)
+            case Due.LIMIT:
+                self.leave(job, now, "TIMEOUT")
+            case Due.ELIGIBLE | Due.BEGINS | Due.OPENS:
+                self._open_by_itself(job, now)
+                self.reconsider(job, now)
 
     def _open_by_itself(self, job: int, now: float) -> None:
         jobs = self.cells
-        if jobs.state[job] == WAITING and jobs.gated[job] and jobs.gate_until[job] <= now:
+        if jobs.state[job] == JobState.WAITING and jobs.gated[job] and jobs.gate_until[job] <= now:
             jobs.gated[job], jobs.gate_until[job], jobs.gate_set[job] = False, 0.0, 0.0
 
     def befall(self, instant: float, node_name: str, event: NodeEvent) -> None:
@@ -113,7 +110,7 @@ class Life:
 
     def _lose(self, job: int, now: float) -> None:
         """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""
-        if self.cells.state[job] == ENDING:
+        if self.cells.state[job] == JobState.ENDING:
             self._gone(job, now)
             return
         self.stop(job, now, NODE_FAIL, at_once=True)
@@ -121,9 +118,9 @@ class Life:
     # -- starting ---------------------------------------------------------------------------------------------
 
     def reconsider(self, job: int, now: float) -> None:
-        """Why a waiting job waits has changed: find out anew whether it may be planned, and whether it starts."""
+        """The obstacle of a waiting job has changed: find out anew whether it may be planned and starts."""
         jobs = self.cells
-        if jobs.state[job] != WAITING:
+        if jobs.state[job] != JobState.WAITING:
             return
         own_begin = self.odd.begins.get(job, 0.0)
         code = self.odd.held.get(job, Blocked.NOT_BLOCKED)
@@ -150,7 +147,7 @@ class Life:
     def _start_plain(self, now: float) -> None:
         jobs = self.cells
         for job in sorted(self.plain, key=lambda job: (jobs.submit[job], job)):
-            if jobs.blocked[job] != _NOT_BLOCKED or self._too_late(job, now):
+            if jobs.blocked[job] != Blocked.NOT_BLOCKED or self._too_late(job, now):
                 continue
             sites = self.floor.anywhere(
                 jobs.gpus[job],
@@ -166,7 +163,7 @@ class Life:
         """Start an opened job if its nodes have room, else let it wait for them."""
         jobs = self.cells
         sites = None
-        if jobs.blocked[job] == _NOT_BLOCKED:
+        if jobs.blocked[job] == Blocked.NOT_BLOCKED:
             if self.odd.dated and self._too_late(job, now):
                 return
             sites = self.floor.sites(nodes, jobs.gpus[job], jobs.gpus_per_node[job])
@@ -190,31 +187,32 @@ class Life:
         self.pinned.pop(job, None)
         self.plain.discard(job)
         self.floor.take(job, sites)
-        lost = self._restart_cost(job, now)
-        jobs.state[job], jobs.start[job] = RUNNING, now
+        lost = self._start_cost(job, now)
+        jobs.state[job], jobs.start[job] = JobState.RUNNING, now
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
         self.tally.lost_gpu_seconds += lost * jobs.gpus[job]
         self._expect_end(job)
         limit = jobs.time_limit_seconds[job]
         if limit < math.inf:
-            self.agenda.expect(now + limit, "limit", job)
+            self.agenda.expect(now + limit, Due.LIMIT, job)
         if self.books is not None:
             self.books.begins(job, sites)
 
     def _expect_end(self, job: int) -> None:
         jobs = self.cells
         left = (jobs.work[job] - jobs.done[job]) / jobs.rate[job]
-        self.agenda.expect(jobs.progress_from[job] + left, "end", job)
+        self.agenda.expect(jobs.progress_from[job] + left, Due.END, job)
 
-    def _restart_cost(self, job: int, now: float) -> float:
-        cost, stopped = self.costs.restart, self.cells.stopped_at[job]
+    def _start_cost(self, job: int, now: float) -> float:
+        """Seconds without progress. In Gavel's rounds a job that goes on into the next one starts for nothing."""
+        first, again, stopped = self.costs.start, self.costs.restart, self.cells.stopped_at[job]
         if self._round:
-            return cost if stopped != now else 0.0
+            return first + again if stopped != now else 0.0
         if stopped > -math.inf:
             self.tally.restarts += 1
-            return cost
-        return 0.0
+            return first + again
+        return first
 
     def _rate(self, job: int, sites: Sites) -> float:
         """The slowest of its GPUs, and what lying apart costs on their type."""
@@ -246,9 +244,9 @@ class Life:
         jobs.runs[job] += 1
         limit = jobs.time_limit_seconds[job]
         if limit < math.inf:
-            self.agenda.expect(jobs.start[job] + limit, "limit", job)
+            self.agenda.expect(jobs.start[job] + limit, Due.LIMIT, job)
         if cost > 0:
-            self.agenda.expect(now + cost, "saved", job)
+            self.agenda.expect(now + cost, Due.SAVED, job)
         else:
             self._saved(job, now)
 
@@ -256,7 +254,7 @@ class Life:
         jobs = self.cells
         jobs.saved[job], jobs.acknowledged[job], self.answered[job] = jobs.done[job], Answer.SAVED, now
         if self.manners.patience_seconds < math.inf:
-            self.agenda.expect(now + self.manners.patience_seconds, "resumes", job)
+            self.agenda.expect(now + self.manners.patience_seconds, Due.RESUMES, job)
 
     def _resume(self, job: int, now: float) -> None:
         """Nobody took its GPUs: it goes on."""
@@ -315,8 +313,8 @@ class Life:
         jobs.end[job] = now
         leaves = max(over, now if at_once else now + slow)
         if leaves > now:
-            jobs.state[job] = ENDING
-            self.agenda.expect(leaves, "leaves", job)
+            jobs.state[job] = JobState.ENDING
+            self.agenda.expect(leaves, Due.LEAVES, job)
         else:
             self._gone(job, now)
 
@@ -333,24 +331,24 @@ class Life:
         if lives_on:
             self._back_into_the_queue(job, now, ours=word == REQUEUED or jobs.pinned[job])
         else:
-            jobs.state[job], self.over[job] = DONE, word
+            jobs.state[job], self.over[job] = JobState.DONE, word
         self.start_waiting(now)
 
     def _back_into_the_queue(self, job: int, now: float, ours: bool) -> None:
         """Behind our gate if it was ours, else as plain as it was."""
         jobs, delay = self.cells, self.costs.requeue_delay
         jobs.done[job] = jobs.saved[job]
-        jobs.state[job], jobs.acknowledged[job] = WAITING, Answer.NONE
+        jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
         jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
         jobs.pinned[job] = False
         self.answered.pop(job, None)
         jobs.eligible_at[job] = now + delay
         if ours:
-            begin = self.manners.gate == "begin"
+            begin = self.manners.gate == Gate.BEGIN
             self.close(job, now + REQUEUE_GATE_SECONDS if begin else math.inf, now)
         if delay > 0:
             jobs.blocked[job] = Blocked.REQUEUED
-            self.agenda.expect(now + delay, "eligible", job)
+            self.agenda.expect(now + delay, Due.ELIGIBLE, job)
         if not ours:
             self.reconsider(job, now)
 
@@ -364,13 +362,13 @@ class Life:
         jobs.gated[job], jobs.pinned[job] = True, False
         jobs.gate_until[job], jobs.gate_set[job] = until, now
         if until < math.inf:
-            self.agenda.expect(until, "opens", job)
+            self.agenda.expect(until, Due.OPENS, job)
 
     def drop(self, job: int, now: float, word: str) -> None:
         """A waiting job is over."""
         self.pinned.pop(job, None)
         self.plain.discard(job)
-        self.cells.state[job], self.cells.end[job] = DONE, now
+        self.cells.state[job], self.cells.end[job] = JobState.DONE, now
         self.cells.runs[job] += 1
         self.over[job] = word
 

@@ -138,7 +138,7 @@ def _kinds(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Ints]:
 
 
 def _could_run(gpus: int, gpu_type: str, nodes: int, runs_on: Bools, machines: Machines) -> bool:
-    """Whether a gang fits the nodes of one type when they are all idle; it never lies on several types."""
+    """True if a gang fits the nodes of one type when they are all idle; it never lies on several types."""
     for kind, name in enumerate(machines.gpu_types):
         sizes = machines.gpus[machines.gpu_type == kind]
         if gpu_type not in ("", name) or not runs_on[kind] or int(sizes.sum()) < gpus:
@@ -169,7 +169,7 @@ def refuse_impossible(trace: Trace, machines: Machines, throughputs: Throughputs
 
 
 def missing_types(trace: Trace, machines: Machines) -> str:
-    """Which GPU types jobs ask for that the cluster does not have, and which it has; "" = none is missing."""
+    """Names GPU types that jobs ask for and the cluster lacks, and those that it has; "" = none is missing."""
     asked = np.bincount(trace.gpu_type[trace.gpu_type >= 0], minlength=len(trace.gpu_types)).tolist()
     wanted = {name: jobs for name, jobs in zip(trace.gpu_types, asked, strict=True) if jobs}
     missing = {name: jobs for name, jobs in wanted.items() if name not in machines.gpu_types}
@@ -216,7 +216,7 @@ def _asked(jobs: JobColumns, types: int) -> NDArray[np.bool_]:
 
 
 def _lay_out(jobs: JobColumns, scenario: Scenario, never: NDArray[np.bool_]) -> None:
-    """Which gangs are not spread, and on how many nodes the run time of each job is that of the trace.
+    """Set which gangs are not spread, and on how many nodes each job runs as long as the trace says.
 
     Slurm knows one bound on a job's nodes, whatever their type: one type on which a job does not run spread is
     enough. A run time was recorded on the job's own nodes, so they slow it no further. One that follows from the
@@ -261,7 +261,7 @@ def _regimes(trace: Trace, scenario: Scenario) -> tuple[Regimes, Ints, Ints]:
 
 
 def _modes(trace: Trace, scenario: Scenario) -> Codes:
-    """How each job changes its batch size: as its regimes say, else the trace."""
+    """The mode of each job: as its regimes say, else the trace."""
     if not scenario.regimes:
         return trace.mode
     given = [_given(trace, row, scenario.regimes) for row in range(len(trace))]

@@ -86,7 +86,7 @@ def rates_of(
 
 
 def speeds_of(machines: Machines, types: Sequence[str]) -> Floats:
-    """Of GPU types: the slowest of their machines; 1 for types that there are no machines of."""
+    """Speeds of GPU types: those of their slowest machines; 1 for types that there are no machines of."""
     speeds = np.ones(len(types))
     for kind, name in enumerate(machines.gpu_types):
         speeds[types.index(name)] = float(machines.speed[machines.gpu_type == kind].min(initial=np.inf))
@@ -101,7 +101,7 @@ def _type_rate(throughputs: Throughputs, name: str, model: str, batch: int, gpus
 
 
 def notes_on_speeds(machines: Machines, throughputs: Throughputs | None) -> list[str]:
-    """What is said of speeds twice, or not at all, and which of it counts."""
+    """Notes on speeds that are given twice, or not at all, and which of them counts."""
     measured = set(throughputs.gpu_types) if throughputs else set()
     speeds = dict(zip(machines.gpu_types, speeds_of(machines, machines.gpu_types).tolist(), strict=True))
     twice = [f"{name} ({speed:g})" for name, speed in speeds.items() if name in measured and speed != 1]

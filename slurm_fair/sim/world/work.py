@@ -39,7 +39,7 @@ class Regimes(Columns):
 
 
 class Progress:
-    """What jobs know of themselves at an instant, each part worked out when it is asked for.
+    """The progress of jobs as they know it at an instant, each part worked out when it is asked for.
 
     Nothing of what lies ahead is told: a job that will adapt its batch size does not know it yet.
     """

@@ -17,7 +17,7 @@ _NAMED = re.compile(r"\bjob(?: id)? ([0-9]\S*)|^(?:scontrol: error: )?([0-9]+(?:
 
 
 def is_for_later(result: Result, detail: str) -> bool:
-    """Whether a refusal may pass: we did not see enough to act, or Slurm asked to wait, or took us for nobody."""
+    """True if a refusal may pass: we did not see enough to act, or Slurm asked to wait, or took us for nobody."""
     return result is Result.REFUSED and (detail.startswith(NOT_TRIED) or classify(detail) in _PASSING)
 
 
@@ -60,7 +60,7 @@ def _is_about(line: str, ids: Sequence[str]) -> bool:
 
 
 def _covers(named: str, job: str) -> bool:
-    """Whether `7_1,3-4` means `7_3`; plain ids mean themselves."""
+    """True if `7_1,3-4` means `7_3`; plain ids mean themselves."""
     if named == job:
         return True
     base, _, tasks = named.partition("_")

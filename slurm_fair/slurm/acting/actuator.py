@@ -75,6 +75,8 @@ class Actuator:
 
     def _attempt(self, actions: Sequence[Action]) -> dict[Action, tuple[Result, str]]:
         before = self._look(actions)
+        if not isinstance(before, str):
+            before = self.claims.learn(actions, before) or before
         if isinstance(before, str):
             return dict.fromkeys(actions, (Result.REFUSED, f"{NOT_TRIED}: {before}"))
         done: dict[Action, tuple[Result, str]] = {}

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Class(Enum):
-    """What to make of an error."""
+    """The meaning of an error."""
 
     GONE = "gone"  # the job is over
     CHANGED = "changed"  # it started, stopped or moved: plan again

@@ -17,7 +17,7 @@ _REMEMBERED = 4
 
 @dataclass(slots=True)
 class Rounds:
-    """How long rounds take: as long as the fastest of the last few.
+    """The duration of rounds: as long as the fastest of the last few.
 
     In a slower round slurmctld did not answer for a while, because its scheduler was at work. That says nothing
     about the next round.
@@ -36,7 +36,7 @@ class Rounds:
         self._recent.append(seconds)
 
     def fits_another(self, now: float) -> bool:
-        """Whether another round would end in time."""
+        """True if another round would end in time."""
         ends = now + min(self._recent)
         began = min(self.tick_began, self._read)
         return now - self._read <= _OLDEST_SECONDS and ends - began <= _LAST_END_SECONDS

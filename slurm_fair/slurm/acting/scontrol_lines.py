@@ -60,7 +60,7 @@ def uts(instant: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScontrolLines:
-    """What to send: `pin` first, and `then` only for jobs whose pin was seen to hold."""
+    """Lines for scontrol: `pin` first, and `then` only for jobs whose pin was seen to hold."""
 
     pin: tuple[str, ...] = ()
     then: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ def with_waiting_tasks(rows: Rows) -> frozenset[int]:
 
 
 def is_crowded(action: Action, arrays: frozenset[int]) -> bool:
-    """Whether the task's array is one of these."""
+    """True if the task's array is one of these."""
     return action.key >> TASK_BITS in arrays
 
 

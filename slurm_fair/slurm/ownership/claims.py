@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +18,11 @@ from slurm_fair.slurm.ownership.ours import (
     is_our_hold,
     is_our_list,
     is_slurms_delay,
+    may_be_as_submitted,
 )
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import UNSPLIT
-from slurm_fair.slurm.reading.reread import FreshRow
+from slurm_fair.slurm.reading.reread import FreshRow, Rows
 from slurm_fair.slurm.reading.stamp import Stamp
 
 
@@ -32,6 +34,21 @@ class Claims:
     details: JobDetails
     requeue_delay: float
     booted_at: float = 0.0  # when slurmctld started, as far as is known
+
+    def learn(self, actions: Iterable[Action], rows: Rows) -> str:
+        """Ask anew about holds that may be the submission's: since the look somebody may have taken them over.
+
+        A complaint when Slurm does not answer well.
+        """
+        held = [action for action in actions if self._may_be_as_submitted(action, rows)]
+        runs = [(action.record, action.restarts) for action in held]
+        return self.details.scheduled.learn(runs) if runs else ""
+
+    def _may_be_as_submitted(self, action: Action, rows: Rows) -> bool:
+        row = rows.get((action.key, action.whole_record))
+        if row is None or self.mark_on(action) is not None:
+            return False
+        return bool(may_be_as_submitted(WaitState.of_fresh(row), self.stamp_on(action).is_hold))
 
     def mark_on(self, action: Action) -> Mark | None:
         """The mark that speaks for the job."""
@@ -45,7 +62,9 @@ class Claims:
         """Whether it is held, and the hold is ours."""
         if row.priority > 0:
             return False
-        return bool(is_our_hold(WaitState.of_fresh(row), self._noted(action), self.stamp_on(action).is_hold))
+        shown, noted, with_hold = WaitState.of_fresh(row), self._noted(action), self.stamp_on(action).is_hold
+        scheduled = self.details.scheduled.at(action.record, action.restarts)
+        return bool(is_our_hold(shown, noted, with_hold, scheduled))
 
     def foreign_hold(self, action: Action, row: FreshRow) -> bool:
         """Whether it is held by its user, an admin or Slurm."""

@@ -87,11 +87,13 @@ def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> 
     known = np.asarray(noted.known)
     held = asked & np.asarray(shown.held)
     with_hold, by_stamp = np.zeros_like(asked), np.zeros_like(asked)
+    scheduled = np.full(len(raw), np.inf)
     for row in np.flatnonzero((held & ~known) | (asked & ~begin)).tolist():
-        stamp = seen.details.of(int(raw["record"][row]), int(raw["restarts"][row])).gate_stamp
-        with_hold[row] = stamp.is_hold
+        run = int(raw["record"][row]), int(raw["restarts"][row])
+        stamp = seen.details.of(*run).gate_stamp
+        with_hold[row], scheduled[row] = stamp.is_hold, seen.details.scheduled.at(*run)
         by_stamp[row] = stamp.is_gate(float(raw["eligible"][row]), float(raw["submit"][row]))
-    hold = np.asarray(is_our_hold(shown, noted, with_hold))
+    hold = np.asarray(is_our_hold(shown, noted, with_hold, scheduled))
     mark = np.where(own["known"], own, array)
     return Whose(
         hold, begin | by_stamp, np.asarray(is_slurms_delay(shown, seen.requeue_delay)),

@@ -108,13 +108,23 @@ def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
     return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
 
 
-def is_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
-    """Whether a hold without a mark is the one that the job was submitted with; `with_hold` = its stamp says so.
+def may_be_as_submitted(shown: WaitState, with_hold: Flag) -> Flag:
+    """True if a hold without a mark may be the submission's; `with_hold` = the job's stamp says that it had one.
 
     Slurm gives a job that was held from its submission no eligible time before it is released for the first
-    time (slurm-facts: held-from-submission).
+    time (slurm-facts: held-from-submission). A later hold takes that time away again (slurm-facts:
+    hold-forgets-eligible).
     """
-    return with_hold & shown.by_user & (shown.restarts == 0) & (shown.eligible <= 0)
+    return with_hold & shown.held & shown.by_user & (shown.restarts == 0) & (shown.eligible <= 0)
+
+
+def is_as_submitted(shown: WaitState, with_hold: Flag, scheduled: Instant) -> Flag:
+    """True if such a hold is the submission's. `scheduled` = when Slurm last tried to start it; inf = not known.
+
+    Slurm tries at the submission, and never while a job is held: a job that it tried later was released, and
+    somebody holds it since.
+    """
+    return may_be_as_submitted(shown, with_hold) & (scheduled <= shown.submit + SLACK_SECONDS)
 
 
 def is_lasting(shown: WaitState, noted: Noted) -> Flag:
@@ -126,9 +136,9 @@ def is_lasting(shown: WaitState, noted: Noted) -> Flag:
     return (noted.until == math.inf) & np.logical_not(foreign)
 
 
-def is_our_hold(shown: WaitState, noted: Noted, with_hold: Flag) -> Flag:
+def is_our_hold(shown: WaitState, noted: Noted, with_hold: Flag, scheduled: Instant) -> Flag:
     """Whether it is held, and the hold is ours."""
-    unknown = np.logical_not(noted.known) & is_as_submitted(shown, with_hold)
+    unknown = np.logical_not(noted.known) & is_as_submitted(shown, with_hold, scheduled)
     return shown.held & ((noted.known & is_lasting(shown, noted)) | unknown)
 
 
@@ -154,13 +164,13 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
         return False
 
 
-def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool) -> bool:
+def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool, scheduled: float) -> bool:
     """Whether a stamped job without a mark waits for us, and not for its user or an admin.
 
-    When the journal is `lost`, each requeued one does.
+    When the journal is `lost`, each requeued one does. `scheduled` = when Slurm last tried to start it.
     """
     restarts, submit, eligible = int(row["restarts"]), float(row["submit"]), float(row["eligible"])
     shown = WaitState.of_one(int(row["priority"]), reason, restarts, submit, eligible)
     if shown.held:
-        return bool(is_as_submitted(shown, stamp.is_hold))
+        return bool(is_as_submitted(shown, stamp.is_hold, scheduled))
     return (lost and restarts > 0) or stamp.is_gate(eligible, submit)

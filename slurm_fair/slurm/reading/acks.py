@@ -16,13 +16,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, TextIO
 
 FOLDER = ".slurm-fair"  # in the working folder of a job
 FILE = "ack.json"
 WHAT = "ack"  # what the file says that it is
-SAVED, NOT_SAVED, NO_ANSWER = 1, 2, 0  # as `Answer` of the model has them
 _MOST_BYTES = 64 * 1024
 _BEHIND_SECONDS = 2.0  # the clock of a node may be so much behind ours
 _AHEAD_SECONDS = 60.0  # or so much ahead of it
@@ -31,6 +31,14 @@ _TOKEN = re.compile(
     r"(?:^|(?<=\s))slurm_fair_ack:job=([0-9]{1,10}(?:_[0-9]{1,10})?),restart=([0-9]{1,9}),saved=([01]),"
     r"time=([0-9]{1,11}(?:\.[0-9]{1,9})?)(?:,step=[0-9]{1,18})?(?=\s|$)"
 )
+
+
+class Reply(IntEnum):
+    """The answer of a run, as `Answer` of the model has it, which a reader cannot import."""
+
+    NONE = 0
+    SAVED = 1
+    NOT_SAVED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +62,27 @@ def job_directory(work_dir: str, job: str) -> Path:
     return Path(work_dir) / FOLDER / job
 
 
-def read_acknowledgement(asked: Asked) -> int:
-    """The answer of this run to our request: SAVED, NOT_SAVED or NO_ANSWER."""
+def read_acknowledgement(asked: Asked) -> Reply:
+    """The answer of this run to our request."""
     try:
         document = _read(asked.work_dir, asked.job, asked.user)
     except _Refused:
-        return NO_ANSWER
+        return Reply.NONE
     run, when = document.get("restart"), document.get("time")
     ours = document.get("what") == WHAT and document.get("job") == asked.job and run == asked.restarts
     if not ours or isinstance(run, bool) or not isinstance(when, int | float):
-        return NO_ANSWER
+        return Reply.NONE
     return _answer(asked, when, document.get("saved") is True)
 
 
-def read_comment(comment: str, asked: Asked) -> int:
+def read_comment(comment: str, asked: Asked) -> Reply:
     """The same answer out of the job's own comment, for sites where we do not see its files."""
     answers = [
         _answer(asked, float(when), saved == "1")
         for job, run, saved, when in _TOKEN.findall(comment)
         if job == asked.job and int(run) == asked.restarts
     ]
-    return next((answer for answer in reversed(answers) if answer != NO_ANSWER), NO_ANSWER)
+    return next((answer for answer in reversed(answers) if answer is not Reply.NONE), Reply.NONE)
 
 
 def why_unreadable(work_dir: str, job: str, user: str) -> str:
@@ -86,11 +94,11 @@ def why_unreadable(work_dir: str, job: str, user: str) -> str:
     return ""
 
 
-def _answer(asked: Asked, when: float, saved: bool) -> int:
+def _answer(asked: Asked, when: float, saved: bool) -> Reply:
     """An answer to an earlier request does not count, nor one from the future."""
     if not asked.time - _BEHIND_SECONDS <= when <= asked.now + _AHEAD_SECONDS:
-        return NO_ANSWER
-    return SAVED if saved else NOT_SAVED
+        return Reply.NONE
+    return Reply.SAVED if saved else Reply.NOT_SAVED
 
 
 def _read(work_dir: str, job: str, user: str, may_lack: bool = False) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from slurm_fair.model import Snapshot, label
+from slurm_fair.model import Answer, Snapshot, label
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.reading import acks
 from slurm_fair.slurm.reading.acks import Asked
@@ -28,7 +28,7 @@ class Answers:
     _comments_at: float = float("-inf")
     _hung: set[str] = field(default_factory=set)
 
-    def of(self, snapshot: Snapshot, requests: Mapping[int, float], reports: str) -> dict[int, int]:
+    def of(self, snapshot: Snapshot, requests: Mapping[int, float], reports: str) -> dict[int, Answer]:
         """Answers by row; `requests` are the times of the requests, by row too."""
         asked = {row: self._asked(snapshot, row, when) for row, when in requests.items()}
         found = self._in_files(asked) if reports in ("auto", "file") else {}
@@ -44,29 +44,31 @@ class Answers:
         job, user = label(int(jobs.key[row])), snapshot.users[jobs.user[row]]
         return Asked(user, work_dir, job, restarts, when, snapshot.time)
 
-    def _in_files(self, asked: Mapping[int, Asked]) -> dict[int, int]:
+    def _in_files(self, asked: Mapping[int, Asked]) -> dict[int, Answer]:
         """Answers out of the jobs' own folders."""
         replies = self.readers.read(asked)
         hung = set(self.readers.hangs())
         for user in sorted(hung - self._hung):
             log.warning("a folder of %s does not answer; answers there are looked for later", repr(user)[:60])
         self._hung = hung
-        return {row: int(reply) for row, reply in replies.items() if reply in (acks.SAVED, acks.NOT_SAVED)}
+        return {
+            row: Answer(reply) for row, reply in replies.items() if reply in (Answer.SAVED, Answer.NOT_SAVED)
+        }
 
     def _comments_are_due(self, now: float) -> bool:
         due = not 0 <= now - self._comments_at < _COMMENTS_EVERY_SECONDS
         self._comments_at = now if due else self._comments_at
         return due
 
-    def _in_comments(self, snapshot: Snapshot, asked: Mapping[int, Asked]) -> dict[int, int]:
+    def _in_comments(self, snapshot: Snapshot, asked: Mapping[int, Asked]) -> dict[int, Answer]:
         """Answers out of the jobs' comments; none where Slurm does not answer: asked again next time."""
         records = {row: int(snapshot.jobs.record[row]) for row in asked}
         comments = ask_text(self.commands, sorted(set(records.values())), "k")
         if isinstance(comments, str):
             return {}
         answers = {
-            row: acks.read_comment(comments[record][0], asked[row])
+            row: Answer(acks.read_comment(comments[record][0], asked[row]))
             for row, record in records.items()
             if record in comments
         }
-        return {row: answer for row, answer in answers.items() if answer != acks.NO_ANSWER}
+        return {row: answer for row, answer in answers.items() if answer is not Answer.NONE}

@@ -52,7 +52,7 @@ class _Reader:
             raise _Unread
 
     def ways(self) -> tuple[Bools, ...]:
-        """Of the whole text; the same nodes are one way."""
+        """The ways of the whole text; the same nodes are one way."""
         found = self._expression(())
         if self._tokens:
             raise _Unread

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.scheduled import LastScheduled
 from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
 from slurm_fair.slurm.reading.user_text import ask_text
 
@@ -38,7 +39,11 @@ class JobDetails:
     """Remembers details by (record, restarts): a requeue, or another job under the id, asks again."""
 
     commands: Commands
+    scheduled: LastScheduled = field(init=False)
     _known: dict[tuple[int, int], Details] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.scheduled = LastScheduled(self.commands)
 
     def learn(self, identities: Iterable[tuple[int, int]]) -> str:
         """Ask for the unknown ones; a complaint when Slurm does not answer well."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from slurm_fair.model import Gate
+
 _TOKEN = re.compile(r"(?:^|\s)slurm_fair:v([0-9])((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
 SIGNALS = ("USR1", "USR2", "TERM")
 _SLACK_SECONDS = 3.0  # `now+600` is computed by sbatch, before Slurm notes the submission
@@ -27,7 +29,7 @@ class Stamp:
     @property
     def is_hold(self) -> bool:
         """Whether the job was submitted with a hold as our gate."""
-        return self.gate == "hold"
+        return self.gate == Gate.HOLD
 
     def is_gate(self, eligible: float, submit: float) -> bool:
         """Whether a begin time is the one that we set at submission, not a wish of the job's owner."""

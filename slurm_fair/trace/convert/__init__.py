@@ -62,6 +62,6 @@ def convert(
             bad.append(fault)
     reading = finished(path, collector, bad, skip_bad, left)
     trace = reading.trace
-    told = {name: column for name, column in trace.further.items() if any(column)}
+    given = {name: column for name, column in trace.further.items() if any(column)}
     submit = np.round(trace.submit_s - trace.submit_s[0], 6)
-    return replace(reading, trace=trace.with_columns(submit_s=submit, further=told))
+    return replace(reading, trace=trace.with_columns(submit_s=submit, further=given))

@@ -70,7 +70,7 @@ def _open(attempt: Mapping[str, Any]) -> bool:
 
 
 def _seconds(attempt: Mapping[str, Any]) -> float:
-    """How long an attempt ran; 0 where the log lacks its start or end."""
+    """Seconds that an attempt ran; 0 where the log lacks its start or end."""
     if attempt.get("start_time") in _NOTHING or _open(attempt):
         return 0.0
     start, end = (instant(_text(attempt, key), key) for key in ("start_time", "end_time"))

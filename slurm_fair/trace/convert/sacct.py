@@ -53,7 +53,7 @@ def items(path: Path) -> Iterator[Item]:
 
 
 def free_texts(columns: Sequence[str], command: str) -> str:
-    """How to mend rows with too many or too few cells, where texts of users are among the columns."""
+    """The remedy for rows with too many or too few cells, where texts of users are among the columns."""
     free = [name for name in _FREE if name in columns][:3]
     return f"is there a | or a line end in {' or '.join(free)}? save it again with {command}" if free else ""
 

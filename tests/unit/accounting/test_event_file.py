@@ -12,12 +12,12 @@ import pytest
 
 from slurm_fair.errors import InputError
 from slurm_fair.model.tenant_sample import TenantMoment
-from slurm_fair_accounting import REPORTS, export_lines, read_events
+from slurm_fair_accounting import REPORTS, Choice, Period, export_lines, read_events
 from slurm_fair_accounting.source.event_file import EventFile
 from tests.support import months
 from tests.support.asked_reports import run
 from tests.support.command_line import call
-from tests.support.months import FEB_1, NOW
+from tests.support.months import FEB_1, NOW, T
 from tests.support.simulations import made, simulated
 
 OUTAGES = "time_s,node,event\n1000,n2,down\n4000,n2,up\n6000,n1,drain\n9000,n1,up\n"
@@ -86,7 +86,7 @@ def other_leases(folder: Path) -> list[str]:
 
 def other_term(folder: Path) -> list[str]:
     """Ends that differ by little: it begins at another instant."""
-    path = events_of(folder, "other", "astraea", "--lease", "700", "--align", "aligned")
+    path = events_of(folder, "other", "astraea", "--lease", "650", "--align", "aligned")
     return [line for line in path.read_text().splitlines(keepends=True) if '"finished"' in line]
 
 
@@ -208,3 +208,18 @@ def test_the_account_nearest_to_an_instant_is_found_however_far_it_is(near: floa
 
 def test_a_file_without_accounts_knows_no_instant() -> None:
     assert EventFile((), ()).moment_time(1e18) is None
+
+
+@pytest.mark.parametrize("start", [FEB_1, FEB_1 + 30, T])
+def test_an_export_says_of_tenants_what_the_live_report_says(start: float, tmp_path: Path) -> None:
+    """The accounts that were kept end before the last look, and begin after the ledger did."""
+    journal, period = months.Month(), Period(start, NOW + 10)
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(export_lines(journal, period.start, period.end)))
+    live, told = (REPORTS["tenants"](source, period, Choice()) for source in (journal, read_events(path)))
+    told_columns = ("tenant", "weight", "share", "had_gpu_seconds", "owed_gpu_seconds", "rho")
+    rows = [[tuple(row[name] for name in told_columns) for row in report.rows] for report in (live, told)]
+    assert rows[0] == rows[1]
+    assert live.covered == told.covered
+    again = "".join(export_lines(read_events(path), 0.0, period.end))
+    assert sorted(again.splitlines()) == sorted(path.read_text().splitlines())

@@ -26,6 +26,8 @@ CASES = {
     "costs and a cluster that shrinks": ("--restart-cost", "20", "--outages", "OUTAGES"),
     "weights, and jobs that did not end": ("--weights", "demand", "--until", "20000"),
     "quotas, whatever is asked for": ("--report-share", "quota"),
+    "tenants that count before their first jobs": ("--counted", "all"),
+    "such quotas, whatever is asked for": ("--counted", "all", "--report-share", "quota"),
     "rounds whose ends are told late": ("--rounds", "gavel", "--lease", "120"),
 }
 

@@ -34,6 +34,7 @@ ALL = (
     "etc/systemd/system/slurm-fair.service",
     "etc/systemd/system/slurm-fair-deadman.service",
     "etc/systemd/system/slurm-fair-deadman.timer",
+    "etc/slurm/slurm_fair_wake.sh",
 )
 
 
@@ -92,7 +93,8 @@ def test_all_files_are_written_once_and_a_second_time_nothing_is_done(tmp_path: 
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()) == sorted(
         ALL
     )
-    assert all((tmp_path / name).stat().st_mode & 0o777 == 0o644 for name in ALL)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ALL}
+    assert modes == {**dict.fromkeys(ALL, 0o644), "etc/slurm/slurm_fair_wake.sh": 0o755}
     stamps = {name: (tmp_path / name).stat().st_mtime_ns for name in ALL}
     second = init(tmp_path)
     assert (second.code, second.out.splitlines()[-1]) == (0, "everything is there already")

@@ -96,7 +96,7 @@ def test_the_table_shows_a_dash_for_what_accounting_cannot_know(file: Path) -> N
     assert lines["GPU time lost to them"][0] == "-"
     assert "note: 1 job that never ran (or less than 1 s) left out: 4_1" in said.out
     assert "note: 1 job that had not ended by" in said.out
-    assert "saving costs 10 s (assumed), coming back 35 s (assumed)" in said.out
+    assert "saving costs 10 s (assumed), coming back 35 s more (assumed)" in said.out
 
 
 def test_jobs_go_into_a_file_for_each_and_one_for_what_was_recorded(file: Path, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_jobs_go_into_a_file_for_each_and_one_for_what_was_recorded(file: Path, 
         "1",
     )
     assert tables["recorded"]["1"]["nodes"] == "n1"
-    assert tables["fifo"]["3"]["run_s"] == "700"
+    assert tables["fifo"]["3"]["run_s"] == "655", "it neither saves nor comes back, which took 10 s and 35 s"
     assert "recorded" in page.read_text()
 
 
@@ -285,13 +285,18 @@ def test_a_past_that_cannot_be_had_is_one_line(
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"), [([], "max-min"), (["--job-share", "proportional"], "proportional")]
+    ("given", "wanted"),
+    [
+        ([], ("max-min", "all")),
+        (["--job-share", "proportional"], ("proportional", "all")),
+        (["--counted", "seen"], ("max-min", "seen")),
+    ],
 )
-def test_a_tenants_share_goes_to_its_jobs_as_at_the_site_unless_told_otherwise(
-    given: list[str], wanted: str, stub: Stub, site: list[str]
+def test_shares_are_counted_as_at_the_site_unless_told_otherwise(
+    given: list[str], wanted: tuple[str, str], stub: Stub, site: list[str]
 ) -> None:
     with Path(site[1]).open("a") as config:
-        config.write('[tenants]\njob_share = "max-min"\n')
+        config.write('[tenants]\njob_share = "max-min"\ncounted = "all"\n')
     stub.answers("sacct", "\n".join("|".join(row[name] for name in COLUMNS) for row in ROWS) + "\n")
     jobs = (
         "--start",
@@ -307,7 +312,7 @@ def test_a_tenants_share_goes_to_its_jobs_as_at_the_site_unless_told_otherwise(
     )
     found = json.loads(call(*site, "replay", *jobs, "--policy", "fifo").out)["results"]
     tried = json.loads(call(*site, "tune-lease", "--history", *jobs, "--terms", "900").out)["terms"]
-    assert [row["job_share"] for row in (*found, *tried)] == [wanted] * 3
+    assert [(row["job_share"], row["counted"]) for row in (*found, *tried)] == [wanted] * 3
 
 
 def test_what_was_recorded_is_measured_by_the_job_share_that_is_given(tmp_path: Path) -> None:

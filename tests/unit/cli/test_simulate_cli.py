@@ -78,6 +78,12 @@ def test_the_lease_term_and_the_costs_of_changing_hands_matter(tmp_path: Path) -
     assert (short["lease_s"], short["preemptions"] > usual["preemptions"]) == (300.0, True)
     assert usual["overhead_fraction"] == 0.0
     assert only(trace, "--restart-cost", "60")["overhead_fraction"] > 0
+    started, resumed = (
+        only(trace, f"--{which}-cost", "60", "--policy", "fifo") for which in ("start", "restart")
+    )
+    assert (started["overhead_fraction"] > 0, resumed["overhead_fraction"]) == (True, 0.0), (
+        "fifo resumes none"
+    )
     assert only(trace, "--checkpoint-cost", "60")["overhead_fraction"] > 0
 
 
@@ -102,6 +108,14 @@ def test_a_setting_reaches_its_policy(tmp_path: Path) -> None:
     found = only(trace, "--set", "astraea.choose_share=demand")
     assert found["settings"] == {"choose_share": "demand"}
     assert {**found, "settings": {}} != only(trace)
+
+
+def test_fairness_fades_where_that_is_asked_for(tmp_path: Path) -> None:
+    rows = ("a,x,0,16,9000", "b,y,6000,16,9000", "c,x,6000,16,9000", "d,y,9000,16,9000", "e,x,9000,16,900")
+    trace = written(tmp_path, *rows)
+    ever, fades = only(trace), only(trace, "--half-life", "600")
+    assert (ever["half_life_s"], fades["half_life_s"]) == (0.0, 600.0)
+    assert {**fades, "half_life_s": 0.0} != ever
 
 
 def test_weights_by_the_gpus_that_jobs_ask_for(tmp_path: Path) -> None:
@@ -183,6 +197,17 @@ def test_a_tenants_share_may_be_filled_among_its_jobs(tmp_path: Path) -> None:
         owed[share] = {row["job_id"]: float(row["rho_ltgf"]) for row in jobs_of(jobs)}
     assert owed["proportional"] == pytest.approx({"wide": 12 / 7, "narrow": 1.0}, rel=0.02)
     assert owed["max-min"] == pytest.approx({"wide": 1.0, "narrow": 1.0}, rel=0.02)
+
+
+def test_a_tenant_counts_from_its_first_job_on_or_from_the_beginning(tmp_path: Path) -> None:
+    """The first has all 16 GPUs to itself for an hour; the second comes then, and both want all of them."""
+    trace = written(tmp_path, "a,x,0,16,7200", "b,y,3600,16,3600")
+    usual, everyone = only(trace, "--policy", "fifo"), only(trace, "--policy", "fifo", "--counted", "all")
+    assert (usual["counted"], everyone["counted"]) == ("seen", "all")
+    owed = [{t["tenant"]: t["owed_gpu_seconds"] / 3600 for t in one["tenants"]} for one in (usual, everyone)]
+    assert owed[0] == pytest.approx({"x": 16 + 8, "y": 16.0}, rel=0.01)
+    assert owed[1] == pytest.approx({"x": 8 + 8, "y": 16.0}, rel=0.01)
+    assert only(trace, "--policy", "fifo", "--counted", "seen") == usual
 
 
 def test_it_is_said_that_policies_were_told_how_long_jobs_run(tmp_path: Path) -> None:

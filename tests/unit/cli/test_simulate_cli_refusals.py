@@ -40,7 +40,7 @@ from tests.support.simulations import made, simulated
         (["--restart-cost", "-1"], "--restart-cost"),
         (
             ["--restart-cost", "890", "--checkpoint-cost", "10"],
-            "900 s (checkpoint and restart), all of a lease",
+            "900 s (checkpoint, start and restart), all of a lease",
         ),
         (["--workers", "0"], "--workers"),
         (["--seed", "-1"], "--seed"),
@@ -95,7 +95,7 @@ def test_a_file_that_the_shell_holds_open_is_not_replaced(tmp_path: Path) -> Non
         (("--restart-cost", "400", "--checkpoint-cost", "50"), ""),  # half of a lease
         (
             ("--restart-cost", "400", "--checkpoint-cost", "60"),
-            "warning: a change of hands costs 460 s (checkpoint and restart), 51.1 % of a lease of 900 s under",
+            "warning: a change of hands costs 460 s (checkpoint, start and restart), 51.1 % of a lease of 900 s",
         ),
         (
             ("--restart-cost", "590", "--lease", "600", "--policy", "fifo,astraea"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import call
 from tests.support.simulations import jobs_of, only, written
 
 
@@ -19,3 +21,59 @@ def test_an_arrival_waits_up_to_one_interval_and_up_to_two_before_leases_end_tog
     only(trace, *options, "--jobs-out", str(out))
     longest = max(float(row["wait_s"]) for row in jobs_of(out))
     assert 30 * (intervals - 1) < longest <= 30 * intervals
+
+
+AUTO = ("--policy", "fifo", "--interval", "auto", "--lease", "300")
+
+
+@pytest.mark.parametrize("align", ["rolling", "aligned"])
+def test_a_look_that_follows_changes_is_at_the_arrival_or_a_second_after_the_last(
+    tmp_path: Path, align: str
+) -> None:
+    rows = (f"j{at},x,{300 * at + 7.3 * at % 300:g},1,100" for at in range(100))
+    trace, out = written(tmp_path, *rows), tmp_path / "jobs.csv"
+    only(trace, *AUTO, "--align", align, "--jobs-out", str(out))
+    waits = [float(row["wait_s"]) for row in jobs_of(out)]
+    assert max(waits) <= 2.0 + 1e-6, "a second since the last look, and a second before leases end together"
+    assert sorted(waits)[50] == 0.0
+
+
+def test_gpus_that_come_free_are_given_on_at_once(tmp_path: Path) -> None:
+    trace, out = written(tmp_path, "a,x,0,16,123.4", "b,x,3,16,50", "c,y,4,16,50"), tmp_path / "jobs.csv"
+    only(trace, *AUTO, "--jobs-out", str(out))
+    starts = {row["job_id"]: float(row["start_s"]) for row in jobs_of(out)}
+    assert starts == pytest.approx({"a": 0.0, "b": 123.4, "c": 173.4}, abs=1e-3)
+
+
+def test_many_arrivals_within_a_second_share_a_look(tmp_path: Path) -> None:
+    trace = written(tmp_path, *(f"j{at},x,{at / 50:g},1,1000" for at in range(500)))
+    said = only(trace, *AUTO, "--until", "60")
+    assert said["looks"] <= 62
+    assert (said["interval_s"], said["interval_min_s"]) == (10.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "interval", "least"),
+    [
+        ("", 10.0, None),
+        ("[lease]\nterm = 600", 10.0, None),
+        ("[lease]\ninterval = 30", 30.0, None),
+        ('[lease]\ninterval = "auto"\ninterval_min = 2', 10.0, 2.0),
+    ],
+)
+def test_looks_come_every_ten_seconds_unless_the_file_of_settings_says_otherwise(
+    tmp_path: Path, settings: str, interval: float, least: float | None
+) -> None:
+    trace, config = written(tmp_path, "a,x,0,1,100"), tmp_path / "c.toml"
+    config.write_text(settings)
+    said = call("--config", str(config), "simulate", str(trace), "--gpus", "16", "--json")
+    (result,) = json.loads(said.out)["results"]
+    assert (result["interval_s"], result.get("interval_min_s")) == (interval, least)
+    given = call("--config", str(config), "simulate", str(trace), "--gpus", "16", "--json", "--interval", "5")
+    assert json.loads(given.out)["results"][0]["interval_s"] == 5.0
+
+
+def test_a_word_that_is_no_interval_is_refused(tmp_path: Path) -> None:
+    said = call("simulate", str(written(tmp_path, "a,x,0,1,100")), "--gpus", "16", "--interval", "always")
+    assert said.code == 2
+    assert "--interval" in said.complaint

@@ -238,20 +238,20 @@ def turn(begin: float, key: int = 1) -> list[Event]:
     ]
 
 
-def test_the_journal_tells_how_long_saving_and_coming_back_take() -> None:
+def test_the_journal_tells_how_long_saving_and_starting_take() -> None:
     found = measure([*turn(1000), *turn(2000), *turn(1005, key=2)])
     assert found.saves == (4.0, 4.0, 4.0)
-    assert found.returns == pytest.approx((1.4, 1.4, 1.4))
+    assert found.starts == pytest.approx((1.4, 1.4, 1.4))
 
 
 def test_a_start_in_the_second_of_its_opening_took_no_time() -> None:
     found = measure([event(100, "started", detail={"restarts": 1}), event(100.7, "opened")])
-    assert found.returns == (0.0,)
+    assert found.starts == (0.0,)
 
 
-def test_first_starts_and_requeues_that_nobody_asked_for_measure_nothing() -> None:
+def test_requeues_that_nobody_asked_for_measure_nothing_and_first_starts_do() -> None:
     events = [event(10, "opened"), event(11, "started", detail={"restarts": 0}), event(20, "requeued")]
-    assert measure(events) == MeasuredCosts()
+    assert measure(events) == MeasuredCosts((), (1.0,))
 
 
 def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_assumed() -> None:
@@ -262,7 +262,8 @@ def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_ass
     assert "--checkpoint-cost" not in given.words
     found = known_costs(NOTHING, measured)
     assert (found.costs.checkpoint, found.checkpoint_from) == (4.0, "measured")
-    assert (found.costs.restart, found.restart_from) == (1.0 + USUAL_RESTART_SECONDS, "assumed")
+    assert (found.costs.start, found.start_from) == (1.0, "measured")
+    assert (found.costs.restart, found.restart_from) == (USUAL_RESTART_SECONDS, "assumed")
     assert "measured: median of 3" in found.words
     guessed = known_costs(NOTHING)
     assert (guessed.costs.checkpoint, guessed.costs.restart) == (
@@ -271,6 +272,20 @@ def test_what_is_given_goes_before_what_was_measured_and_that_before_what_is_ass
     )
     assert "(assumed)" in guessed.words
     assert "set --checkpoint-cost and --restart-cost" in guessed.words
+    assert (guessed.costs.start, guessed.start_from) == (0.0, "unknown")
+
+
+def test_what_a_journal_measured_stands_alone_where_loading_counts_as_work() -> None:
+    measured = MeasuredCosts((0.5, 0.5, 0.5), (0.5, 0.4, 0.6))
+    found = known_costs(NOTHING, measured, load_in_work=True)
+    assert found.costs.of_one_change == 1.0
+    assert (found.start_from, found.restart_from) == ("measured", "unknown")
+    assert "set --restart-cost" in found.words
+    without = known_costs(NOTHING, MeasuredCosts(), load_in_work=True)
+    assert (without.costs.restart, without.restart_from) == (USUAL_RESTART_SECONDS, "assumed")
+    given = known_costs(CostOptions(None, 7.0, None, 2.0), measured, load_in_work=True)
+    assert (given.costs.start, given.costs.restart) == (2.0, 7.0)
+    assert (given.start_from, given.restart_from) == ("given", "given")
 
 
 def test_two_measurements_say_nothing() -> None:

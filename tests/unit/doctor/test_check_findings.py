@@ -148,8 +148,8 @@ def test_kill_wait(lease: LeaseSection, wait: str, level: Level) -> None:
         ("(null)", 1000, "rl_enable is off"),
         ("rl_enable", 0, "does not hold for this account"),
         ("rl_enable", 500, "does not hold for this account"),
-        ("rl_enable", 1000, "bears about 1260 gated jobs"),
-        ("idle_on_node_suspend,rl_enable,rl_refill_rate=10", 1000, "bears about 8460 gated jobs"),
+        ("rl_enable", 1000, "bears about 360 gated jobs"),
+        ("idle_on_node_suspend,rl_enable,rl_refill_rate=10", 1000, "bears about 7560 gated jobs"),
         ("rl_enable,rl_refill_rate=1,rl_refill_period=10", 1000, "bears about 0 gated jobs"),
     ],
 )

@@ -44,7 +44,7 @@ class Setting:
 def _settings() -> list[Setting]:
     found = []
     for policy in names():
-        kind = registry._kind(policy)
+        kind = registry.kind_of(policy)
         hints = get_type_hints(kind, include_extras=True)
         for field in fields(kind):
             hint = hints[field.name]
@@ -95,7 +95,7 @@ def test_what_a_setting_cannot_be_is_refused_with_its_name_and_what_it_may_be(
     assert said.startswith(f"policy.{setting} = ")
     assert "\n" not in said
     assert caught.value.exit_code == 2
-    assert setting.key == "placement" or allowed(registry._kind(setting.policy), setting.key) in said
+    assert setting.key == "placement" or allowed(registry.kind_of(setting.policy), setting.key) in said
     if setting.within is not None:
         assert f"{setting.within.least:.10g}" in said
         assert f"{setting.within.most:.10g}" in said

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slurm_fair.errors import SlurmTextError
-from slurm_fair.sim.past import NO_TENANT, Jobs, jobs_of, recorded_result
+from slurm_fair.model import EventKind, Standing, TickRecord
+from slurm_fair.sim import SimulationResult
+from slurm_fair.sim.past import NO_TENANT, Jobs, jobs_of, less_costs, recorded_result
 from slurm_fair.sim.run import rules_for, simulate
-from slurm_fair.sim.scenario import Scenario
+from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.slurm.past import HET, NO_GPUS, STEPS
 from slurm_fair.trace import uniform
 from tests.support.pasts import BEGAN, past, run
+from tests.support.simulated import Arrival, arrivals
+from tests.support.simulated import trace as trace_of
 
 NOW = 10_000
 
@@ -179,3 +185,62 @@ def test_only_the_jobs_of_the_scenario_are_measured() -> None:
     assert really.outcomes.tenants == ("a", "c")
     assert (len(really.outcomes), len(really.runs)) == (2, 2)
     assert trace.job_id[really.trace_row].tolist() == ["1", "3"]
+
+
+# -- what starts and saves took -----------------------------------------------------------------------------------
+
+
+def test_what_starts_and_saves_took_is_no_work() -> None:
+    found = jobs(
+        run("1", 0, 0, 100),
+        run("2", 0, 100, 300, state="REQUEUED"),
+        run("2", 300, 400, 500, state="REQUEUED"),
+        run("2", 500, 600, 610),
+        run("3", 0, 700, 702),
+    )
+    left = less_costs(found, Costs(checkpoint=10.0, restart=35.0, start=4.0))
+    # The third run of job 2 was over before it made progress, as the only one of job 3 was.
+    assert left.trace.duration_s.tolist() == [100 - 4, 200 - 4 - 10 + 100 - 4 - 35 - 10, 1.0]
+    assert found.trace.duration_s.tolist() == [100.0, 310.0, 2.0]
+    assert less_costs(found, Costs()).trace.duration_s.tolist() == found.trace.duration_s.tolist()
+
+
+@given(
+    arrivals(2000, (100, 3000)),
+    st.builds(
+        Costs,
+        *(st.integers(0, most).map(float) for most in (20, 60)),
+        st.just(0.0),
+        st.integers(0, 30).map(float),
+    ),
+    st.booleans(),
+)
+def test_a_past_that_was_simulated_is_replayed_with_the_work_that_its_jobs_had(
+    arrived: list[Arrival], costs: Costs, aligned: bool
+) -> None:
+    """But for a job that saved and then went on after all: accounting does not tell of it."""
+    trace, went_on = trace_of(arrived), set[int]()
+    rules = rules_for("astraea", {}, lease=300.0, aligned=aligned, checkpoint_cost=costs.checkpoint)
+
+    def listen(tick: TickRecord, standing: Standing) -> None:
+        went_on.update(event.key for event in tick.events if event.kind == EventKind.STAYS)
+
+    result = simulate(Scenario(trace, uniform(8), costs), rules, listen=listen)
+    left = less_costs(jobs(*rows_of(result), now=10**7), costs).trace
+    worked = dict(zip(left.job_id.tolist(), left.duration_s.tolist(), strict=True))
+    for job, row in enumerate(result.trace_row.tolist()):
+        if int(result.outcomes.key[job]) not in went_on:
+            assert worked[str(job)] == pytest.approx(trace.duration_s[row], abs=1e-6)
+
+
+def rows_of(result: SimulationResult) -> list[dict[str, str]]:
+    """The runs of a simulation as accounting would have them; a job's number is its row."""
+    rows, runs, gpus = list[dict[str, str]](), result.runs, result.outcomes.gpus.tolist()
+    submit = (result.outcomes.submit - result.epoch).tolist()
+    last = np.append(runs.job[1:] != runs.job[:-1], True).tolist()
+    times = ((column - result.epoch).tolist() for column in (runs.start, runs.end))
+    for job, start, end, over in zip(runs.job.tolist(), *times, last, strict=True):
+        word = "COMPLETED" if over else "REQUEUED"
+        rows.append(run(str(job), int(submit[job]), int(start), int(end), gpus[job], state=word))
+        submit[job] = end
+    return rows

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings, advance
-from slurm_fair.ledger.metrics.windows import exact_windows
+from slurm_fair.ledger.metrics.windows import Steps, exact_windows, quotas_of
+from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model import Ledger, Standing, TickRecord
 from slurm_fair.sim import NodeEvent, Outage, SimulationResult
 from tests.support.builders import job, snapshot
-from tests.support.simulated import Arrival, arrival, arrivals, simulated
+from tests.support.simulated import Arrival, Rounds, arrival, arrivals, simulated
 
 WEIGHTS = {"a": 1.0, "b": 2.0, "c": 5.0}
 DOWN, UP, DRAIN = NodeEvent.DOWN, NodeEvent.UP, NodeEvent.DRAIN
@@ -25,7 +26,8 @@ def owed_exactly(result: SimulationResult) -> dict[str, float]:
     outcomes = result.outcomes
     edges = np.array([result.epoch, float(outcomes.ended_or_now.max())])
     weight = np.array([WEIGHTS[name] for name in outcomes.tenants])
-    windows = exact_windows(outcomes, result.runs, weight, result.capacity, edges)
+    counts = result.counts_seconds
+    windows = exact_windows(outcomes, result.runs, weight, result.capacity, edges, counts_seconds=counts)
     return dict(zip(outcomes.tenants, windows.owed[:, 0].tolist(), strict=True))
 
 
@@ -42,20 +44,24 @@ OUTAGES = st.lists(
 
 @pytest.mark.parametrize("policy", ["astraea", "fifo"])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(jobs=ARRIVALS, outages=OUTAGES)
+@given(jobs=ARRIVALS, outages=OUTAGES, everyone=st.booleans())
 def test_the_ledger_of_a_simulation_owes_what_the_definitions_say(
-    policy: str, jobs: list[Arrival], outages: tuple[Outage, ...]
+    policy: str, jobs: list[Arrival], outages: tuple[Outage, ...], everyone: bool
 ) -> None:
     """Tenant c has the greatest weight and comes last; nodes come and go between two looks.
 
     The node that is never away could take each of the jobs.
     """
     jobs = [*jobs, arrival(1200.0, seconds=50.0, tenant="c")]
-    result = simulated(jobs, policy, gpus=16, gpus_per_node=8, weights=WEIGHTS, outages=outages)
+    how = Rounds(everyone=everyone)
+    result = simulated(jobs, policy, gpus=16, gpus_per_node=8, weights=WEIGHTS, outages=outages, how=how)
     assert owed_by_the_ledger(result) == pytest.approx(owed_exactly(result), rel=1e-9, abs=1e-4)
 
 
-def test_a_tenant_whose_first_job_is_still_to_come_counts_from_the_beginning() -> None:
+@pytest.mark.parametrize("everyone", [False, True])
+def test_a_tenant_whose_first_job_is_still_to_come_counts_from_it_on_or_from_the_beginning(
+    everyone: bool,
+) -> None:
     quotas: list[float] = []
 
     def listen(tick: TickRecord, standing: Standing) -> None:
@@ -64,18 +70,52 @@ def test_a_tenant_whose_first_job_is_still_to_come_counts_from_the_beginning() -
             quotas.append(float(standing.ledger.tenants.owed_quota[0]) / elapsed)
 
     jobs = [arrival(3.0, gpus=4, seconds=900.0), arrival(5000.0, seconds=10.0, tenant="c")]
-    result = simulated(jobs, gpus=4, gpus_per_node=4, weights={"a": 1.0, "c": 3.0}, listen=listen)
-    assert quotas == pytest.approx([1.0] * len(quotas))
-    assert result.accounts["a"] == pytest.approx((3600.0, 907.0))  # from second 3 to second 910
-    assert result.windows.owed.sum() == pytest.approx(907.0)
+    result = simulated(
+        jobs,
+        gpus=4,
+        gpus_per_node=4,
+        weights={"a": 1.0, "c": 3.0},
+        listen=listen,
+        how=Rounds(everyone=everyone),
+    )
+    quota = 1.0 if everyone else 4.0
+    if everyone:
+        assert quotas == pytest.approx([quota] * len(quotas))
+    assert result.accounts["a"] == pytest.approx((3600.0, 907.0 * quota))  # from second 3 to second 910
+    assert result.windows.owed.sum() == pytest.approx(907.0 * quota)
 
 
-def test_a_tenant_none_of_whose_jobs_came_before_the_time_was_up_counts() -> None:
+@pytest.mark.parametrize("everyone", [False, True])
+def test_a_tenant_none_of_whose_jobs_came_before_the_time_was_up_counts_where_all_do(everyone: bool) -> None:
     jobs = [arrival(0.0, gpus=4, seconds=7200.0), arrival(9000.0, tenant="c")]
-    result = simulated(jobs, gpus=4, gpus_per_node=4, weights={"a": 1.0, "c": 3.0}, until=3600.0)
+    result = simulated(
+        jobs,
+        gpus=4,
+        gpus_per_node=4,
+        weights={"a": 1.0, "c": 3.0},
+        until=3600.0,
+        how=Rounds(everyone=everyone),
+    )
+    owed = 3600.0 if everyone else 4 * 3600.0
     assert result.outcomes.tenants == ("a",)
-    assert result.windows.owed.tolist() == [[pytest.approx(3600.0)]]
-    assert result.accounts["a"][1] == pytest.approx(3600.0)
+    assert result.windows.owed.tolist() == [[pytest.approx(owed)]]
+    assert result.accounts["a"][1] == pytest.approx(owed)
+
+
+def test_a_tenant_that_was_forgotten_counts_no_more() -> None:
+    """In reports of a live journal; in the ledger the daemon does the same."""
+    found = Outcomes.given(
+        key=np.array([1, 2]), tenant=np.array([0, 1]), tenants=("a", "b"), gpus=np.array([1, 1]),
+        submit=np.array([0.0, 100.0]), end=np.array([10.0, 200.0]), until=200.0,
+    )  # fmt: skip
+    capacity, weight = Steps.steady(8.0, 0.0), np.array([1.0, 3.0])
+    one, other = quotas_of(found, weight, capacity, counts_seconds=40.0)
+    instants = np.array([0.0, 49.0, 51.0, 100.0, 239.0, 241.0])
+    assert one.at(instants).tolist() == [8.0, 8.0, 0.0, 0.0, 0.0, 0.0]
+    assert other.at(instants).tolist() == [0.0, 0.0, 0.0, 8.0, 8.0, 0.0]
+    one, other = quotas_of(found, weight, capacity, 8.0, 40.0, along=np.array([True, False]))
+    assert one.at(instants).tolist() == [1.6, 1.6, 1.6, 1.0, 1.0, 1.6]
+    assert other.at(instants).tolist() == [0.0, 0.0, 0.0, 3.0, 3.0, 0.0]
 
 
 def test_a_gang_is_owed_nothing_while_no_nodes_could_take_it() -> None:

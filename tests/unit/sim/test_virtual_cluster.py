@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurm_fair.errors import InputError
-from slurm_fair.model import Action, Blind, Blocked, JobState, Result, Verb
+from slurm_fair.model import Action, Blind, Blocked, Gate, JobState, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs, Hitch, Manners, Submission, Veil
 from slurm_fair.trace import uniform
@@ -69,6 +69,16 @@ def test_a_job_that_does_not_checkpoint_hears_nothing_and_loses_all_when_it_is_r
     scene.act(Verb.OPEN, key, "n1")
     assert scene.at(300).ended(key) == 50 + 20 + 100
     assert scene.lost == pytest.approx(8 * (50 + 20))
+
+
+def test_every_start_costs_and_one_that_resumes_costs_more() -> None:
+    scene = Scene(costs=Costs(start=7, restart=20))
+    key = scene.runs(seconds=100)
+    scene.at(47).act(Verb.ASK, key)  # 40 s done
+    scene.act(Verb.REQUEUE, key)
+    scene.act(Verb.OPEN, key, "n1")
+    assert scene.at(300).ended(key) == 47 + 7 + 20 + 60
+    assert scene.lost == pytest.approx(8 * (7 + 7 + 20))
 
 
 def test_a_run_stopped_while_it_restarts_has_lost_only_the_time_it_was_there() -> None:
@@ -220,7 +230,7 @@ def test_a_gang_without_a_gate_lies_on_as_few_nodes_as_can_be() -> None:
     scene.submit(gpus=6, gated=False)
     scene.submit(gpus=2, gated=False)
     scene.submit(gpus=10, gated=False)
-    sites = [scene.cluster.floor.sites_of(row) for row in range(3)]
+    sites = scene.look().held.sites
     assert sites[0][0][0] == sites[1][0][0], "the small one fills the gap"
     assert sorted(gpus for _, gpus in sites[2]) == [2, 8]
 
@@ -239,7 +249,7 @@ def test_a_held_job_waits_until_it_is_released(by_admin: bool) -> None:
 
 
 def test_a_begin_gate_opens_when_its_time_comes_and_a_renewed_one_later() -> None:
-    scene = Scene(manners=Manners("begin"))
+    scene = Scene(manners=Manners(Gate.BEGIN))
     plain, renewed = (scene.submit(gpus=2, gate_seconds=60.0) for _ in range(2))
     scene.at(50).act(Verb.CLOSE, renewed, until=T0 + 200)
     scene.at(210)
@@ -330,10 +340,10 @@ def test_a_task_that_goes_its_own_way_leaves_the_record_that_the_others_share(wh
 
 @pytest.mark.parametrize(
     ("gate", "blocked"),
-    [("begin", Blocked.NOT_BLOCKED), ("hold", Blocked.OWN_BEGIN)],
+    [(Gate.BEGIN, Blocked.NOT_BLOCKED), (Gate.HOLD, Blocked.OWN_BEGIN)],
     ids=["a begin gate", "a hold"],
 )
-def test_only_a_begin_gate_takes_the_place_of_its_users_begin_time(gate: Any, blocked: Blocked) -> None:
+def test_only_a_begin_gate_takes_the_place_of_its_users_begin_time(gate: Gate, blocked: Blocked) -> None:
     scene = Scene(manners=Manners(gate))
     key = scene.submit(gated=False, begin=T0 + 100)
     assert scene.job(key)["blocked"] == Blocked.OWN_BEGIN

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from slurm_fair.model import JobState, Result, Snapshot, Verb
+from slurm_fair.model import Gate, JobState, Result, Snapshot, Verb
 from slurm_fair.model.ids import label
 from slurm_fair.sim import Books, Costs, Manners, NodeEvent, Outage, Scenario, Simulation, rules_for, simulate
 from slurm_fair.sim.world.life import Tally
@@ -39,11 +38,11 @@ STORIES = st.lists(
         restart=st.sampled_from((0.0, 6.0)),
         requeue_delay=st.sampled_from((0.0, 5.0)),
     ),
-    gate=st.sampled_from(("hold", "begin")),
+    gate=st.sampled_from(Gate),
     leaves_in=st.sampled_from((0.0, 2.0)),
 )
 def test_whatever_is_done_to_jobs_they_do_their_work_once_and_every_held_second_is_accounted_for(
-    story: list[tuple[str, int, float]], costs: Costs, gate: Any, leaves_in: float
+    story: list[tuple[str, int, float]], costs: Costs, gate: Gate, leaves_in: float
 ) -> None:
     scene = Scene(costs=costs, manners=Manners(gate, 10_000.0, patience_seconds=15.0))
     keys = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from slurm_fair.model import Snapshot, Standing, TickRecord, Told
+from slurm_fair.model import Snapshot, Standing, TickRecord
 from slurm_fair.sim import Scenario, Simulation, rules_for
 from slurm_fair.store import SqliteJournal, open_journal, open_reader
 from slurm_fair.trace import uniform
@@ -24,10 +24,7 @@ class Both:
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
         """Keep it twice."""
-        told = tick.snapshot.told
-        assert told is not None
-        plain = Told(**{name: getattr(told, name) for name in Told._names})
-        self.seen.append(replace(tick.snapshot, told=plain))
+        self.seen.append(tick.snapshot)
         self.disk.append(tick, standing)
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from slurm_fair.model import Placement, Snapshot, Verb
+from slurm_fair.model import Placement, Snapshot, Told, Verb
 from slurm_fair.sim import Costs
-from tests.support.virtual_scene import Scene
+from tests.support.virtual_scene import T0, Scene
 
 
 def test_what_was_seen_stays_as_it_was_whatever_happens_later() -> None:
@@ -61,6 +61,19 @@ def test_what_a_look_counts_on_each_node_is_what_its_jobs_hold_there() -> None:
     scene.at(500)
     count()
     assert [sum(each) for each in counts] == [0, 2, 6, 2, 0]
+
+
+def test_claims_are_a_plain_table_that_has_the_columns_of_jobs_that_came_later() -> None:
+    scene = Scene()
+    scene.submit(gpus=2)
+    first = scene.look().told
+    scene.submit(gpus=2, deadline=T0 + 900)
+    second = scene.look().told
+    assert first is not None
+    assert type(second) is Told
+    assert (first.deadline.tolist(), second.deadline.tolist()) == ([np.inf], [np.inf, T0 + 900])
+    assert np.isnan(second.scaling).all()
+    assert second.rate.tolist() == [[1.0], [1.0]]
 
 
 def whole(snapshot: Snapshot) -> dict[str, Any]:

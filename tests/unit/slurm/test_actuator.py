@@ -23,6 +23,7 @@ from tests.support.actuator_bench import (
     PINNED,
     RUNNING,
     SUBMIT,
+    TRIED_AT_FIRST,
     WAITING,
     Bench,
     action,
@@ -60,7 +61,7 @@ HELD = {"PriorityLong": 0, "Reason": "JobHeldUser", "EligibleTime": "N/A"}
 
 
 def test_the_hold_that_a_job_was_submitted_with_gives_way_to_a_begin_time(stub: Stub) -> None:
-    stub.answers("squeue", row(**HELD), CLOSED)
+    stub.answers("squeue", row(**HELD), TRIED_AT_FIRST, CLOSED)
     bench = Bench(stub)
     bench.actuator.details._known[7, 0] = _stamped()
     assert bench.do(action(Verb.CLOSE)) == [(Result.DONE, "")]
@@ -70,7 +71,7 @@ def test_the_hold_that_a_job_was_submitted_with_gives_way_to_a_begin_time(stub: 
 
 def test_a_hold_is_ours_until_it_is_seen_lifted(stub: Stub) -> None:
     still = row(**HELD | {"EligibleTime": "1795009500"})
-    stub.answers("squeue", row(**HELD), still)
+    stub.answers("squeue", row(**HELD), TRIED_AT_FIRST, still)
     stub.answers("scontrol", (1, "", "Unexpected message received for job 7"))
     bench = Bench(stub)
     bench.actuator.details._known[7, 0] = _stamped()

@@ -15,7 +15,18 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.reading.details import Details, JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.stamp import Stamp
-from tests.support.actuator_bench import EVERYTHING, GATE, OPENED, RUNNING, WAITING, Bench, action, mark, sent
+from tests.support.actuator_bench import (
+    EVERYTHING,
+    GATE,
+    OPENED,
+    RUNNING,
+    TRIED_AT_FIRST,
+    WAITING,
+    Bench,
+    action,
+    mark,
+    sent,
+)
 from tests.support.slurm_stub import QUIET, Stub, row
 
 STAMPED = Details(Stamp(1, gate="hold"), "/home/alice", ())
@@ -40,7 +51,7 @@ def test_an_admins_hold_on_a_job_that_we_hold_too_is_the_admins(
 
 def test_freeing_a_job_that_was_submitted_held_leaves_the_begin_time_that_its_user_gave(stub: Stub) -> None:
     """Slurm shows no begin time of a held job: the release alone brings it into force."""
-    stub.answers("squeue", row(**HELD), OPENED)
+    stub.answers("squeue", row(**HELD), TRIED_AT_FIRST, OPENED)
     bench = Bench(stub)
     bench.actuator.details._known[7, 0] = STAMPED
     assert bench.do(action(Verb.FREE)) == [(Result.DONE, "")]
@@ -48,10 +59,33 @@ def test_freeing_a_job_that_was_submitted_held_leaves_the_begin_time_that_its_us
 
 
 def test_a_job_is_not_freed_as_long_as_our_hold_is_seen(stub: Stub) -> None:
-    stub.answers("squeue", row(**HELD), row(**HELD))
+    stub.answers("squeue", row(**HELD), TRIED_AT_FIRST, row(**HELD))
     bench = Bench(stub)
     bench.actuator.details._known[7, 0] = STAMPED
     assert bench.do(action(Verb.FREE)) == [(Result.UNKNOWN, "no effect was seen")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "7\x1f1795000060\x1f\n",
+        (1, "", "slurm_load_jobs error: Socket timed out"),
+        "7\x1fsoon\x1f\n",
+        "8\x1f1\x1f\n",
+        "",
+    ],
+    ids=["tried since", "no answer", "no time", "another job", "nothing"],
+)
+@pytest.mark.parametrize("verb", [Verb.CLOSE, Verb.OPEN, Verb.FREE])
+def test_a_hold_is_nobodys_but_its_users_unless_slurm_says_that_it_never_tried_the_job_since(
+    stub: Stub, verb: Verb, said: str | tuple[int, str, str]
+) -> None:
+    stub.answers("squeue", row(**HELD), said, row(**HELD))
+    bench = Bench(stub)
+    bench.actuator.details._known[7, 0] = STAMPED
+    bench.do(action(verb))
+    assert "release" not in "".join(sent(stub))
+    assert not bench.diary.marks_now
 
 
 OF_EVERYTHING = (EVERYTHING.territory, EVERYTHING.scope, EVERYTHING.record, EVERYTHING.who)

@@ -16,6 +16,7 @@ from slurm_fair.slurm.ownership.claims import Claims, free_action
 from slurm_fair.slurm.ownership.kept_back import Keepers, gates_of, whose_are
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.ours import kept_by_us
+from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import NO_TASK, UNSPLIT, Queue
 from slurm_fair.slurm.reading.reread import look
@@ -34,6 +35,7 @@ shown = st.fixed_dictionaries(
         "held": st.sampled_from(("", "", USER, USER, ADMIN, REQUEUED_HELD)),
         "eligible": st.sampled_from(BEGINS),
         "restarts": st.sampled_from((0, 0, 1)),
+        "scheduled": st.sampled_from((0.0, START - 100, START, START, START + 1, START + 30)),
         "wanted": st.sampled_from(LISTS),
         "comment": st.sampled_from([f"slurm_fair:{text}" if text else "" for text in COMMENTS]),
         "after_submit": st.booleans(),
@@ -80,12 +82,14 @@ class Scene:
         runs = zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)
         assert self.details.learn(dict.fromkeys(runs)) == ""
         self.rows = rows[rows["state"] == JobState.WAITING]
+        asked = maybe_held_since(self.rows, self.queue, self.details, self.marks)
+        assert self.details.scheduled.learn(asked) == ""
         delay = REQUEUE_DELAY_SECONDS
         self.keepers = Keepers(self.queue, self.details, self.marks, START, delay, BOOTED)
         self.claims = Claims(self.marks, self.details, delay, BOOTED)
 
     def shape(self, record: Record, state: dict[str, Any]) -> None:
-        for name in ("held", "eligible", "restarts", "wanted", "comment"):
+        for name in ("held", "eligible", "restarts", "scheduled", "wanted", "comment"):
             setattr(record, name, state[name])
         if not state["after_submit"]:
             record.submit = START - 100
@@ -116,8 +120,10 @@ def test_columns_and_one_row_agree_on_what_is_ours(drawn: list[Any]) -> None:
         assert (one[2] and listed, one[3]) == (whose.nodes[at], whose.delay[at])
         event(f"hold {one[0]}, begin {one[1]}, list {one[2]}")
         if not known:
-            stamp = claims.stamp_on(act)
-            kept = kept_by_us(rows[at], stamp, row.reason, lost=False)
+            stamp, run = claims.stamp_on(act), (act.record, act.restarts)
+            kept = kept_by_us(
+                rows[at], stamp, row.reason, lost=False, scheduled=scene.details.scheduled.at(*run)
+            )
             assert kept == (whose.hold[at] if row.priority == 0 else whose.begin[at])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.reading.acks import SAVED, Asked, job_directory
+from slurm_fair.slurm.reading.acks import Asked, Reply, job_directory
 from slurm_fair.slurm.reading.readers import Readers
 from tests.support.hanging import hanging
 
@@ -70,10 +70,10 @@ def test_answers_come_through_a_process(readers: Readers, tmp_path: Path) -> Non
     for job in ("7", "8_1"):
         answer(tmp_path, job)
     wanted = {1: asked(ME, tmp_path), 2: asked(ME, tmp_path, "8_1"), 3: asked(ME, tmp_path, "9")}
-    assert readers.read(wanted) == {1: SAVED, 2: SAVED, 3: 0}
+    assert readers.read(wanted) == {1: Reply.SAVED, 2: Reply.SAVED, 3: 0}
     assert len(processes(readers)) == 1
     kept = processes(readers)
-    assert readers.read(wanted) == {1: SAVED, 2: SAVED, 3: 0}
+    assert readers.read(wanted) == {1: Reply.SAVED, 2: Reply.SAVED, 3: 0}
     assert processes(readers) == kept
 
 
@@ -169,7 +169,7 @@ def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
     answer(tmp_path)
     readers = Readers()
     try:
-        assert readers.read({1: asked(ME, tmp_path)}) == {1: SAVED}
+        assert readers.read({1: asked(ME, tmp_path)}) == {1: Reply.SAVED}
         (pid,) = processes(readers)
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
         assert Path(f"/proc/{pid}/environ").read_bytes() == b"LC_ALL=C.UTF-8\0"
@@ -178,7 +178,7 @@ def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
 
 
 OWNER = """import sys
-from slurm_fair.slurm.reading.acks import Asked
+from slurm_fair.slurm.reading.acks import Asked, Reply
 from slurm_fair.slurm.reading.readers import Readers
 readers = Readers(sys.argv[1:], patience=0.2)
 readers.read({1: Asked("bob", "/hangs", "7", 0, 0.0, 0.0), 2: Asked("alice", "/fine", "7", 0, 0.0, 0.0)})
@@ -204,8 +204,8 @@ def test_a_file_system_that_really_hangs_costs_a_second_once(readers: Readers, t
     with hanging(tmp_path / "dead") as place:
         wanted = {1: asked("nobody", place), 2: asked(ME, tmp_path)}
         began = time.monotonic()
-        assert readers.read(wanted) == {2: SAVED}
+        assert readers.read(wanted) == {2: Reply.SAVED}
         assert 0.9 < time.monotonic() - began < 5
         readers.patience, began = 30.0, time.monotonic()
-        assert readers.read(wanted) == {2: SAVED}
+        assert readers.read(wanted) == {2: Reply.SAVED}
         assert time.monotonic() - began < 10

@@ -19,6 +19,7 @@ from slurm_fair.slurm.fail_open import NoIntents, liberate
 from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.ownership.out_of_scope import strays
+from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.fake_commands import FakeCommands
@@ -48,6 +49,9 @@ CASES = {
     "held by its user, without a stamp": Case(False, {"stamped": False}, {"held": USER, "eligible": 0.0}),
     "held by an admin as submitted": Case(False, HOLD, {"held": ADMIN}),
     "held by its user after it was released": Case(False, HOLD, {"eligible": START + 1}),
+    "held by its user after Slurm tried to start it": Case(False, HOLD, {"scheduled": START + 30}),
+    "held with Slurm's only try a second late": Case(True, HOLD, {"scheduled": START + 1}),
+    "held as noted, and tried since": Case(True, HOLD, {"scheduled": START + 30}, OURS),
     "held by its user after a requeue": Case(False, HOLD, {"restarts": 1}),
     "held by Slurm after a requeue": Case(False, HOLD, {"restarts": 1, "held": REQUEUED_HELD}),
     "behind the gate of its stamp": Case(True, {"gate_seconds": 600}),
@@ -134,6 +138,8 @@ def test_a_job_outside_of_the_scope_is_freed_of_what_is_ours_alone(case: Case) -
     rows = queue.read()
     assert not isinstance(rows, str), rows
     details.learn(dict.fromkeys(zip(rows["record"].tolist(), rows["restarts"].tolist(), strict=True)))
+    marks = Marks(MarksInHand(scene.marks))
+    assert details.scheduled.learn(maybe_held_since(rows, queue, details, marks)) == ""
     nobody = np.zeros(0, dtype=np.int64)
     found = strays(rows, nobody, scene.keepers(queue, details))
     assert [action.record for action in found] == ([scene.job] if case.ours else [])

@@ -54,7 +54,6 @@ def test_ticks_come_back_in_order_and_by_number(journal: SqliteJournal) -> None:
     assert [tick.number for tick in journal.ticks(2, 4)] == [2, 3, 4]
     assert journals.same(next(journal.ticks(3)), journals.tick(3, time=1030.0))
     assert journal.tick_numbers() == (1, 5)
-    assert (journal.tick_at(1029.0), journal.tick_at(1030.0), journal.tick_at(5.0)) == (2, 3, None)
 
 
 def test_the_newest_standing_is_exact_after_each_tick(journal: SqliteJournal) -> None:

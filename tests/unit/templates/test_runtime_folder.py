@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.reading.acks import NO_ANSWER, SAVED, Asked, read_acknowledgement, why_unreadable
+from slurm_fair.slurm.reading.acks import Asked, Reply, read_acknowledgement, why_unreadable
 from slurm_fair_templates import Options
 from tests.support.job_runs import Run, starting
 
@@ -37,10 +37,10 @@ def heard(run: Run, restarts: int = 0) -> int:
 def test_the_controller_reads_what_the_runtime_writes(start: Callable[..., Run]) -> None:
     run = start(SLEEPER, options=SAVES)
     run.says("ready")
-    assert heard(run) == NO_ANSWER
+    assert heard(run) == Reply.NONE
     run.ask()
-    run.until(lambda: heard(run) == SAVED)
-    assert heard(run, restarts=1) == NO_ANSWER
+    run.until(lambda: heard(run) == Reply.SAVED)
+    assert heard(run, restarts=1) == Reply.NONE
     assert why_unreadable(str(run.folder), "7", "root") == ""
 
 

@@ -1,4 +1,4 @@
-"""Values of which something was left to be read later, copied and kept."""
+"""Drafts, and plans, leases and ledgers that are copied and kept."""
 
 from __future__ import annotations
 

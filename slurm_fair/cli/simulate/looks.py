@@ -1,0 +1,58 @@
+"""The option --interval: a simulated controller looks every so many seconds, or when something has changed."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any, NamedTuple
+
+import click
+
+from slurm_fair.cli.base import find_config
+from slurm_fair.config import load
+from slurm_fair.lease_settings import AUTO, LeaseSection
+from slurm_fair.sim.run import USUAL_INTERVAL
+
+
+class Looks(NamedTuple):
+    """As LeaseTerms has them."""
+
+    interval: float = USUAL_INTERVAL
+    interval_min: float = 0.0
+
+    @classmethod
+    def given(cls, interval: float | str | None) -> Looks:
+        """Those of --interval; without it those that the file of settings names, else every 10 s."""
+        if interval is None:
+            return _of_the_settings()
+        return _following(LeaseSection()) if isinstance(interval, str) else cls(interval)
+
+
+def _following(lease: LeaseSection) -> Looks:
+    return Looks(USUAL_INTERVAL, lease.interval_min)
+
+
+def _of_the_settings() -> Looks:
+    """A file that leaves [lease] interval out says nothing of simulations."""
+    context = click.get_current_context(silent=True)
+    path = find_config(context.find_root().params.get("config") if context else None)
+    if path is None:
+        return Looks()
+    lease = load(path).lease
+    if "interval" not in tomllib.loads(path.read_text()).get("lease", {}):
+        return Looks()
+    return _following(lease) if lease.follows_changes else Looks(lease.longest_interval)
+
+
+def interval_of(seconds: click.ParamType[float]) -> click.ParamType[float | str]:
+    """An option's type: seconds, or the word that makes looks follow changes."""
+
+    class Interval(click.ParamType[float | str]):
+        name = "S"
+
+        def convert(
+            self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        ) -> float | str:
+            """The number that was written, or that word."""
+            return AUTO if value == AUTO else seconds.convert(value, param, ctx)
+
+    return Interval()

@@ -1,0 +1,81 @@
+"""The section [lease] of the configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from slurm_fair.model import LeaseTerms
+
+TERM, NEVER = "term", "never"  # of `reserve_after`, beside seconds
+AUTO = "auto"  # of `interval`, beside seconds: looks follow changes
+_LONGEST_SECONDS = 10.0  # without a look, with `auto`
+_MOST = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSection:
+    """The lease rules; all lengths in seconds."""
+
+    term: float = 900.0
+    interval: float | str = AUTO
+    interval_min: float = 1.0
+    grace: float = 60.0
+    max_grace: float = 600.0
+    min_runtime: float = 0.0
+    align: str = "rolling"
+    reserve_after: float | str = TERM
+    start_timeout: float = 60.0
+    publish_dir: str = "/run/slurm-fair"
+
+    @property
+    def follows_changes(self) -> bool:
+        """True where a look follows each change."""
+        return self.interval == AUTO
+
+    @property
+    def longest_interval(self) -> float:
+        """The seconds between two looks; with `auto` the most, also where nothing happens."""
+        if isinstance(self.interval, str):
+            return max(min(_LONGEST_SECONDS, self.term / 3), self.interval_min)
+        return self.interval
+
+    def terms(self) -> LeaseTerms:
+        """Lease terms for the core."""
+        return LeaseTerms(
+            self.term,
+            self.longest_interval,
+            self.grace,
+            self.min_runtime,
+            self.align == "aligned",
+            self.start_timeout,
+            self.max_grace,
+            interval_min=self.interval_min if self.follows_changes else 0.0,
+            reserve_after=self._reserve_after,
+        )
+
+    @property
+    def _reserve_after(self) -> float:
+        if isinstance(self.reserve_after, str):
+            return self.term if self.reserve_after == TERM else math.inf
+        return self.reserve_after
+
+    def faults(self) -> Iterator[str]:
+        """The faults of a key that takes a number or a word, and how to mend it."""
+        yield from self._of_interval()
+        after = self.reserve_after
+        if after not in (TERM, NEVER) and (isinstance(after, str) or not 0 <= after < _MOST):
+            yield f'lease.reserve_after must be seconds, 0 or more, or "{TERM}" or "{NEVER}", not {after!r:.60}'
+
+    def _of_interval(self) -> Iterator[str]:
+        name, interval, longest = "interval", self.interval, self.term
+        if self.follows_changes:
+            name, interval, longest = "interval_min", self.interval_min, min(_LONGEST_SECONDS, self.term)
+        if isinstance(interval, str):
+            yield f'lease.interval must be a number or "{AUTO}", not {interval!r:.60}'
+        elif not 0 < interval < _MOST:
+            yield f"lease.{name} must be above 0, not {interval}"
+        elif interval > longest:
+            of = "lease.term " if longest == self.term else ""
+            yield f"lease.{name} ({interval:g} s) must not exceed {of}({longest:g} s)"
