@@ -24,7 +24,9 @@ def gpu_minutes(result: SimulationResult, minutes: float) -> list[float]:
 
 def run(policy: str) -> SimulationResult:
     """All three from the beginning on."""
-    return simulated(JOBS, policy, gpus=6, gpus_per_node=6, how=Rounds(lease=LEASE, interval=10.0))
+    paper: dict[str, object] = {"swap_after": 0.0} if policy == "astraea" else {}
+    how = Rounds(lease=LEASE, interval=10.0)
+    return simulated(JOBS, policy, gpus=6, gpus_per_node=6, how=how, settings=paper)
 
 
 def test_under_ltgf_every_job_has_had_as_much_after_each_half_hour() -> None:

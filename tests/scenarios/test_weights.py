@@ -9,6 +9,7 @@ import pytest
 
 from slurm_fair.model import LeaseTerms
 from slurm_fair.model.ids import pack
+from slurm_fair_plugins.astraea import Astraea
 from tests.support.fake_cluster import Site
 from tests.support.fake_slurm import Work
 
@@ -108,7 +109,7 @@ def test_a_job_of_the_whole_cluster_is_not_starved() -> None:
 
 def test_three_gangs_of_six_three_and_three_share_six_gpus_alike() -> None:
     """Figure 6c of Astraea, with leases, gates and requeues: no job is ever a whole lease ahead or behind."""
-    where = site({"n1": 6})
+    where = Site.build({"n1": 6}, terms=TERMS, policy=Astraea(swap_after=0))
     for gpus in (6, 3, 3):
         where.world.submit(gpus, "a", work=QUICK, gate_seconds=600)
     for lease in range(1, 25):

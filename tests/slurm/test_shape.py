@@ -19,6 +19,7 @@ from tests.support.proofs import proved
 pytestmark = pytest.mark.slurm
 SWITCH_SECONDS = 2.0
 INTERVAL = 1.0
+AS_IN_THE_PAPER = "[policy.astraea]\nswap_after = 0\n"
 
 
 def lab_with(gpus: int) -> Iterator[Lab]:
@@ -48,7 +49,7 @@ def begun(request: pytest.FixtureRequest) -> Iterator[Callable[..., Site]]:
 
     def make(lab: Lab, term: float) -> Site:
         lease = {"term": term, "interval": INTERVAL, "grace": 3, "align": "aligned"}
-        sites.append(Site(lab, "begin", lease))
+        sites.append(Site(lab, "begin", lease, extra=AS_IN_THE_PAPER))
         return sites[-1]
 
     yield make
