@@ -66,7 +66,8 @@ def as_it_must_lie(
 ) -> NDArray[np.void]:
     """The rows, in which waiting ones ask for all GPUs that nobody else could use beside them.
 
-    What a node has is what most of the nodes have on which the job may lie: those with the same number of GPUs.
+    What a node has is what most of the nodes have on which the job may lie: those with the same number of GPUs. A
+    job that asks for more nodes than there are is left as it is: it lies nowhere.
     """
     rows = np.flatnonzero((raw["state"] == JobState.WAITING) & ((raw["gpus"] > 0) | raw["exclusive"]))
     if not rows.size:
@@ -81,7 +82,7 @@ def as_it_must_lie(
     count = np.maximum(np.maximum(count, some["nodes"]), 1)
     beside = here.beside(-(-some["cpus"] // count), -(-some["memory_mb"] // count))
     whole = np.where(some["exclusive"], here.gpus, here.gpus - beside)
-    more = (here.gpus > 0) & (whole > -(-some["gpus"] // count))
+    more = (here.gpus > 0) & (whole > -(-some["gpus"] // count)) & (count <= len(nodes.gpus))
     if not more.any():
         return raw
     raw = raw.copy()

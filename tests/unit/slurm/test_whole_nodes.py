@@ -51,6 +51,15 @@ def test_an_exclusive_job_asks_for_whole_nodes() -> None:
     assert seen.jobs.cpus.tolist() == [64, 1]
 
 
+def test_who_asks_for_more_nodes_than_there_are_asks_for_no_more_gpus() -> None:
+    """As `sbatch --gpus=1 -n 999999999` does: such a job lies nowhere, and its demand is what its user wrote."""
+    site = Site()
+    job = site.world.submit(1, "a", begin=site.world.clock.now() + 500)
+    greedy = tres({"cpu": "999999999"}) | {"NumNodes": "1562500"}
+    site.world.records[job].raw = greedy
+    assert site.look().jobs.gpus.tolist() == [1]
+
+
 def test_an_exclusive_gang_has_as_many_nodes_as_it_asks_for_or_needs() -> None:
     site = Site()
     for gpus, nodes in ((1, "2"), (6, "1")):
