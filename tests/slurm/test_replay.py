@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,7 @@ def test_what_was_recorded_has_the_numbers_of_sacct(new_site: Callable[..., Site
         site.submit(8, "-w", "n1", steps=6, pause=0.3, gated=False, tenant="speech"),
     ]
     jobs[1].runs()
+    time.sleep(2)  # Slurm counts whole seconds, and a run of none costs nothing
     jobs[1].scontrol("requeue")
     waiting = site.submit(8, "-w", "n1", stamped=False, gated=False)
     wait_until(lambda: waiting.now().reason in ("Resources", "Priority"), 20, "it waits")
