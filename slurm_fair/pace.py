@@ -85,7 +85,7 @@ class Ending:
     seconds: float = math.inf  # until they are looked at again
 
     def after(self, record: TickRecord) -> Ending:
-        """What the look shows; a job that goes on ending is looked at more and more seldom."""
+        """The jobs that end at this look; those that go on ending are looked at more and more seldom."""
         jobs = record.snapshot.jobs
         ending = tuple(jobs.key[jobs.state == JobState.ENDING].tolist())
         if not ending or not jobs.waiting.any():

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from slurm_fair.ledger.formulas import faded_parts
 from slurm_fair.model import NEVER_ENDS_SECONDS, Plan
 from slurm_fair.model.columns import Floats, Ints, take_or
 from slurm_fair.policy import alike
@@ -100,7 +101,7 @@ class Usage:
         self._view = view
         kept = view.memory.get(USAGE, {})
         elapsed = view.now - kept["at"] if kept else 0.0
-        decay, charge = _decay(elapsed, half_life_seconds)
+        decay, charge = faded_parts(elapsed, half_life_seconds)
         had, row = view.ledger.tenants.had, view.tenant_account
         self.had: Floats = take_or(had, row, 0.0)
         before = tenant_numbers(view, "tenant_had")
@@ -150,14 +151,6 @@ def fair_tree(of_tenant: Floats, of_user: Floats) -> Floats:
     factor = np.empty(len(order))
     factor[order] = (len(order) - ahead) / max(len(order), 1)
     return factor
-
-
-def _decay(elapsed: float, half_life_seconds: float) -> tuple[float, float]:
-    """The part of old usage that is left, and the part of usage since then, spread evenly over that time."""
-    if half_life_seconds <= 0 or elapsed <= 0:
-        return 1.0, 1.0
-    rate = np.log(2.0) * elapsed / half_life_seconds
-    return float(np.exp(-rate)), float(-np.expm1(-rate) / rate)
 
 
 def _faded(usage: Mapping[str, float], decay: float) -> dict[str, float]:

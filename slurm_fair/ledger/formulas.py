@@ -98,6 +98,14 @@ def unfair_fraction(had: Floats, owed: Floats, demanded: Bools) -> float:
     return float(np.mean(served < 1.0 - 1e-9))
 
 
+def faded_parts(elapsed: float, half_life_seconds: float) -> tuple[float, float]:
+    """The part that is left of an older sum, and of what came since then, spread evenly over that time."""
+    if half_life_seconds <= 0 or elapsed <= 0:
+        return 1.0, 1.0
+    rate = np.log(2.0) * elapsed / half_life_seconds
+    return float(np.exp(-rate)), float(-np.expm1(-rate) / rate)
+
+
 def ratio(above: Numbers, below: Floats | float, *, nothing: float) -> Floats:
     """above / below; `nothing` where there is nothing to divide by, or it is not known."""
     if isinstance(below, float):

@@ -7,13 +7,13 @@ came to it, spread evenly over that time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from slurm_fair.ledger.formulas import faded_parts
 from slurm_fair.model import TenantAccounts
 from slurm_fair.model.columns import Floats
 from slurm_fair.policy.view import View
@@ -29,8 +29,7 @@ def with_fading(view: View, half_life_seconds: float) -> View:
     accounts, kept = view.ledger.tenants, view.memory.get(_FADED)
     if not kept:
         return replace(view, fading=accounts)
-    seconds = max(view.now - float(kept["time"]), 0.0)
-    left, added = _left(seconds / half_life_seconds)
+    left, added = faded_parts(view.now - float(kept["time"]), half_life_seconds)
     known = {name: row for row, name in enumerate(kept["tenants"])}
     rows = np.array([known.get(name, -1) for name in accounts.names], dtype=np.int64)
     sums = {
@@ -41,14 +40,6 @@ def with_fading(view: View, half_life_seconds: float) -> View:
     return replace(
         view, fading=accounts.with_columns(**{name: np.maximum(sums[name], 0.0) for name in _SUMS})
     )
-
-
-def _left(half_lives: float) -> tuple[float, float]:
-    """The part that is left after so many half-lives of what was there, and of what came evenly meanwhile."""
-    if half_lives < 1e-9:
-        return 1.0, 1.0
-    left = 2.0**-half_lives
-    return left, (1.0 - left) / (half_lives * math.log(2.0))
 
 
 def _of(column: list[float], rows: np.ndarray[Any, np.dtype[np.int64]]) -> Floats:

@@ -46,7 +46,7 @@ def apply_plan(
     after, events = leases, list[Event]()
     if renewed.size:
         at, renewed = _with_lease(leases, renewed, snapshot)
-        after = in_time(renewed_at(after, at, terms, now), at, renewed, plan, snapshot)
+        after = _ended_by_due(renewed_at(after, at, terms, now), at, renewed, plan, snapshot)
         if tell_all:
             events += renewals(after, at, renewed, snapshot, terms, now)
     if revoked.size:
@@ -75,7 +75,7 @@ def renewed_at(leases: Leases, rows: Ints, terms: LeaseTerms, now: float) -> Lea
     return leases.with_columns(end=end, granted=granted, renewals=renewals)
 
 
-def in_time(leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot) -> Leases:
+def _ended_by_due(leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot) -> Leases:
     """The renewed leases of these rows; on nodes that are set aside they end when the gang is to start."""
     reserved = reservations(plan.memory)
     if not reserved:
