@@ -17,7 +17,7 @@ from slurm_fair.model import Gate
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
-from slurm_fair.suggest import known_names, nearest
+from slurm_fair.suggest import did_you_mean
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
@@ -214,7 +214,7 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
     built: dict[str, Any] = {"source": source}
     for name, value in tree.items():
         if name not in sections:
-            raise ConfigError(f"{source}: unknown section [{name}]{_nearest(name, sections)}")
+            raise ConfigError(f"{source}: unknown section [{name}]; {did_you_mean(name, sections)}")
         if not isinstance(value, dict):
             raise ConfigError(f"{source}: {name} must be a section: write [{name}]")
         built[name] = _policy(value, source) if name == "policy" else _section(name, value, source)
@@ -237,7 +237,7 @@ def _policy(tree: Mapping[str, Any], source: str) -> PolicySection:
     for other in settings:
         if other not in names():
             raise ConfigError(
-                f"{source}: [policy.{other}]: there is no such policy: {known_names(other, names())}"
+                f"{source}: [policy.{other}]: there is no such policy: {did_you_mean(other, names())}"
             )
     return PolicySection(name, settings)
 
@@ -248,14 +248,9 @@ def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
     values = {}
     for key, value in tree.items():
         if key not in hints:
-            raise ConfigError(f"{source}: unknown key {name}.{key}{_nearest(key, hints)}")
+            raise ConfigError(f"{source}: unknown key {name}.{key}; {did_you_mean(key, hints)}")
         values[key] = _typed(value, hints[key], f"{source}: {name}.{key}")
     return kind(**values)
-
-
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    near = nearest(name, known)
-    return f"; did you mean {near}?" if near else f"; known are {', '.join(known)}"
 
 
 def _typed(value: Any, hint: Any, where: str) -> Any:

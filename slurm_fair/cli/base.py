@@ -17,7 +17,7 @@ from slurm_fair.cli.outlet import readers_may_leave
 from slurm_fair.config import DEFAULT_PATH, Config, load
 from slurm_fair.errors import ConfigError, NotHere, SlurmFairError, StoreError
 from slurm_fair.state_folder import Places
-from slurm_fair.suggest import nearest
+from slurm_fair.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from slurm_fair.store import Reader
@@ -100,9 +100,8 @@ class OneLineErrors(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """A mistyped command names the nearest one."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            near = nearest(args[0], self.list_commands(ctx))
-            hint = f"; did you mean '{near}'?" if near else "; see slurm-fair --help"
-            raise click.UsageError(f"no command '{args[0]}'{hint}", ctx)
+            hint = did_you_mean(args[0], self.list_commands(ctx), "see slurm-fair --help")
+            raise click.UsageError(f"no command '{args[0]}'; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 

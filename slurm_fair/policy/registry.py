@@ -11,7 +11,7 @@ from slurm_fair.errors import ConfigError, PolicyError
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.settings import allowed, check_settings, refusal
 from slurm_fair.policy.where import beginning, where, where_loading
-from slurm_fair.suggest import known_names
+from slurm_fair.suggest import did_you_mean
 
 GROUP = "slurm_fair.policies"
 
@@ -40,7 +40,7 @@ def entry_of(name: str) -> EntryPoint:
     """The entry point of a policy; PolicyError where there is none of this name."""
     found = _found()
     if name not in found:
-        raise PolicyError(f"unknown policy '{name}': {known_names(name, sorted(found))}")
+        raise PolicyError(f"unknown policy '{name}': {did_you_mean(name, sorted(found))}")
     return found[name]
 
 
@@ -91,9 +91,9 @@ def _gist(error: Exception) -> str:
 
 def _value(name: str, kind: type[Any], hints: Mapping[str, object], key: str, value: object) -> object:
     if key not in hints:
-        raise ConfigError(f"[policy.{name}]: unknown setting '{key}': {known_names(key, hints)}")
+        raise ConfigError(f"[policy.{name}]: unknown setting '{key}': {did_you_mean(key, sorted(hints))}")
     if get_origin(hints[key]) is Literal and value not in get_args(hints[key]):
-        options = known_names(str(value), map(str, get_args(hints[key])))
+        options = did_you_mean(str(value), sorted(map(str, get_args(hints[key]))))
         raise refusal(name, key, value, f"{options}: give {allowed(kind, key)}")
     import msgspec  # only who sets something waits for it
 

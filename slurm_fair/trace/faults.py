@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from slurm_fair.errors import InputError
-from slurm_fair.suggest import nearest
+from slurm_fair.suggest import did_you_mean
 
 _MOST_SHOWN = 60
 _MOST_NAMES = 40
@@ -47,8 +47,7 @@ def _plain(text: str) -> str:
 def nearest_of(name: str, known: Iterable[str], there: str = "known are") -> str:
     """The nearest name as a question, or all of them; they may be foreign too."""
     names = [_plain(name) for name in islice(known, _MOST_NAMES)]
-    near = nearest(name, names)
-    return f"did you mean {near}?" if near else f"{there} {', '.join(names)}"
+    return did_you_mean(name, names, f"{there} {', '.join(names)}")
 
 
 def refuse(path: object, faults: Sequence[Fault], cure: str = "--skip-bad leaves bad rows out") -> None:

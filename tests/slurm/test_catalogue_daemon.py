@@ -281,7 +281,7 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(new_site: Calla
     site.write_config("[leese]\nterm = 3\n")
     site.signal(signal.SIGHUP)
     wait_until(lambda: "the old configuration stays" in site.said(), 10)
-    assert "did you mean lease" in site.said()
+    assert "did you mean 'lease'" in site.said()
     site.ticks_pass(2)
     assert last_term(site) == 9
     site.submit(4).runs()

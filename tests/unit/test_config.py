@@ -99,9 +99,9 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[lease]\nterms = 1", ["lease.terms", "did you mean term?"]),
-        ("[lease]\ngrase = 1", ["did you mean grace?"]),
-        ("[slrum]\n", ["[slrum]", "did you mean slurm?"]),
+        ("[lease]\nterms = 1", ["lease.terms", "did you mean 'term'?"]),
+        ("[lease]\ngrase = 1", ["did you mean 'grace'?"]),
+        ("[slrum]\n", ["[slrum]", "did you mean 'slurm'?"]),
         ("[storage]\nzzz = 1", ["storage.zzz", "known are dir, keep_days, max_mb"]),
         ("scope = 3", ["scope must be a section", "[scope]"]),
         ("[lease]\nterm = '15 min'", ["lease.term must be a number", "15 min"]),

@@ -27,7 +27,7 @@ from slurm_fair.policy.packing.gang import Gang, Pools, Sites
 from slurm_fair.policy.packing.placement import CONSOLIDATED, Placer, placer, spreads
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
-from slurm_fair.suggest import known_names
+from slurm_fair.suggest import did_you_mean
 
 ANY_TYPE = -1
 _HEAD = 64  # waiting jobs looked at first when the first that does not fit ends the walk
@@ -112,7 +112,7 @@ def ordered(view: View, order: Ints | Callable[[], Ints], **options: Unpack[Orde
 def _refuse_unknown(options: OrderOptions) -> None:
     for name in options:
         if name not in USUAL:
-            raise TypeError(f"ordered() has no option '{name}': {known_names(name, [*USUAL])}")
+            raise TypeError(f"ordered() has no option '{name}': {did_you_mean(name, sorted(USUAL))}")
 
 
 def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:

@@ -24,7 +24,7 @@ from slurm_fair.model.placement import slurm_fill
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
 from slurm_fair.policy.packing.racks import gathered
 from slurm_fair.policy.packing.room import Room
-from slurm_fair.suggest import known_names
+from slurm_fair.suggest import did_you_mean
 
 GROUP = "slurm_fair.placements"
 CONSOLIDATED, RELAXED = "consolidated", "relaxed"
@@ -169,7 +169,7 @@ def placer(name: str) -> Placer:
         return PLACERS[name]
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name not in found:
-        raise ConfigError(f"unknown placement '{name}': {known_names(name, [*PLACERS, *found])}")
+        raise ConfigError(f"unknown placement '{name}': {did_you_mean(name, sorted([*PLACERS, *found]))}")
     loaded: Placer = found[name].load()
     return loaded
 

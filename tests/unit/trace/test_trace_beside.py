@@ -78,7 +78,7 @@ def test_a_bad_row_of_throughputs_is_refused(tmp_path: Path, old: str, new: str,
 
 
 @pytest.mark.parametrize(
-    ("source", "kind", "words"), [("labb", "", "did you mean lab?"), ("", "v10", "did you mean v100?")]
+    ("source", "kind", "words"), [("labb", "", "did you mean 'lab'?"), ("", "v10", "did you mean 'v100'?")]
 )
 def test_a_source_or_type_that_is_not_there_names_the_nearest(source: str, kind: str, words: str) -> None:
     with pytest.raises(InputError) as refused:
@@ -123,7 +123,7 @@ def test_regimes_are_read_by_job_from_plain_and_packed_lines(tmp_path: Path) -> 
         (REGIMES, [[1, 2, float("nan")]], "must be a number above 0"),
         (REGIMES, [[1, 2.5, 3]], "must be a whole number"),
         (REGIMES, [{"a": 1}], "a dict is not"),
-        ("modle", "x", "'modle': unknown key: did you mean mode"),
+        ("modle", "x", "'modle': unknown key: did you mean 'mode'"),
     ],
 )
 def test_a_bad_line_of_regimes_is_refused(tmp_path: Path, key: str, value: Any, words: str) -> None:
@@ -223,7 +223,7 @@ def test_no_cluster_is_made_of_no_gpus(gpus: int, per_node: int) -> None:
         ("x = ", "not TOML"),
         ("[[nodes]]\ngpus = 8", "table 1: name is missing"),
         ('[[nodes]]\nname = "n1"', "table 1: gpus is missing"),
-        ('[[nodes]]\nname = "n1"\ngpu = 8', "unknown key 'gpu'; did you mean gpus?"),
+        ('[[nodes]]\nname = "n1"\ngpu = 8', "unknown key 'gpu'; did you mean 'gpus'?"),
         ('[[nodes]]\nname = "n1"\ngpus = 0', "gpus must be above 0"),
         ('[[nodes]]\nname = "n1"\ngpus = 1.5', "gpus must be a whole number"),
         ('[[nodes]]\nname = "n1"\ngpus = true', "gpus must be a whole number"),

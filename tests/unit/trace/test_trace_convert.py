@@ -167,7 +167,7 @@ def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left:
         ("swf", "1   100", "1   -7", ":5: submit_s: '-7' must be 0 or more"),
         ("swf", "-1  0  4 -1", "-1  0 -1 -1", ":6: group: neither group nor user"),
         ("sacct", "|3600|COMPLETED", "|soon|COMPLETED", ":2: ElapsedRaw: 'soon' is no number"),
-        ("sacct", "COMPLETED", "COMPLETE", ":2: State: 'COMPLETE' is no known status; did you mean completed?"),
+        ("sacct", "COMPLETED", "COMPLETE", ":2: State: 'COMPLETE' is no known status; did you mean 'completed'?"),
         ("sacct", "2026-03-01T10:00:00|", "Unknown|", ":2: Submit: 'Unknown' is no time"),
         ("sacct", "gres/gpu:a100=4", "gres/gpu:a100=four", ":2: AllocTRES: 'four' is no whole number"),
         ("sacct", "101_1|", "100|", ":4: job_id: '100' is there twice, first at 2"),
@@ -178,7 +178,7 @@ def test_what_is_no_gpu_job_is_left_out_and_counted_by_reason(source: str, left:
         ("shockwave", "\t720\t10", "\t720", ":2: row: has 11 fields, the first line 12"),
         ("gavel", "9000\t", "", ":1: row: has 9 tab-separated fields; Gavel writes 10"),
         ("shockwave", "\t1500\t", "\tlong\t", ":1: duration_s: 'long' is no number"),
-        ("shockwave", "\tgns\t", "\tgnss\t", ":1: mode: 'gnss' is no mode; did you mean gns?"),
+        ("shockwave", "\tgns\t", "\tgnss\t", ":1: mode: 'gnss' is no mode; did you mean 'gns'?"),
         ("shockwave", "\t100\t1\t", "\t100\tone\t", ":1: scale_factor: 'one' is no whole number"),
         ("shockwave", "\t2.5\t", "\t0\t", ":2: priority_weight: '0' must be above 0"),
         ("shockwave", "\t2.5\t", "\t1e-13\t", ":2: priority_weight: '1e-13' is too small"),
@@ -232,7 +232,7 @@ def test_a_log_without_gpu_jobs_says_what_it_holds(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_not_known_names_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean philly"):
+    with pytest.raises(InputError, match="did you mean 'philly'"):
         convert("phily", DATA / "philly.json")
 
 

@@ -194,8 +194,8 @@ def test_a_bad_row_is_refused_with_its_line_its_column_and_the_reason(
 @pytest.mark.parametrize(
     ("column", "text", "words"),
     [
-        ("status", "FAILDE", "did you mean failed?"),
-        ("mode", "acordion", "did you mean accordion?"),
+        ("status", "FAILDE", "did you mean 'failed'?"),
+        ("mode", "acordion", "did you mean 'accordion'?"),
         ("weight", "0", "must be above 0"),
         ("weight", "1e-300", "'1e-300' is too small: give a number from 1e-12"),
         ("gpus_choices", "1|two", "no whole number"),
@@ -224,7 +224,7 @@ def test_an_optional_cell_that_cannot_be_read_is_refused_too(
         ("", "no header"),
         ("\n\n", "no header"),
         ("job_id,tenant,submit_s,gpu,duration_s\n", "no column gpus; "),
-        ("job_id,tenant,submit_s,gpu,duration_s\n", "did you mean gpu?"),
+        ("job_id,tenant,submit_s,gpu,duration_s\n", "did you mean 'gpu'?"),
         ("job_id,tenant,submit_s,gpus,duration_s,gpus\n", "'gpus': the column is there twice"),
         ("job_id,tenant,submit_s,gpus,duration_s,declared_s,static_duration_s\n", "there twice"),
         ("job_id,,submit_s,gpus,duration_s\n", "column 2 has no short name"),
