@@ -20,7 +20,7 @@ from slurm_fair.forecast import Forecast
 from slurm_fair.ledger import (
     expected_seconds,
     latency_ratio,
-    quota,
+    quotas_now,
     rho_for_reports,
     with_those_left_alone,
 )
@@ -87,10 +87,14 @@ def draw(
     *,
     estimates: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
+    counts_seconds: float = math.inf,
 ) -> Board:
-    """The board of one tick, with what was found out beside it; its policy tells what decided."""
+    """The board of one tick, with what was found out beside it; its policy tells what decided.
+
+    A tenant counts in quotas for `counts_seconds` after its last job.
+    """
     seen = record.snapshot
-    rule = _decided(record, standing, policy)
+    rule = _decided(record, standing, policy, counts_seconds)
     return Board(
         time=record.time,
         tick=record.number,
@@ -99,7 +103,7 @@ def draw(
         total_gpus=seen.total_gpus,
         dry_run=record.dry_run,
         note=" ".join(part for part in (record.plan.note, record.guard) if part),
-        tenants=tuple(_tenants(record, standing)),
+        tenants=tuple(_tenants(record, standing, counts_seconds)),
         jobs=tuple(_jobs(record, standing, ahead or Forecast(), rule)),
         left_alone=tuple(_alone(each) for each in seen.left_alone),
         nodes_out=tuple(
@@ -116,12 +120,12 @@ def draw(
     )
 
 
-def _decided(record: TickRecord, standing: Standing, policy: Policy | None) -> Decided:
+def _decided(record: TickRecord, standing: Standing, policy: Policy | None, counts_seconds: float) -> Decided:
     if policy is None:
         return Decided()
     view = View(
         record.snapshot, standing.ledger, standing.leases, record.terms, record.time, record.seed,
-        memory=standing.memory,
+        memory=standing.memory, counts_seconds=counts_seconds,
     )  # fmt: skip
     return decided(policy, record.plan, view)
 
@@ -152,7 +156,7 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
+def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> list[dict[str, Any]]:
     ledger, names = standing.ledger.tenants, record.snapshot.tenants.names
     jobs = with_those_left_alone(record.snapshot).jobs  # also what is left alone is charged
     here = {name: row for row, name in enumerate(names)}
@@ -160,8 +164,10 @@ def _tenants(record: TickRecord, standing: Standing) -> list[dict[str, Any]]:
     by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
     demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
-    total = np.full(len(ledger.weight), ledger.weight.sum())
-    quotas = quota(record.snapshot.total_gpus, ledger.weight, total)
+    at_home = {name: row for row, name in enumerate(ledger.names)}
+    with_jobs = np.array([at_home.get(names[row], -1) for row in np.flatnonzero(demand)], dtype=np.int64)
+    total = float(record.snapshot.total_gpus)
+    quotas = quotas_now(total, ledger, with_jobs, record.time, counts_seconds)
     rows = []
     for at, name in enumerate(ledger.names):
         row = here.get(name, -1)

@@ -50,7 +50,14 @@ class Outlook:
         rules = self._rules()
         policy = rules.policy if rules.policy_name == record.policy else None
         past = self._estimates.summary(record.time)
-        return draw(record, standing, self._ahead, estimates=past, policy=policy)
+        return draw(
+            record,
+            standing,
+            self._ahead,
+            estimates=past,
+            policy=policy,
+            counts_seconds=rules.ledger.counts_seconds,
+        )
 
     def keep(self) -> None:
         """Write down what was said, so that a restart forgets nothing; what cannot be written costs no more."""

@@ -215,12 +215,13 @@ def prepare(
         now + rules.plan_limit_seconds,
         standing.memory,
         job_of_lease,
+        counts_seconds=rules.ledger.counts_seconds,
         happened=rules.show(happened),
     )
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
-    view = within_own_share(without_the_kept_out(view, rules.policy), rules.ledger)
+    view = within_own_share(without_the_kept_out(view, rules.policy))
     view = with_fading(set_aside(view, rules.policy), rules.ledger.half_life_seconds)
     return Prepared(standing, snapshot, view, happened + followed)
 

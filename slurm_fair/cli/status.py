@@ -53,11 +53,19 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
         raise type(problem)(f"{problem}{hint}") from None
     if standing is None or record is None:
         raise NotHere("nothing is recorded yet: the daemon has made no tick")
+    counts = site.config.tenants.ledger().counts_seconds
     if not ahead:
-        return draw(record, standing, estimates=_past(site, record))
+        return draw(record, standing, estimates=_past(site, record), counts_seconds=counts)
     rules, past = _rules(site, record), _past(site, record)
     expected = forecast(record, standing, rules) if rules else None
-    board = draw(record, standing, expected, estimates=past, policy=rules.policy if rules else None)
+    board = draw(
+        record,
+        standing,
+        expected,
+        estimates=past,
+        policy=rules.policy if rules else None,
+        counts_seconds=counts,
+    )
     return replace(board, finished=ended)
 
 

@@ -3,6 +3,7 @@
 from slurm_fair.ledger.charging.advance import advance
 from slurm_fair.ledger.charging.downtime import fill_gap
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
+from slurm_fair.ledger.charging.quotas import quotas_now
 from slurm_fair.ledger.charging.settle import settle
 from slurm_fair.ledger.charging.shares import Owed, integrate
 from slurm_fair.ledger.charging.timeline import ActiveSpans, ClusterInWindow
@@ -59,6 +60,7 @@ __all__ = [
     "loss_fraction",
     "outcomes_of",
     "quota",
+    "quotas_now",
     "quotas_of",
     "ratio_of",
     "recent_latency_ratio",

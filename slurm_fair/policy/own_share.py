@@ -11,16 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from slurm_fair.ledger import LedgerSettings, quota
 from slurm_fair.model import Blocked, JobTable
-from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, take_or
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.view import View
 
 _ROUNDING = 1e-9
 
 
-def within_own_share(view: View, settings: LedgerSettings) -> View:
+def within_own_share(view: View) -> View:
     """The view in which jobs that cannot be taken back are blocked where their tenant's own share ends.
 
     GPUs that such jobs of a tenant hold, and those that its oldest waiting ones ask for, are at most its quota. A
@@ -32,7 +31,7 @@ def within_own_share(view: View, settings: LedgerSettings) -> View:
     waits = view.waits[stays[view.waits]]
     if not waits.size:
         return view
-    beyond = _beyond(view, waits, bound_gpus(view, stays), own_shares(view, settings))
+    beyond = _beyond(view, waits, bound_gpus(view, stays), view.tenant_quota)
     if not beyond.size:
         return view
     blocked = view.snapshot.jobs.blocked.copy()
@@ -61,19 +60,6 @@ def bound_gpus(view: View, stays: Bools) -> Ints:
     jobs, theirs = snapshot.aside.jobs, snapshot.aside.held
     long = bound(jobs, view.terms.term)[theirs.row]
     return gpus + np.bincount(jobs.tenant[theirs.row[long]], theirs.gpus[long], tenants).astype(np.int64)
-
-
-def own_shares(view: View, settings: LedgerSettings) -> Floats:
-    """GPUs that each of the snapshot's tenants is owed now, among those that count as the ledger counts them."""
-    tenants, jobs = view.ledger.tenants, view.snapshot.jobs
-    counts = tenants.last_job + settings.tenant_memory_seconds >= view.now
-    if settings.everyone_counts:
-        counts = np.ones(len(counts), dtype=bool)
-    here = view.tenant_row[jobs.active]
-    counts[here[here >= 0]] = True
-    weight = np.where(counts, tenants.weight, 0.0)
-    shares = quota(float(view.snapshot.total_gpus), tenants.weight, np.full(len(weight), weight.sum()))
-    return take_or(shares, view.tenant_account, 0.0)
 
 
 def _beyond(view: View, waits: Ints, used: Ints, share: Floats) -> Ints:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from slurm_fair.ledger.formulas import quota
+from slurm_fair.ledger.charging.quotas import quotas_now
 from slurm_fair.model import (
     Blocked,
     Event,
@@ -51,6 +51,7 @@ class View:
     joined: Ints | None = None  # `job_of_lease`, where it was worked out before
     reserved: tuple[ReservedNodes, ...] = ()  # nodes set aside for gangs
     fading: TenantAccounts | None = None  # what is left of the tenants' sums, where fairness fades
+    counts_seconds: float = float("inf")  # a tenant without jobs counts in quotas for so long; inf = always
     happened: Sequence[Event] = ()  # since the last look: submitted, started, stopped, finished, and others
 
     @once
@@ -114,9 +115,13 @@ class View:
 
     @once
     def tenant_quota(self) -> Floats:
-        """GPUs that each of the snapshot's tenants is owed now: its weight's part of the cluster (eq. 6)."""
-        weight = self.ledger.tenants.weight
-        quotas = quota(float(self.snapshot.total_gpus), weight, np.full(len(weight), weight.sum()))
+        """GPUs that each of the snapshot's tenants is owed now: its weight's part of the cluster (eq. 6).
+
+        Those share the cluster that count, by the ledger's own rule; one that does not is owed nothing.
+        """
+        here = self.tenant_row[self.snapshot.jobs.active]
+        total, tenants = float(self.snapshot.total_gpus), self.ledger.tenants
+        quotas = quotas_now(total, tenants, here, self.now, self.counts_seconds)
         return take_or(quotas, self.tenant_account, 0.0)
 
     @once

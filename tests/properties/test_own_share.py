@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Blocked
 from slurm_fair.policy import View, load
-from slurm_fair.policy.own_share import bound, bound_gpus, own_shares, within_own_share
+from slurm_fair.policy.own_share import bound, bound_gpus, within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from tests.properties.test_policies import EVERY
 from tests.support.any_view import TENANTS, views
 
-RULES = LedgerSettings()
+COUNTS_SECONDS = LedgerSettings().counts_seconds
 
 
 @st.composite
@@ -33,7 +33,7 @@ def views_with_work_that_stays(draw: st.DrawFn) -> View:
     jobs = jobs.with_columns(
         checkpoints=jobs.checkpoints & saves, requeueable=jobs.requeueable & again, time_limit_seconds=limit
     )
-    return replace(seen, snapshot=replace(seen.snapshot, jobs=jobs))
+    return replace(seen, snapshot=replace(seen.snapshot, jobs=jobs), counts_seconds=COUNTS_SECONDS)
 
 
 def gpus_after(seen: View, granted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,12 +53,12 @@ def gpus_after(seen: View, granted: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seen=views_with_work_that_stays())
 def test_no_policy_grants_such_work_beyond_its_tenants_share(seen: View, part: int) -> None:
-    share = own_shares(seen, RULES)
+    share = seen.tenant_quota
     for name in EVERY[part::4]:
         note(name)
         policy = load(name, {})
         shown = replace(seen, snapshot=without_the_impossible(seen.snapshot, seen.leases, policy))
-        shown = within_own_share(without_the_kept_out(shown, policy), RULES)
+        shown = within_own_share(without_the_kept_out(shown, policy))
         held, more, count = gpus_after(shown, policy.plan(shown).granted)
         fits = held + more <= share + 1e-6
         assert np.all(fits | (more == 0) | ((held == 0) & (count == 1))), (held, more, share)
@@ -67,7 +67,7 @@ def test_no_policy_grants_such_work_beyond_its_tenants_share(seen: View, part: i
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seen=views_with_work_that_stays())
 def test_the_rule_touches_nothing_else_and_always_lets_somebody_start(seen: View) -> None:
-    shown = within_own_share(seen, RULES)
+    shown = within_own_share(seen)
     before, after = seen.snapshot.jobs, shown.snapshot.jobs
     changed = (before.blocked != after.blocked).nonzero()[0]
     assert set(after.blocked[changed]) <= {Blocked.OWN_SHARE}
@@ -80,4 +80,4 @@ def test_the_rule_touches_nothing_else_and_always_lets_somebody_start(seen: View
         if waits.size and not held[tenant]:
             assert (after.blocked[waits] == Blocked.NOT_BLOCKED).any()
         one = after.blocked[waits] != Blocked.NOT_BLOCKED
-        assert held[tenant] + before.gpus[waits].sum() > own_shares(seen, RULES)[tenant] or not one.any()
+        assert held[tenant] + before.gpus[waits].sum() > seen.tenant_quota[tenant] or not one.any()

@@ -36,14 +36,15 @@ def blocked(
             aside=Aside(others.jobs, others.held, others.reasons),
         )
     shown = view(seen, leases(*held), {"a": Account(), "b": Account()}, {})
-    after = within_own_share(_remembered(shown), LedgerSettings()).snapshot.jobs
+    after = within_own_share(_remembered(shown)).snapshot.jobs
     return [int(key) >> 23 for key in after.key[after.blocked == Blocked.OWN_SHARE]]
 
 
 def _remembered(shown: View) -> View:
     tenants = shown.ledger.tenants
     last = np.full(len(tenants.names), HOUR)
-    return replace(shown, ledger=replace(shown.ledger, tenants=tenants.with_columns(last_job=last)))
+    ledger = replace(shown.ledger, tenants=tenants.with_columns(last_job=last))
+    return replace(shown, ledger=ledger, counts_seconds=LedgerSettings().counts_seconds)
 
 
 def test_the_oldest_start_within_the_share_and_nobody_overtakes_a_gang() -> None:

@@ -51,6 +51,20 @@ def test_what_a_tenant_holds_is_what_its_jobs_have_and_were_promised() -> None:
     assert SIGHT.tenant_gpus.tolist() == [6, 3, 0]
 
 
+def test_a_tenant_that_was_last_seen_long_ago_is_owed_nothing_and_the_others_share_its_part() -> None:
+    shown = replace(SIGHT, counts_seconds=600.0)  # nobody's last job is known here: those with jobs count
+    assert shown.tenant_quota.tolist() == [3.0, 9.0, 0.0]
+    seen = replace(SEEN, jobs=SEEN.jobs.take(SEEN.jobs.tenant == 0))
+    alone = view(seen, HELD.take(HELD.key == SEEN.jobs.key[0]))
+    assert replace(alone, counts_seconds=600.0).tenant_quota.tolist() == [12.0, 0.0, 0.0]
+    tenants = alone.ledger.tenants
+    for ago, quotas in ((599.0, [3.0, 9.0, 0.0]), (601.0, [12.0, 0.0, 0.0])):
+        last = np.where(np.arange(3) == 1, NOW - ago, -np.inf)
+        ledger = replace(alone.ledger, tenants=tenants.with_columns(last_job=last))
+        met = replace(alone, ledger=ledger, counts_seconds=600.0)
+        assert met.tenant_quota.tolist() == quotas
+
+
 def test_nobody_has_a_quota_without_weights_or_tenants() -> None:
     nobody = view(snapshot(time=NOW, nodes={"n1": 8}))
     assert (nobody.tenant_quota.size, nobody.tenant_gpus.size) == (0, 0)
