@@ -167,6 +167,7 @@ def _jobs(gang: Ints, owner: Ints, running: int, rng: np.random.Generator) -> Jo
         checkpoints=np.ones(count, dtype=bool),
         requeueable=np.ones(count, dtype=bool),
         weight=np.ones(count),
+        gpu_weight=np.ones(count),
     )
     return JobTable(**columns)
 
@@ -201,7 +202,7 @@ def _ledger(snapshot: Snapshot, gpus: int, rng: np.random.Generator) -> Ledger:
     accounts = JobAccounts(
         jobs.key, jobs.submit, jobs.submit, ints, jobs.tenant, jobs.gpus, jobs.weight, job_had, job_owed,
         nothing, job_had / jobs.gpus, nothing, nothing, np.ones(len(jobs), dtype=bool),
-        np.ones(len(jobs), dtype=bool),
+        np.ones(len(jobs), dtype=bool), np.ones(len(jobs)),
     )  # fmt: skip
     last = np.full(len(owed), NOW)
     return Ledger(

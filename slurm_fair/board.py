@@ -36,6 +36,8 @@ from slurm_fair.model import (
     labels,
 )
 from slurm_fair.model.columns import Floats, Ints, find, take_or
+from slurm_fair.model.gpu_weight import named
+from slurm_fair.model.reservation import reservations
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.decided import Decided, decided
 from slurm_fair.reconcile.for_whom import requests
@@ -70,6 +72,7 @@ class Board:
     estimates: Mapping[str, Any] = field(default_factory=dict)  # how far expected starts were off
     in_doubt: tuple[Mapping[str, Any], ...] = ()  # node lists that a user or an earlier daemon set
     decided: Mapping[str, Any] = field(default_factory=dict)  # the number's name, and how it decides
+    gpu_weights: Mapping[str, float] = field(default_factory=dict)  # what a GPU counts by its type; empty = 1
 
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
@@ -117,6 +120,7 @@ def draw(
         estimates=estimates or {},
         in_doubt=tuple({"job": each.label, "nodes": each.nodes, "user": each.user} for each in seen.in_doubt),
         decided=_in_words(rule),
+        gpu_weights=_gpu_weights(seen),
     )
 
 
@@ -156,6 +160,14 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
     }  # fmt: skip
 
 
+def _gpu_weights(seen: Snapshot) -> dict[str, float]:
+    """Of the types of the managed nodes, where GPUs are weighed."""
+    if seen.gpu_weights is None:
+        return {}
+    kinds = np.unique(seen.nodes.gpu_type).tolist()
+    return {named(seen.gpu_types[kind]): seen.gpu_weights.item(kind) for kind in kinds}
+
+
 def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> list[dict[str, Any]]:
     ledger, names = standing.ledger.tenants, record.snapshot.tenants.names
     jobs = with_those_left_alone(record.snapshot).jobs  # also what is left alone is charged
@@ -166,7 +178,7 @@ def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> l
     demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
     at_home = {name: row for row, name in enumerate(ledger.names)}
     with_jobs = np.array([at_home.get(names[row], -1) for row in np.flatnonzero(demand)], dtype=np.int64)
-    total = float(record.snapshot.total_gpus)
+    total = record.snapshot.weighted_gpus
     quotas = quotas_now(total, ledger, with_jobs, record.time, counts_seconds)
     rows = []
     for at, name in enumerate(ledger.names):
@@ -246,8 +258,18 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "latest_start": _latest_starts(record),
         "nodes": _nodes(record),
         "pinned": jobs.pinned.tolist(),
+        "set_aside": _set_aside(record, standing),
         **_leases(record, standing),
     }
+
+
+def _set_aside(record: TickRecord, standing: Standing) -> list[dict[str, Any] | None]:
+    """The nodes that are set aside for each gang, since when, and when they are expected to be had."""
+    kept = {
+        each.key: {"nodes": list(each.nodes), "since": each.since, "expected": each.due}
+        for each in reservations(standing.memory)
+    }
+    return [kept.get(key) for key in record.snapshot.jobs.key.tolist()]
 
 
 def _leases(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:

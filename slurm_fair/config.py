@@ -14,12 +14,17 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.lease_settings import LeaseSection as LeaseSection
 from slurm_fair.ledger.settings import DAY, LedgerSettings
 from slurm_fair.model import Gate
+from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import did_you_mean
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
+
+
+FROM_SLURM = "slurm"  # the TRESBillingWeights of its partitions
+GpuWeightSetting = Mapping[str, float] | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class TenantsSection:
     half_life: float = 0.0
     counted: str = "seen"
     job_share: str = "proportional"
+    gpu_weights: GpuWeightSetting = field(default_factory=dict)
 
     def ledger(self) -> LedgerSettings:
         """Settings for the ledger."""
@@ -117,6 +123,7 @@ class ClusterSettings:
     reports: str
     weights: Mapping[str, float]
     gangs_may_spread: bool  # over more nodes than they need: then Slurm is asked over how many each may
+    gpu_weights: GpuWeightSetting  # by GPU type
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +151,7 @@ class Config:
             slurm.reports,
             self.tenants.weights,
             bool(place) and spreads(place),
+            self.tenants.gpu_weights,
         )
 
 
@@ -256,6 +264,8 @@ def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
 def _typed(value: Any, hint: Any, where: str) -> Any:
     """The value as the field's type, or a ConfigError that says what it should be."""
     origin = get_origin(hint)
+    if hint == GpuWeightSetting:
+        return _gpu_weights(value, where)
     if origin is tuple:
         return _names(value, where)
     if origin is not None and issubclass(origin, Mapping):
@@ -284,6 +294,17 @@ def _weights(value: Any, where: str) -> dict[str, float]:
         if not fits or not LEAST_WEIGHT <= weight <= _MOST:
             wanted = f"a weight above 0, from {LEAST_WEIGHT:g} to {_MOST:g}"
             raise ConfigError(f"{where}.{name} must be {wanted}, not {repr(weight)[:60]}")
+    return {name: float(weight) for name, weight in value.items()}
+
+
+def _gpu_weights(value: Any, where: str) -> GpuWeightSetting:
+    if value == FROM_SLURM:
+        return FROM_SLURM
+    if not isinstance(value, dict):
+        wanted = f'a table such as {{ a100 = 1, v100 = 0.5 }}, or "{FROM_SLURM}"'
+        raise ConfigError(f"{where} must be {wanted}, not {repr(value)[:60]}")
+    if fault := fault_in(value):
+        raise ConfigError(f"{where}: {fault}")
     return {name: float(weight) for name, weight in value.items()}
 
 

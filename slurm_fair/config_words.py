@@ -60,6 +60,9 @@ KEYS = {
     "`memory_days` says; all: each account that Slurm knows shares for, from the beginning",
     "tenants.job_share": "how a tenant's share is owed to its jobs. proportional: by their weights, as in the "
     "paper; max-min: what small jobs cannot use is owed to their siblings",
+    "tenants.gpu_weights": "what a GPU of each type counts in charges, quotas and reports, such as "
+    "{ a100 = 1, v100 = 0.5 }; a type that is not named counts 1, a GPU without a type is named gpu. "
+    '"slurm": as the TRESBillingWeights of the managed partitions have it',
     "slurm.gate": "what keeps a waiting job back. begin: a begin time that Slurm lets pass by itself; "
     "hold: a hold, which the controller turns into such a begin time when it first sees the job",
     "slurm.transport": "how the daemon talks to Slurm. cli: by Slurm's commands; "

@@ -147,7 +147,12 @@ class Round:
         ahead = self.settings.swap_after * self.view.terms.term
         if not ahead or not self.candidates.runs:
             return self.rho
-        return self.accounts.rho(np.where(self.running, self.candidates.gpus * ahead, 0.0))
+        return self.accounts.rho(np.where(self.running, self._weighed * ahead, 0.0))
+
+    @once
+    def _weighed(self) -> Ints | Floats:
+        """The candidates' gangs by the weight of the GPUs: what a lease is charged by."""
+        return self.view.weighed_gpus[self.candidates.rows]
 
     @once
     def deadlines(self) -> Deadlines | None:
@@ -208,7 +213,7 @@ class Round:
         for rows in served:
             if len(rows):
                 balances = balances.charged(*_charges(self.view, rows))
-        merge = merged(balances, tenant, self.candidates.gpus[offers], self.view.terms.term)
+        merge = merged(balances, tenant, self._weighed[offers], self.view.terms.term)
         picks: Ints = offers[merge]
         return picks
 
@@ -390,4 +395,4 @@ def _numbered(flags: Bools) -> tuple[Ints, Ints]:
 def _charges(view: View, rows: Ints) -> tuple[Ints, Floats]:
     """The cost of a lease to each job's tenant: r * t_lease (algorithm 1, line 14)."""
     jobs = view.snapshot.jobs
-    return jobs.tenant[rows], jobs.gpus[rows].astype(np.float64) * view.terms.term
+    return jobs.tenant[rows], view.weighed_gpus[rows].astype(np.float64) * view.terms.term

@@ -176,7 +176,8 @@ class _Users:
         rate = np.array([held.get(key, 0.0) for key in keys])
         self.usage: Floats = before * decay + rate * charge_seconds
         holds = view.holdings
-        now = np.bincount(np.searchsorted(codes, code[holds.row]), holds.gpus, len(codes))
+        gpus = holds.gpus * view.held_weight
+        now = np.bincount(np.searchsorted(codes, code[holds.row]), gpus, len(codes))
         self._held: Floats = now.astype(np.float64)
 
     def _named(self) -> list[str]:

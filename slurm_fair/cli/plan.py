@@ -59,7 +59,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         after.tick, snapshot.time, rules.policy_name, rules.settings, rules.terms, rules.seed, ready.snapshot,
         chosen, (), (), {}, dry_run=True,
     )  # fmt: skip
-    board = draw(record, after, forecast(record, after, rules), policy=rules.policy)
+    counts = rules.ledger.counts_seconds
+    board = draw(record, after, forecast(record, after, rules), policy=rules.policy, counts_seconds=counts)
     rows = [job for job in board.jobs if everything or not has_verdict(job, *_UNCHANGED)]
     acts = [{"act": a.verb.value, "job": label(a.key), "nodes": list(a.nodes), "why": a.why} for a in actions]
     fit = labels(ready.snapshot.jobs.key[left_out(chosen, ready.view)])

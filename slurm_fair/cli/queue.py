@@ -14,7 +14,15 @@ from slurm_fair.board_row import is_starting
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import health_of, say_age
 from slurm_fair.cli.reasons import Reasons
-from slurm_fair.cli.status import JSON, PARSABLE, board_of, left_alone_lines, number, said_of_estimates
+from slurm_fair.cli.status import (
+    JSON,
+    PARSABLE,
+    board_of,
+    left_alone_lines,
+    number,
+    said_of_estimates,
+    said_of_set_aside,
+)
 from slurm_fair.cli.table import TextColumn, instant, print_table
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.parts import commands_of
@@ -120,6 +128,9 @@ def _say_rest(
     if not rows:
         hidden = any(not job["user"] for job in board.jobs)
         click.echo(_HIDDEN if hidden and not alone and not known else "No such managed job is there.")
+    for job in rows:
+        if job.get("set_aside"):
+            click.echo(f"job {job['job']}: {said_of_set_aside(job['set_aside'])}")
     for job in finished[:_FINISHED]:
         click.echo(f"job {job['job']} ended {instant(job['end'])}: see `slurm-fair explain {job['job']}`")
     if alone:

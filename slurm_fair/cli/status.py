@@ -135,6 +135,9 @@ def _say_cluster(board: Board) -> None:
     end = f", next lease end {instant(min(ends))}" if ends else ""
     click.echo(f"policy {clean(board.policy)}, lease {duration(board.term_seconds)}{end}")
     click.echo(_gpus_in_words(board))
+    if board.gpu_weights:
+        told = ", ".join(f"{clean(name)} {weight:g}" for name, weight in board.gpu_weights.items())
+        click.echo(f"a GPU counts by its type: {told}; quotas and GPU-hours of tenants are by weight")
     waiting = sum(job["gpus"] for job in board.jobs if is_waiting(job) and not job["blocked"])
     wants = f"; waiting jobs want {waiting} GPUs" if waiting else ""
     unread = sum(bool(alone.get("unreadable")) for alone in board.left_alone)
@@ -171,6 +174,14 @@ def said_of_estimates(board: Board) -> str:
     return (
         f"Expected starts of the last day were off by {said['median_seconds'] / 60:.1f} min (median), "
         f"{said['p90_seconds'] / 60:.1f} min (9 of 10), n={said['n']}."
+    )
+
+
+def said_of_set_aside(kept: Mapping[str, Any]) -> str:
+    """One line about the nodes that are set aside for a gang."""
+    nodes = ", ".join(map(clean, kept["nodes"]))
+    return (
+        f"set aside for it since {instant(kept['since'])}: {nodes}, expected free {instant(kept['expected'])}"
     )
 
 

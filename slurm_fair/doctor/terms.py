@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from slurm_fair.config import LeaseSection
 from slurm_fair.doctor.facts import Facts, number_or
 from slurm_fair.doctor.finding import Finding, error, ok, warning
+from slurm_fair.model.gpu_weight import misfit, named
 from slurm_fair.slurm.ownership.ours import DELAY_SLACK_SECONDS
+from slurm_fair.slurm.reading.billing import Billing, billing_of
+from slurm_fair.slurm.scope import Territory
 
 _CRED_EXPIRE_SECONDS = 120
 _KILL_WAIT_SECONDS = 30
@@ -31,6 +34,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
         return
     yield from names(facts)
     yield from shares(facts)
+    yield from gpu_weights(facts)
     yield requeue_delay(facts)
     yield kill_wait(facts)
     yield rate_limit(facts)
@@ -111,6 +115,43 @@ def shares(facts: Facts) -> Iterator[Finding]:
     told = [f"{name} {-100 * weight / total:.3g} %" for weight, name in order[:_MOST_SHARES]]
     told += [f"{len(order) - _MOST_SHARES} more"] if len(order) > _MOST_SHARES else []
     yield ok(f"shares of the tenants while all have jobs: {', '.join(told)}")
+
+
+def gpu_weights(facts: Facts) -> Iterator[Finding]:
+    """The weight of a GPU of each type, where they are weighed."""
+    given, machines = facts.config.tenants.gpu_weights, facts.machines
+    if not given or isinstance(machines, str):
+        return
+    territory = Territory.of(machines, facts.config.scope)
+    types = {machines.nodes[name].gpu_type for name in territory.nodes}
+    if isinstance(given, str):
+        answer = facts.commands().run("scontrol", "-o", "show", "partition")
+        if not answer.whole:
+            yield error(
+                f"[tenants] gpu_weights: {answer.complaint}", "see that scontrol show partition answers"
+            )
+            return
+        billing = billing_of(answer.out.splitlines(), territory.partitions, types)
+        yield from _billed(billing)
+        given = billing.weights
+    elif wrong := misfit(given, types):
+        yield error(f"[tenants] gpu_weights: {wrong}", "mend the weights")
+        return
+    told = [f"{name} {given.get(name, 1.0):g}" for name in sorted(map(named, types))]
+    yield ok(f"a GPU counts by its type: {', '.join(told)}")
+
+
+def _billed(billing: Billing) -> Iterator[Finding]:
+    """Warnings of what the partitions leave open."""
+    where = '[tenants] gpu_weights = "slurm"'
+    cure = "set TRESBillingWeights=GRES/gpu:TYPE=... of the managed partitions, or write the weights out"
+    if not billing.weights:
+        yield warning(f"{where}: no managed partition weighs GPUs: each counts 1", cure)
+    if billing.without:
+        yield warning(f"{where}: no managed partition weighs {', '.join(billing.without)}: it counts 1", cure)
+    if billing.several:
+        told = ", ".join(billing.several)
+        yield warning(f"{where}: partitions differ in what {told} counts: the highest holds", cure)
 
 
 def requeue_delay(facts: Facts) -> Finding:

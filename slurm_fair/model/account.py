@@ -49,6 +49,9 @@ class JobAccounts(Columns):
     run_had: Floats  # part of `had` that belongs to the open run
     active: Bools  # whether it claims a share, as last seen
     waits: Bools  # whether it waits for GPUs while it does not run, as last seen
+    gpu_weight: (
+        Floats  # what each of its GPUs counts: of a run that is open from its start on, else as last seen
+    )
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -58,7 +61,7 @@ class JobAccounts(Columns):
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(
             ints, floats, floats, ints, ints, ints, floats, floats, floats, floats, floats, floats, floats,
-            np.zeros(0, dtype=bool), np.zeros(0, dtype=bool),
+            np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), floats,
         )  # fmt: skip
 
 
@@ -72,7 +75,8 @@ class ClosedRuns(Columns):
     end: Floats
     gpus: Ints
     tenant: Ints  # row of the tenants' table
-    charged: Floats  # GPU-seconds, part of the tenant's `had`
+    charged: Floats  # GPU-seconds by weight, part of the tenant's `had`
+    gpu_weight: Floats  # what each of its GPUs counted
     since: float  # runs that ended before this instant are forgotten and charged no more
 
     def __post_init__(self) -> None:
@@ -81,7 +85,7 @@ class ClosedRuns(Columns):
     @classmethod
     def none(cls, since: float = 0.0) -> Self:
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return cls(ints, floats, floats, floats, ints, ints, floats, since)
+        return cls(ints, floats, floats, floats, ints, ints, floats, floats, since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,17 @@ class Ledger:
     tenants: TenantAccounts
     jobs: JobAccounts
     closed: ClosedRuns = field(default_factory=ClosedRuns.none)
+    weighted_gpus: float = -1.0  # M by weight, as last seen; -1 = each GPU counts 1
+
+    @property
+    def shared_gpus(self) -> float:
+        """M by weight: what is shared out; 0 before the first look."""
+        return max(self.total_gpus if self.weighted_gpus < 0 else self.weighted_gpus, 0.0)
+
+    @property
+    def mean_gpu_weight(self) -> float:
+        """The weight of a GPU of which nobody knows where it was."""
+        return self.weighted_gpus / self.total_gpus if self.weighted_gpus >= 0 < self.total_gpus else 1.0
 
     @classmethod
     def new(cls, time: float) -> Self:

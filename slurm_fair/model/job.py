@@ -102,6 +102,7 @@ class JobTable(Columns):
     array_limit: Ints  # the array's %limit, 0 = none
     weight: Floats
     restartable: Bools  # may be requeued though it saves nothing: the site says so
+    gpu_weight: Floats  # what each of its GPUs counts: of those it holds, else of those it asks for
 
     def __post_init__(self) -> None:
         check_lengths(self)

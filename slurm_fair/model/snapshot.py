@@ -9,7 +9,7 @@ import numpy as np
 
 from slurm_fair.model.action import Action
 from slurm_fair.model.aside import Aside
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
@@ -62,14 +62,25 @@ class Snapshot:
     resized: tuple[
         tuple[float, int], ...
     ] = ()  # M from each instant on that it changed at since the last look
+    resized_by_weight: tuple[tuple[float, float], ...] = ()  # the same by weight, where GPUs are weighed
     in_doubt: tuple[ListInDoubt, ...] = ()
     to_free: tuple[Action, ...] = ()  # of jobs that are not managed and carry something of ours
     aside: Aside | None = None  # left alone, and charged; None where nobody is
+    gpu_weights: Floats | None = None  # what a GPU of each type counts; None = 1 each
 
     @property
     def total_gpus(self) -> int:
         """M of the metrics: GPUs that managed jobs can have now, and those of jobs that are left alone."""
         return self.nodes.total_gpus + (self.aside.total_gpus if self.aside else 0)
+
+    @property
+    def weighted_gpus(self) -> float:
+        """M by weight: what is shared out."""
+        if self.gpu_weights is None:
+            return float(self.total_gpus)
+        nodes = self.nodes
+        gpus = nodes.capacity if self.aside is None else nodes.capacity + self.aside.held.per_node(len(nodes))
+        return float((gpus * self.gpu_weights[nodes.gpu_type]).sum())
 
     @property
     def tenant_gpus_aside(self) -> Ints:

@@ -49,20 +49,22 @@ def bound(jobs: JobTable, term: float) -> Bools:
     return stays
 
 
-def bound_gpus(view: View, stays: Bools) -> Ints:
-    """GPUs that each tenant holds, or was promised, by jobs that cannot be taken back; those left alone too."""
+def bound_gpus(view: View, stays: Bools) -> Floats:
+    """GPUs by weight that each tenant has, or was promised, by jobs that cannot be taken back."""
     snapshot, held = view.snapshot, view.holdings
     mine = stays[held.row]
     tenant, tenants = snapshot.jobs.tenant[held.row[mine]], len(snapshot.tenants)
-    gpus: Ints = np.bincount(tenant, held.gpus[mine], tenants).astype(np.int64)
+    gpus = np.bincount(tenant, held.gpus[mine] * view.held_weight[mine], tenants).astype(np.float64)
     if snapshot.aside is None:
         return gpus
     jobs, theirs = snapshot.aside.jobs, snapshot.aside.held
     long = bound(jobs, view.terms.term)[theirs.row]
-    return gpus + np.bincount(jobs.tenant[theirs.row[long]], theirs.gpus[long], tenants).astype(np.int64)
+    theirs = theirs.take(long)
+    gpus += np.bincount(jobs.tenant[theirs.row], theirs.gpus * jobs.gpu_weight[theirs.row], tenants)
+    return gpus
 
 
-def _beyond(view: View, waits: Ints, used: Ints, share: Floats) -> Ints:
+def _beyond(view: View, waits: Ints, used: Floats, share: Floats) -> Ints:
     """Those of the waiting rows that do not fit; each tenant's stand in a line, the oldest first.
 
     Who is behind one that does not fit does not overtake it, or a gang would wait for ever. Tasks for which their
@@ -73,7 +75,7 @@ def _beyond(view: View, waits: Ints, used: Ints, share: Floats) -> Ints:
     over = over_array_limit(view, oldest)
     if any_of(over):
         oldest = oldest[np.lexsort((over, jobs.tenant[oldest]))]
-    tenant, gpus = jobs.tenant[oldest], jobs.gpus[oldest]
+    tenant, gpus = jobs.tenant[oldest], view.weighed_gpus[oldest]
     first = np.searchsorted(tenant, tenant, side="left")
     taken = np.cumsum(gpus)
     through = taken - np.where(first > 0, taken[first - 1], 0)

@@ -115,12 +115,12 @@ class View:
 
     @once
     def tenant_quota(self) -> Floats:
-        """GPUs that each of the snapshot's tenants is owed now: its weight's part of the cluster (eq. 6).
+        """GPUs by weight that each of the snapshot's tenants is owed now: its part of the cluster (eq. 6).
 
         Those share the cluster that count, by the ledger's own rule; one that does not is owed nothing.
         """
         here = self.tenant_row[self.snapshot.jobs.active]
-        total, tenants = float(self.snapshot.total_gpus), self.ledger.tenants
+        total, tenants = self.snapshot.weighted_gpus, self.ledger.tenants
         quotas = quotas_now(total, tenants, here, self.now, self.counts_seconds)
         return take_or(quotas, self.tenant_account, 0.0)
 
@@ -131,6 +131,35 @@ class View:
         tenants = len(self.snapshot.tenants)
         gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, tenants).astype(np.int64)
         return gpus + self.snapshot.tenant_gpus_aside
+
+    @once
+    def tenant_used(self) -> Floats:
+        """The same in the unit of quotas: by the weight of the GPUs."""
+        snapshot, held = self.snapshot, self.holdings
+        tenants = len(snapshot.tenants)
+        gpus = held.gpus * self.held_weight
+        used = np.bincount(snapshot.jobs.tenant[held.row], gpus, tenants).astype(np.float64)
+        aside = snapshot.aside
+        if aside is None:
+            return used
+        gpus = aside.held.gpus * aside.jobs.gpu_weight[aside.held.row]
+        both: Floats = used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
+        return both
+
+    @once
+    def held_weight(self) -> Floats:
+        """The weight of each GPU of the holdings."""
+        snapshot, held = self.snapshot, self.holdings
+        if snapshot.gpu_weights is None:
+            return np.ones(len(held))
+        weights: Floats = snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
+        return weights
+
+    @once
+    def weighed_gpus(self) -> Ints | Floats:
+        """The gang of each job by weight: of the GPUs that it holds, else of those that it asks for."""
+        jobs = self.snapshot.jobs
+        return jobs.gpus if self.snapshot.gpu_weights is None else jobs.gpus * jobs.gpu_weight
 
     @once
     def lease_end(self) -> Floats:

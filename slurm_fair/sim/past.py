@@ -20,6 +20,7 @@ from slurm_fair.model import labels
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.sim.result import SimulationResult
 from slurm_fair.sim.scenario import Costs, Scenario
+from slurm_fair.sim.world.load import asked_weights, types_of
 from slurm_fair.slurm.past import Past
 from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
@@ -181,12 +182,15 @@ def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None =
     weight = scenario.weights_of(outcomes.tenants)
     total = float(scenario.machines.total_gpus)
     how = how or LedgerSettings()
-    outcomes, owed = _with_owed(outcomes, weight, total, how)
+    outcomes, runs, mean = _weighed(outcomes, runs, scenario, order)
+    shared = total * mean
+    outcomes, owed = _with_owed(outcomes, weight, shared, how)
     outcomes = _with_truth(outcomes, scenario.trace.take(order))
     last = float(outcomes.ended_or_now.max())
     capacity = Steps.steady(total, jobs.since)
     counts, edges = how.counts_seconds, edges_of(jobs.since, last)
-    windows = exact_windows(outcomes, runs, weight, capacity, edges, counts_seconds=counts)
+    shared_out = Steps.steady(shared, jobs.since)
+    windows = exact_windows(outcomes, runs, weight, shared_out, edges, counts_seconds=counts)
     had = totals(outcomes.tenant, outcomes.had, len(outcomes.tenants))
     facts = RunFacts(
         total_gpus=total, windows=windows, tenant_had=had, tenant_owed=owed, tenant_weight=weight, runs=runs,
@@ -195,8 +199,24 @@ def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None =
     accounts = dict(zip(outcomes.tenants, zip(had.tolist(), owed.tolist(), strict=True), strict=True))
     return SimulationResult(
         RECORDED, jobs.since, outcomes, order, runs, weight, float(weight.sum()), counts, "demand", windows,
-        capacity, total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
+        capacity, shared_out, total, accounts, summarise(outcomes, facts), math.nan, np.zeros(0), 0.0, 0.0,
     )  # fmt: skip
+
+
+def _weighed(outcomes: Outcomes, runs: Runs, scenario: Scenario, order: Ints) -> tuple[Outcomes, Runs, float]:
+    """Jobs and runs by the weight of the GPU type that their users asked for, and that of a GPU on average.
+
+    Nobody recorded on which type a job ran that asked for none: it counts as the average.
+    """
+    if not scenario.gpu_weights:
+        return outcomes, runs, 1.0
+    trace = scenario.trace
+    asked = asked_weights(scenario, types_of(trace, scenario.machines))
+    at = np.array([types_of(trace, scenario.machines).index(name) for name in trace.gpu_types] + [-1])
+    gpu_weight = asked[at[trace.gpu_type[order]]]
+    runs = runs.with_columns(gpu_weight=gpu_weight[runs.job])
+    had = outcomes.had * gpu_weight
+    return outcomes.with_columns(gpu_weight=gpu_weight, had=had), runs, float(asked[-1])
 
 
 def _with_owed(
@@ -204,7 +224,11 @@ def _with_owed(
 ) -> tuple[Outcomes, Floats]:
     """Each job's and each tenant's claim (eq. 8 and 14), as the ledger would have integrated it."""
     claims = ActiveSpans(
-        outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.ended_or_now
+        outcomes.tenant,
+        outcomes.gpus * outcomes.gpu_weight,
+        np.ones(len(outcomes)),
+        outcomes.submit,
+        outcomes.ended_or_now,
     )
     cluster = ClusterInWindow(total_gpus, weight, np.full(len(weight), -np.inf))
     first, last = float(outcomes.submit.min()), float(outcomes.ended_or_now.max())

@@ -46,6 +46,7 @@ class SimulationResult:
     share: ReportShare  # what tenants are owed here
     windows: TenantWindows  # of an hour each
     capacity: Steps  # M over time
+    shared: Steps  # the same by weight: what is shared out
     mean_gpus: float  # M, averaged over time
     accounts: Mapping[str, tuple[float, float]]  # GPU-seconds that each tenant had, and was owed
     summary: Summary
@@ -57,13 +58,13 @@ class SimulationResult:
     def tenants_between(self, edges: Floats) -> TenantWindows:
         """GPU time that each tenant had and was owed in windows of one's own."""
         return exact_windows(
-            self.outcomes, self.runs, self.weight, self.capacity, edges, self.weight_sum, self.share,
+            self.outcomes, self.runs, self.weight, self.shared, edges, self.weight_sum, self.share,
             self.counts_seconds,
         )  # fmt: skip
 
     def quotas(self) -> list[Steps]:
         """Q of each tenant of the outcomes over time."""
-        return quotas_of(self.outcomes, self.weight, self.capacity, self.weight_sum, self.counts_seconds)
+        return quotas_of(self.outcomes, self.weight, self.shared, self.weight_sum, self.counts_seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON keys of one policy's result."""
@@ -92,13 +93,12 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     outcomes = _with_truth(outcomes, trace_row, cluster)
     scenario = simulation.scenario
     capacity = Steps.seen(cluster.life.resized, simulation.epoch)
+    shared = Steps.seen(cluster.life.resized_by_weight, simulation.epoch)
     last = float(outcomes.ended_or_now.max(initial=simulation.epoch))
     weight, edges = scenario.weights_of(outcomes.tenants), edges_of(simulation.epoch, last)
     counts = simulation.rules.ledger.counts_seconds
     weight_sum = scenario.weight_sum if math.isinf(counts) else float(weight.sum())
-    windows = exact_windows(
-        outcomes, runs, weight, capacity, edges, weight_sum, scenario.report_share, counts
-    )
+    windows = exact_windows(outcomes, runs, weight, shared, edges, weight_sum, scenario.report_share, counts)
     ledger = simulation.standing.ledger.tenants
     owed = ledger.owed_demand if scenario.report_share == "demand" else ledger.owed_quota
     facts = RunFacts(
@@ -116,7 +116,7 @@ def result_of(simulation: Simulation, log: Log, wall_seconds: float, cpu_seconds
     score = placement_score(tally.placements)
     return SimulationResult(
         simulation.rules.policy_name, simulation.epoch, outcomes, trace_row, runs, weight, weight_sum,
-        counts, scenario.report_share, windows, capacity, facts.total_gpus, _accounts(ledger, owed),
+        counts, scenario.report_share, windows, capacity, shared, facts.total_gpus, _accounts(ledger, owed),
         summarise(outcomes, facts), score, np.array(simulation.decisions), wall_seconds, cpu_seconds,
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ import numpy as np
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
+from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 
@@ -86,6 +87,7 @@ class Scenario:
     # What policies are told of the run time of a job whose user declared none: how long it runs, or nothing.
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
+    gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)

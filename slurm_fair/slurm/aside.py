@@ -95,5 +95,6 @@ def aside_of(
         array_limit=numbers,
         weight=np.ones(count),
         restartable=no,
+        gpu_weight=np.ones(count),
     )
     return Aside(jobs, held, tuple(queue.reasons.texts[number] for number in rows["reason"].tolist()))

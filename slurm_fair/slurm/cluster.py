@@ -14,6 +14,7 @@ from slurm_fair.errors import SlurmError, SlurmTextError
 from slurm_fair.model import Action, Blind, JobState, Outcome, Result, Snapshot, Verb
 from slurm_fair.model.apiece import apiece
 from slurm_fair.model.columns import find
+from slurm_fair.model.gpu_weight import named as named_type
 from slurm_fair.ports import Cluster, IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
@@ -27,6 +28,7 @@ from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
 from slurm_fair.slurm.reading.accounts import WeightReader
 from slurm_fair.slurm.reading.answers import Answers
+from slurm_fair.slurm.reading.billing import BillingReader
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
 from slurm_fair.slurm.reading.made_up import MadeUp
@@ -68,6 +70,7 @@ class SlurmCluster:
         self._absences = Absences()
         self._answers = Answers(commands, self._details, readers or Readers())
         self._weights, self._made_up = WeightReader(commands), MadeUp()
+        self._billing = BillingReader(commands)
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
         self._cluster_name = ""
         self._said: frozenset[str] = frozenset()
@@ -117,7 +120,7 @@ class SlurmCluster:
         self._say_what_cannot_be_read(machines)
         self._learn_of_slurmctld()
         rows["exclusive"] &= self._tells_exclusive
-        complaint = self._learn(rows)
+        complaint = self._learn(rows) or self._learn_of_gpus(machines)
         if complaint:
             return Blind(self._now(), complaint)
         return self._build(rows, machines, asked)
@@ -157,6 +160,7 @@ class SlurmCluster:
             spans=self._spans,
             marks=self.marks,
             settings=self._settings,
+            gpu_weights=self._billing.billing.weights,
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
@@ -215,6 +219,17 @@ class SlurmCluster:
                 return reservations
             self._reservations = (self._now(), reservations)
         return ""
+
+    def _learn_of_gpus(self, machines: NodeListing) -> str:
+        """Learn the weights of GPU types; a complaint where they are not known, or all GPUs would count nothing."""
+        territory = Territory.of(machines, self._settings.scope)
+        types = [machines.nodes[name].gpu_type for name in territory.nodes]
+        given = self._settings.gpu_weights
+        complaint = self._billing.learn(given, territory.partitions, types, self._now())
+        weights = self._billing.billing.weights
+        if complaint or not types or any(weights.get(named_type(kind), 1.0) for kind in types):
+            return complaint
+        return "[tenants] gpu_weights: all GPUs would count 0"
 
     def _learn_of_slurmctld(self) -> None:
         """When it started, and of which release it is; what was known before where it does not say."""

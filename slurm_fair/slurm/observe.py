@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from slurm_fair.model import (
     pack_keys,
 )
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
+from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
@@ -62,6 +64,12 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     partitions, partition = _partitions(seen, names, raw)
     raw = as_it_must_lie(raw, partition, partitions, nodes)
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
+    weights = of_types(seen.gpu_weights, _gpu_types(seen))
+    if weights is not None:
+        jobs = jobs.with_columns(gpu_weight=weights_by_place(weights, raw, jobs.gpu_type, nodes, held, seen))
+        if aside is not None:
+            theirs = weights_by_place(weights, others, aside.jobs.gpu_type, nodes, held_aside, seen)
+            aside = replace(aside, jobs=aside.jobs.with_columns(gpu_weight=theirs))
     wanted, barred = _wishes(raw, key, gates.pinned, names, seen)
     types = _gpu_types(seen)
     doubtful = may_be_ours(seen.rows, scoped, seen.queue, seen.details, names)  # also of jobs left alone
@@ -71,6 +79,7 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         _texts(seen.queue.qos, raw["qos"]), _told(raw["deadline"], len(types)),
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
         aside=aside,
+        gpu_weights=weights,
     )  # fmt: skip
 
 
@@ -128,6 +137,24 @@ def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.vo
 def _gpu_types(seen: Sighting) -> tuple[str, ...]:
     """Those of nodes alone: what a job asks for is its user's word, and may be new with each job."""
     return tuple(dict.fromkeys(node.gpu_type for node in seen.machines.nodes.values()))
+
+
+def weights_by_place(
+    weights: Floats, rows: NDArray[np.void], asked: Ints, nodes: NodeTable, held: Placement, seen: Sighting
+) -> Floats:
+    """The weight of a GPU of each row, also of rows that are over: Slurm names their nodes still."""
+    found = of_jobs(weights, nodes, held, asked)
+    over = np.flatnonzero((rows["state"] == JobState.DONE) & (rows["start"] > 0))
+    at = {name: row for row, name in enumerate(nodes.names)}
+    for row in over.tolist():
+        here = [
+            at[name]
+            for name in hostlist.expand(seen.queue.node_lists.texts[rows["node_list"][row]])
+            if name in at
+        ]
+        if here:
+            found[row] = weights[nodes.gpu_type[here]].mean()
+    return found
 
 
 def _asked_types(raw: NDArray[np.void], seen: Sighting) -> Ints:
@@ -299,6 +326,7 @@ def _jobs(
         array_limit=_array_limits(raw, seen.queue),
         weight=np.ones(len(raw)),
         restartable=~checkpoints & (seen.settings.scope.plain == "revoke"),
+        gpu_weight=np.ones(len(raw)),
         **ints,
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurm_fair.config import ClusterSettings
+from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.slurm.ownership.kept_back import Keepers
 from slurm_fair.slurm.ownership.marks import Marks
 from slurm_fair.slurm.reading.accounts import Weights
@@ -39,6 +40,7 @@ class Sighting:
     spans: NodeLimits
     marks: Marks
     settings: ClusterSettings
+    gpu_weights: GpuWeights = field(default_factory=dict)  # by type, as they are in force
     booted_at: float = 0.0  # when slurmctld started
     lists_at_first: Mapping[int, str] = field(
         default_factory=dict

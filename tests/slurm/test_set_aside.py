@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -42,14 +43,18 @@ def test_a_gang_of_all_nodes_starts_within_its_wait_a_term_and_a_grace(two_nodes
         gang = site.submit(8, "-N2", tenant="nlp")
         began = time.monotonic()
         told = ""
+        kept: dict[str, Any] = {}
         while gang.now().state != "RUNNING" and time.monotonic() - began < 120:
             queue = json.loads(site.cli("queue", "--json").stdout)
             told = told or next((job["why"] for job in queue["jobs"] if "set aside for it" in job["why"]), "")
+            kept = kept or next((job["set_aside"] for job in queue["jobs"] if job["set_aside"]), {})
             time.sleep(0.5)
         waited = time.monotonic() - began
         assert gang.now().state == "RUNNING", site.said()
         assert waited <= RESERVE_AFTER + TERM + GRACE + SWITCH_SECONDS, f"{waited:.1f} s\n{site.said()}"
         assert "n1, n2 are set aside for it" in told
+        assert kept["nodes"] == ["n1", "n2"]
+        assert kept["since"] < kept["expected"] <= kept["since"] + TERM + GRACE
         site.assert_clean()
     finally:
         site.close()

@@ -50,6 +50,7 @@ def ledger(
         run_had=nothing,
         active=np.ones(len(rows), dtype=bool),
         waits=np.ones(len(rows), dtype=bool),
+        gpu_weight=rows.gpu_weight,
     )
     weight = snapshot.tenants.weight
     tenant_accounts = TenantAccounts(names, weight, had, owed, owed, np.zeros(len(names)))

@@ -204,6 +204,7 @@ class Case:
             f"weights {scenario.weights}, cancels {self.cancels}",
             f"{self.hitches}, patience {self.patience}",
             f"outages {[(o.time_s, o.node, o.event.name) for o in scenario.outages]}",
+            f"GPUs by weight {dict(scenario.gpu_weights)}",
             f"regimes {[(key, job.regimes) for key, job in scenario.regimes.items()]}",
             *map(_told, self.jobs),
         ]
@@ -240,6 +241,7 @@ def cases(draw: Any) -> Case:
         outages=tuple(draw(_outages(floor))),
         rounds=how.rounds,
         until_s=NEVER_SECONDS,
+        gpu_weights=draw(st.sampled_from(({}, {}, {SLOW: 0.5}, {FAST: 2.5, SLOW: 0.75}))),
     )
     cancels = draw(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, len(jobs) - 1)), max_size=2))
     cancelled = tuple(sorted((float(at), row) for at, row in cancels))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from slurm_fair.model import (
     TenantTable,
 )
 from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.model.ids import NO_TASK, pack
 
 CLUSTER = "test"
@@ -87,6 +88,7 @@ class JobSpec:
     array_limit: int = 0
     weight: float = 1.0
     restartable: bool = False
+    gpu_weight: float = 1.0
     reason: str = ""
 
     @property
@@ -121,6 +123,7 @@ def snapshot(
     weights: Mapping[str, float] | None = None,
     left_alone: Sequence[LeftAlone] = (),
     cluster: str = CLUSTER,
+    gpu_weights: Mapping[str, float] | None = None,
 ) -> Snapshot:
     """A whole view; nodes are given as GPU counts or `node(...)`, tenants are those of jobs and weights."""
     specs = {name: n if isinstance(n, NodeSpec) else node(n) for name, n in (nodes or {"n1": 8}).items()}
@@ -133,7 +136,7 @@ def snapshot(
     )
     types = tuple(sorted({n.gpu_type for n in specs.values()} | {j.gpu_type for j in rows if j.gpu_type}))
     index = {"tenant": tenants, "user": users, "partition": partitions, "gpu_type": types}
-    return Snapshot(
+    shown = Snapshot(
         time=float(time),
         cluster=cluster,
         nodes=_node_table(specs, types),
@@ -147,7 +150,12 @@ def snapshot(
         barred=_named(rows, specs, "barred"),
         reasons=tuple(j.reason for j in rows),
         left_alone=tuple(left_alone),
+        gpu_weights=of_types(gpu_weights or {}, types),
     )
+    if shown.gpu_weights is None:
+        return shown
+    weighed = of_jobs(shown.gpu_weights, shown.nodes, shown.held, shown.jobs.gpu_type)
+    return replace(shown, jobs=shown.jobs.with_columns(gpu_weight=weighed))
 
 
 def _node_table(specs: Mapping[str, NodeSpec], types: Sequence[str]) -> NodeTable:

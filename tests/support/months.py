@@ -100,6 +100,7 @@ def standing(time: float = NOW) -> Standing:
         run_had=floats,
         active=np.array([True, True, False]),
         waits=np.array([True, True, False]),
+        gpu_weight=np.ones(3),
     )
     rows = moments([time])
     columns = ("weight", "had", "owed_quota", "owed_demand")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from slurm_fair.model import (
     Verdict,
 )
 from slurm_fair.model.ids import pack
+from slurm_fair.model.reservation import ReservedNodes, with_reservations
 from tests.support.accounts import Account, ledger
 from tests.support.board_scene import plan, tick
 from tests.support.builders import job, lease, leases, node, snapshot
@@ -68,7 +70,9 @@ def board(**changes: Any) -> Board:
         {"1": Account(had=4000, owed=1000), "2": Account(had=0, owed=500, ran=0)},
     )
     seen, ahead = changes.pop("seen", SEEN), changes.pop("ahead", None)
-    return draw(tick(seen, planned, **changes), Standing(books, HELD, 7), ahead)
+    memory, counts_seconds = changes.pop("memory", {}), changes.pop("counts_seconds", math.inf)
+    standing = Standing(books, HELD, 7, memory)
+    return draw(tick(seen, planned, **changes), standing, ahead, counts_seconds=counts_seconds)
 
 
 def of(label: str) -> dict[str, Any]:
@@ -144,6 +148,34 @@ def test_tenants_are_told_their_quota_and_what_they_had() -> None:
     assert (a["tenant"], a["quota_gpus"], a["gpus"], a["running"], a["waiting"]) == ("a", 2.0, 4, 1, 1)
     assert (a["had_gpu_seconds"], a["owed_gpu_seconds"], a["rho"]) == (4000.0, 2000.0, 2.0)
     assert (b["tenant"], b["quota_gpus"], b["gpus"], b["demand_gpus"], b["rho"]) == ("b", 6.0, 0, 12, 0.0)
+
+
+def test_a_tenant_that_is_away_for_long_has_no_quota_and_the_others_share_its_part() -> None:
+    only_a = replace(SEEN, jobs=SEEN.jobs.take(SEEN.jobs.tenant == 0), held=SEEN.held.take(SEEN.held.row < 1))
+    assert [row["quota_gpus"] for row in _board_of(only_a, 600.0)] == [8.0, 0.0]
+    assert [row["quota_gpus"] for row in _board_of(only_a, math.inf)] == [2.0, 6.0]
+
+
+def _board_of(seen: Snapshot, counts_seconds: float) -> list[dict[str, Any]]:
+    books = ledger(seen, {"a": Account(), "b": Account()}, {})
+    planned = plan(seen, [Verdict.KEEP, Verdict.LEAVE, Verdict.LEAVE], ("",))
+    tenants = draw(tick(seen, planned), Standing(books, HELD, 7), counts_seconds=counts_seconds).tenants
+    return [dict(row) for row in tenants]
+
+
+def test_quotas_are_by_the_weight_of_the_gpus_and_the_weights_are_told() -> None:
+    weighed = replace(SEEN, gpu_weights=np.array([0.5]))
+    shown = board(seen=weighed)
+    assert [row["quota_gpus"] for row in shown.tenants] == [1.0, 3.0]
+    assert (shown.gpu_weights, board().gpu_weights) == ({"gpu": 0.5}, {})
+
+
+def test_a_gang_is_told_which_nodes_are_set_aside_for_it_since_when_and_until_when() -> None:
+    key = int(pack(2))
+    kept = with_reservations({}, [ReservedNodes(key, NOW - 60, NOW + 300, ("n1",), 8, 0)])
+    shown = {row["job"]: row["set_aside"] for row in board(memory=kept).jobs}
+    assert shown.pop("2") == {"nodes": ["n1"], "since": NOW - 60, "expected": NOW + 300}
+    assert set(shown.values()) == {None}
 
 
 def test_a_held_job_is_no_demand() -> None:

@@ -114,6 +114,17 @@ def test_noise_anywhere_in_a_file_is_either_harmless_or_a_config_error(
             ["tenants.weights.vision", "from 1e-12 to 1e+12", "1e-300"],
         ),
         (f"[tenants]\nweights = {{ vision = {'9' * 300} }}", ["from 1e-12 to 1e+12, not 999"]),
+        ("[tenants]\ngpu_weights = 'nvidia'", ["tenants.gpu_weights", '"slurm"', "not 'nvidia'"]),
+        (
+            "[tenants]\ngpu_weights = 2",
+            ["tenants.gpu_weights must be a table such as { a100 = 1, v100 = 0.5 }"],
+        ),
+        (
+            "[tenants]\ngpu_weights = { a100 = -1 }",
+            ["tenants.gpu_weights: a100 must count a number from 0", "-1"],
+        ),
+        ("[tenants]\ngpu_weights = { a100 = nan }", ["tenants.gpu_weights: a100 must count a number", "nan"]),
+        ("[tenants]\ngpu_weights = { 'a 100' = 1 }", ["tenants.gpu_weights: 'a 100' is no GPU type"]),
         ("[guard]\nshrink_alarm = 2", ["guard.shrink_alarm", "fraction"]),
         ("[policy]\nwindow = 3", ["policy.window", "[policy.<name>]"]),
         ("[storage]\ndir = 'here'", ["storage.dir must be an absolute path"]),
@@ -181,3 +192,10 @@ def test_a_configuration_survives_the_way_through_plain_data() -> None:
         name: list(value) if isinstance(value, tuple) else value for name, value in tree["scope"].items()
     }
     assert from_tree(tree, "built-in defaults") == Config()
+
+
+def test_gpu_weights_are_a_table_or_slurms_own() -> None:
+    tenants = from_tree({"tenants": {"gpu_weights": {"a100": 1, "v100": 0.5}}}, "test").tenants
+    assert tenants.gpu_weights == {"a100": 1.0, "v100": 0.5}
+    assert from_tree({"tenants": {"gpu_weights": "slurm"}}, "test").cluster.gpu_weights == "slurm"
+    assert from_tree({}, "test").cluster.gpu_weights == {}

@@ -13,6 +13,7 @@ from slurm_fair.ledger.metrics.summary import Fates, summarise
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model.columns import Bools
 from slurm_fair_accounting.reports.measured import Measured, measured
+from slurm_fair_accounting.reports.weighed import marked
 from slurm_fair_accounting.source.period import Period
 from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
@@ -53,9 +54,10 @@ def fairness(source: JournalReader, period: Period, choice: Choice) -> Report:
         if choice.takes(name, None) and (choice.user is None or mine.any()):
             rows.append(_tenant(name, found, fates, mine))
     total = _total(found)
-    return Report(
+    report = Report(
         "fairness", "Fairness", COLUMNS, tuple(rows), period, found.covered, found.note, total=total
     )
+    return marked(report, source)
 
 
 def _jobs_of(tenant: str, outcomes: Outcomes, user: str | None) -> Bools:

@@ -11,6 +11,7 @@ import numpy as np
 from slurm_fair.ledger import Spread, rho_for_reports
 from slurm_fair.model import EventKind, label
 from slurm_fair_accounting.reports.history import Live, history_of
+from slurm_fair_accounting.reports.weighed import marked
 from slurm_fair_accounting.source.period import Period
 from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report, Row
@@ -54,7 +55,7 @@ def jobs(source: JournalReader, period: Period, choice: Choice) -> Report:
         if choice.takes(story.tenant, story.user)
     ]
     rows.sort(key=lambda row: (row["submit"] or 0.0, row["job"]))
-    return Report("jobs", "Jobs", JOB_COLUMNS, tuple(with_rho(rows)), period, period)
+    return marked(Report("jobs", "Jobs", JOB_COLUMNS, tuple(with_rho(rows)), period, period), source)
 
 
 def waits(source: JournalReader, period: Period, choice: Choice) -> Report:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.ledger import formulas
+from slurm_fair.ledger.charging.advance import BY_WEIGHT
 from slurm_fair.ledger.metrics.efficiency import mean_gpus, span
 from slurm_fair.ledger.metrics.summary import RunFacts
 from slurm_fair.ledger.metrics.windows import (
@@ -58,7 +59,9 @@ def measured(source: JournalReader, period: Period, share: ReportShare = "demand
     covered, accounts, note = accounts_of(source, period, share)
     seen = _capacity(source, period)
     first = min(span(outcomes)[0], period.start)
-    capacity = Steps.seen(seen or [(period.start, _quotas(accounts, covered))], first)
+    by_quotas = (period.start, _quotas(accounts, covered))
+    capacity = Steps.seen([(size.time, float(size.gpus)) for size in seen] or [by_quotas], first)
+    shared = Steps.seen([(size.time, _by_weight(size)) for size in seen] or [by_quotas], first)
     if not seen:
         note = "; ".join(part for part in (note, NO_CAPACITY) if part)
     edges = edges_of(period.start, float(outcomes.ended_or_now.max(initial=period.start)))
@@ -69,7 +72,7 @@ def measured(source: JournalReader, period: Period, share: ReportShare = "demand
         others = [accounts[name] for name in accounts.keys() - set(names) if accounts[name].quota > 0]
         weight_sum = float(weight.sum()) + sum(map(_weight, others))
         counts, along = _who_counts(source, accounts, names, covered)
-        windows = exact_windows(outcomes, runs, weight, capacity, edges, weight_sum, share, counts, along)
+        windows = exact_windows(outcomes, runs, weight, shared, edges, weight_sum, share, counts, along)
     else:
         names, windows = windows_of_moments(source.moments(period.start, period.end), edges)
     facts = _facts(outcomes, runs, capacity, windows, accounts)
@@ -118,14 +121,16 @@ def _weight(account: Account | None) -> float:
 # -- M ------------------------------------------------------------------------------------------------------------
 
 
-def _capacity(source: JournalReader, period: Period) -> list[tuple[float, float]]:
+def _capacity(source: JournalReader, period: Period) -> list[Event]:
     """M and since when, as far as it was told: what it was at the beginning, and its changes."""
-    told_ = [
-        (event.time, float(event.gpus))
-        for event in source.events(end=period.end, kinds=(EventKind.CAPACITY,))
-    ]
-    before = [pair for pair in told_ if pair[0] <= period.start][-1:]
-    return [*before, *(pair for pair in told_ if pair[0] > period.start)]
+    told = list(source.events(end=period.end, kinds=(EventKind.CAPACITY,)))
+    before = [event for event in told if event.time <= period.start][-1:]
+    return [*before, *(event for event in told if event.time > period.start)]
+
+
+def _by_weight(size: Event) -> float:
+    """M by weight, where GPUs are weighed."""
+    return float(size.detail.get(BY_WEIGHT, size.gpus))
 
 
 def _quotas(accounts: Mapping[str, Account], covered: Period) -> float:

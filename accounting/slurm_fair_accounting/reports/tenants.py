@@ -15,6 +15,7 @@ from slurm_fair.model import Event, EventKind, Standing
 from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair_accounting.reports.history import live_of
 from slurm_fair_accounting.reports.jobs import with_rho
+from slurm_fair_accounting.reports.weighed import marked
 from slurm_fair_accounting.source.period import Period
 from slurm_fair_accounting.source.source import JournalReader
 from slurm_fair_accounting.table import Choice, Column, Kind, Report
@@ -91,7 +92,8 @@ def tenants(source: JournalReader, period: Period, choice: Choice) -> Report:
                 "preemptions": preempted[name],
             }
         )
-    return Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered, note)
+    report = Report("tenants", "Tenants", COLUMNS, tuple(with_rho(rows)), period, covered, note)
+    return marked(report, source)
 
 
 def accounts_of(

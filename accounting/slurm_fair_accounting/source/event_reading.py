@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from slurm_fair.errors import InputError
+from slurm_fair.ledger.charging.advance import BY_WEIGHT
+from slurm_fair.ledger.charging.window_events import GPU_WEIGHT
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.ids import parse_label
 from slurm_fair.model.tenant_sample import TenantMoment
@@ -41,7 +43,8 @@ def _read(content: Any) -> Line:
         raise InputError(f"is no event but another JSON value: {_SCHEMA}")
     time, kind = _said(content, "time", _instant), _said(content, "kind", _text)
     if kind == EventKind.CAPACITY:
-        return Event(time, EventKind.CAPACITY, 0, "", _said(content, "gpus", _gpus))
+        by_weight = {BY_WEIGHT: _said(content, BY_WEIGHT, _number)} if BY_WEIGHT in content else {}
+        return Event(time, EventKind.CAPACITY, 0, "", _said(content, "gpus", _gpus), by_weight)
     tenant = _said(content, "tenant", _text)
     if kind == ACCOUNT:
         return TenantMoment(time, tenant, **{name: _said(content, name, _number) for name in NUMBERS})
@@ -134,7 +137,7 @@ _READ: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("submit", "start", "end", "until"), _instant),
     **dict.fromkeys(("had", "owed", "waited", "ran", "held_seconds", "grace_seconds"), _number),
     **dict.fromkeys(("exclusive_seconds", "declared_seconds", "expected_seconds", "spread_seconds"), _number),
-    "limit_seconds": _number,
+    **dict.fromkeys(("limit_seconds", GPU_WEIGHT), _number),
     "rho": _ratio,
     **dict.fromkeys(("restarts", "number"), _count),
     **dict.fromkeys(("user", "name", "app", "state"), _text),

@@ -71,10 +71,8 @@ def _with_capacity(source: JournalReader, start: float, end: float) -> Iterator[
 def event_line(event: Event) -> str:
     """One thing that happened, as a line of an export."""
     if event.kind == EventKind.CAPACITY:
-        return (
-            json.dumps({"time": event.time, "kind": EventKind.CAPACITY, "gpus": event.gpus}, allow_nan=False)
-            + "\n"
-        )
+        size = {"time": event.time, "kind": EventKind.CAPACITY, "gpus": event.gpus, **event.detail}
+        return json.dumps(size, allow_nan=False) + "\n"
     head = dict(zip(HEAD, (event.time, event.kind, label(event.key), event.tenant, event.gpus), strict=True))
     return json.dumps(_finite({**event.detail, **head}), allow_nan=False) + "\n"
 

@@ -18,6 +18,7 @@ from slurm_fair.cli.simulate.bad_rows import list_bad
 from slurm_fair.cli.simulate.case import (
     ASKED_FOR,
     Case,
+    gpu_weights_for,
     machines_of,
     weights_of,
     without_failed,
@@ -29,6 +30,7 @@ from slurm_fair.cli.simulate.text import many, some
 from slurm_fair.cli.table import clean, instant
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.sim.past import Jobs, jobs_of, less_costs
 from slurm_fair.sim.scenario import Costs, Scenario
 from slurm_fair.sim.world.load import refuse_impossible
@@ -184,6 +186,7 @@ class ReplayOptions:
     failed: str
     too_large: str
     undeclared: Literal["actual", "unknown"]
+    gpu_weights: Mapping[str, float] | None = None
 
     @property
     def files(self) -> list[Path]:
@@ -219,7 +222,10 @@ def case_of_reading(
     else:
         refuse_impossible(trace, machines)
     named = wish.weights or ("equal" if live is None else "shares")
-    scenario = Scenario(trace, machines, costs, _weights(named, trace, live), undeclared=wish.undeclared)
+    scenario = Scenario(
+        trace, machines, costs, _weights(named, trace, live), undeclared=wish.undeclared,
+        gpu_weights=_gpu_weights(wish, machines, live),
+    )  # fmt: skip
     nodes = f"note: {many(len(mixed), 'node')} with several GPU types left out: {some(mixed)}"
     return Case(scenario, name, len(reading.bad), failed, large, named), [nodes] if mixed else []
 
@@ -228,6 +234,15 @@ def _machines(wish: ReplayOptions, live: LiveSite | None) -> tuple[Machines, tup
     if live is not None and wish.gpus is None and wish.gpus_per_node is None and wish.cluster is None:
         return live.machines()
     return machines_of(wish.gpus, wish.gpus_per_node, wish.cluster), ()
+
+
+def _gpu_weights(wish: ReplayOptions, machines: Machines, live: LiveSite | None) -> GpuWeights:
+    """Those that were asked for; else the site's own, for its own past on GPU types that it knows."""
+    if wish.gpu_weights is not None or live is None:
+        return gpu_weights_for(wish.gpu_weights, machines)
+    given = live.gpu_weights()
+    weights = {name: given.get(name, 1.0) for name in machines.gpu_types}
+    return weights if any(weight != 1.0 for weight in weights.values()) else {}
 
 
 def _weights(named: str, trace: Trace, live: LiveSite | None) -> dict[str, float]:

@@ -21,6 +21,7 @@ from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
     FILES,
+    GPU_WEIGHTS,
     JOBS,
     LEASES,
     MACHINES,
@@ -70,7 +71,18 @@ class _Files:
 @with_options(PERIOD)
 @click.option("--sacct", "saved", type=FILE, metavar="FILE", help="Read a saved file instead of slurmdbd.")
 @with_options(
-    POLICIES, MACHINES, WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE, TERM, LEASES, COSTS, JOBS, RUN, FILES
+    POLICIES,
+    MACHINES,
+    WEIGHTS,
+    GPU_WEIGHTS,
+    PAST_COUNTED,
+    PAST_JOB_SHARE,
+    TERM,
+    LEASES,
+    COSTS,
+    JOBS,
+    RUN,
+    FILES,
 )
 @JSON
 @click.pass_context

@@ -11,6 +11,8 @@ import numpy as np
 
 from slurm_fair.cli.simulate.case import Case
 from slurm_fair.cli.simulate.one_run import FinishedRun
+from slurm_fair.ledger.charging.advance import BY_WEIGHT
+from slurm_fair.ledger.charging.window_events import GPU_WEIGHT
 from slurm_fair.ledger.metrics.windows import Steps
 from slurm_fair.ledger.outcomes.outcomes import Outcomes
 from slurm_fair.model import Event, EventKind
@@ -32,11 +34,19 @@ class _Run(NamedTuple):
     end: float
     gpus: int
     nodes: list[str]
+    gpu_weight: float
+
+    @property
+    def said(self) -> dict[str, float]:
+        """The weight of each of its GPUs, where that is not 1."""
+        return {} if self.gpu_weight == 1.0 else {GPU_WEIGHT: self.gpu_weight}
 
 
 def write_recorded(path: Path, case: Case, jobs: Jobs, really: FinishedRun) -> None:
     """Events and tenants' accounts, in the order of time."""
-    first = Event(really.result.epoch, EventKind.CAPACITY, 0, "", case.scenario.machines.total_gpus)
+    total, shared = case.scenario.machines.total_gpus, float(really.result.shared.level[0])
+    by_weight = {BY_WEIGHT: shared} if case.scenario.gpu_weights else {}
+    first = Event(really.result.epoch, EventKind.CAPACITY, 0, "", total, by_weight)
     lines = [(moment.time, account_line(moment)) for moment in _moments(really)]
     lines += [(event.time, event_line(event)) for event in (first, *_events(case, jobs, really))]
     lines.sort(key=lambda line: line[0])  # what happened to one job at one instant stays in its order
@@ -60,9 +70,10 @@ def _runs(
     result: SimulationResult, job: int, rows: slice, nodes: Mapping[tuple[int, float], list[str]]
 ) -> list[_Run]:
     key, runs = int(result.outcomes.key[job]), result.runs
-    columns = (column[rows].tolist() for column in (runs.start, runs.end, runs.gpus))
+    columns = (column[rows].tolist() for column in (runs.start, runs.end, runs.gpus, runs.gpu_weight))
     return [
-        _Run(start, end, gpus, nodes.get((key, start), [])) for start, end, gpus in zip(*columns, strict=True)
+        _Run(start, end, gpus, nodes.get((key, start), []), weight)
+        for start, end, gpus, weight in zip(*columns, strict=True)
     ]
 
 
@@ -72,14 +83,18 @@ def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_R
     user = {"user": outcomes.users[outcomes.user[job]]} if outcomes.user[job] >= 0 else {}
     who = {"name": name} | user
     end, gang, requeued = float(outcomes.end[job]), int(outcomes.gpus[job]), int(outcomes.preemptions[job])
-    yield Event(float(outcomes.submit[job]), EventKind.SUBMITTED, *whose, gang, who)
+    asked = float(outcomes.gpu_weight[job])
+    came = who if asked == 1.0 else {**who, GPU_WEIGHT: asked}
+    yield Event(float(outcomes.submit[job]), EventKind.SUBMITTED, *whose, gang, came)
     for at, run in enumerate(runs):
-        yield Event(run.start, EventKind.STARTED, *whose, run.gpus, {"nodes": run.nodes, "restarts": at})
+        begun = {"nodes": run.nodes, "restarts": at, **run.said}
+        yield Event(run.start, EventKind.STARTED, *whose, run.gpus, begun)
         if at < requeued:
             held = {"why": _WHY, "held_seconds": run.end - run.start}
             yield Event(run.end, EventKind.REVOKED, *whose, run.gpus, held)
         if at < requeued or at + 1 < len(runs) or run.end != end:
-            had = {"start": run.start, "had": (run.end - run.start) * run.gpus, "restarts": at}
+            seconds = (run.end - run.start) * run.gpus * run.gpu_weight
+            had = {"start": run.start, "had": seconds, "restarts": at, **run.said}
             yield Event(run.end, EventKind.STOPPED, *whose, run.gpus, had)
     told = _account(outcomes, job) | ({"state": state} if state else {}) | who
     yield Event(end, EventKind.FINISHED, *whose, gang, told)
@@ -111,8 +126,9 @@ def _moments(really: FinishedRun) -> Iterator[TenantMoment]:
     since, quotas = np.full(len(times), result.epoch), result.quotas()
     for tenant, name in enumerate(outcomes.tenants):
         jobs, mine = outcomes.tenant == tenant, outcomes.tenant[runs.job] == tenant
-        demand = Steps.of(outcomes.submit[jobs], outcomes.ended_or_now[jobs], outcomes.gpus[jobs])
-        held = Steps.of(runs.start[mine], runs.end[mine], runs.gpus[mine])
+        asked = outcomes.gpus[jobs] * outcomes.gpu_weight[jobs]
+        demand = Steps.of(outcomes.submit[jobs], outcomes.ended_or_now[jobs], asked)
+        held = Steps.of(runs.start[mine], runs.end[mine], runs.weighed_gpus[mine])
         weight, quota = float(result.weight[tenant]), quotas[tenant]
         columns = (
             held.integral(since, times), quota.integral(since, times), demand.least(quota).integral(since, times),

@@ -11,10 +11,12 @@ from slurm_fair.cli.base import Site
 from slurm_fair.config import ScopeSection
 from slurm_fair.errors import InputError, SlurmError
 from slurm_fair.ledger.settings import LedgerSettings
+from slurm_fair.model.gpu_weight import UNTYPED, GpuWeights
 from slurm_fair.parts import commands_of
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.past import Past, read_past
 from slurm_fair.slurm.reading.accounts import read_share_weights
+from slurm_fair.slurm.reading.billing import billing_of
 from slurm_fair.slurm.reading.nodes import NodeListing as SlurmMachines
 from slurm_fair.slurm.reading.nodes import read_nodes
 from slurm_fair.slurm.scope import Territory
@@ -22,7 +24,6 @@ from slurm_fair.trace import Machines
 from slurm_fair_accounting.source.period import Period
 
 _SAVED = "or give a saved file with --sacct FILE"
-UNTYPED = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,22 @@ class LiveSite:
         if isinstance(seen, str):
             raise InputError(f"the nodes cannot be seen ({seen}): give --gpus N or --cluster FILE.toml")
         return machines_of_site(seen, self.scope)
+
+    def gpu_weights(self) -> GpuWeights:
+        """By GPU type, as the controller weighs them."""
+        given = self.site.config.tenants.gpu_weights
+        if not isinstance(given, str):
+            return given
+        try:
+            seen, answer = read_nodes(self.commands), self.commands.run("scontrol", "-o", "show", "partition")
+        except SlurmError as problem:
+            raise InputError(f"Slurm's weights cannot be read ({problem}): give --gpu-weights") from None
+        if isinstance(seen, str) or not answer.whole:
+            why = seen if isinstance(seen, str) else answer.complaint
+            raise InputError(f"Slurm's weights cannot be read ({why}): give --gpu-weights")
+        territory = Territory.of(seen, self.scope)
+        types = {seen.nodes[name].gpu_type for name in territory.nodes}
+        return billing_of(answer.out.splitlines(), territory.partitions, types).weights
 
     def weights(self, tenants: Iterable[str]) -> dict[str, float]:
         """Slurm's shares under the configuration's own, as the controller weighs tenants."""

@@ -13,6 +13,7 @@ import numpy as np
 from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
+from slurm_fair.model.gpu_weight import GpuWeights, misfit
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
@@ -59,6 +60,7 @@ class CaseOptions:
     skip_bad: bool = False
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
+    gpu_weights: Mapping[str, float] | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -142,6 +144,7 @@ class Case:
             "until_s": scenario.until_s if math.isfinite(scenario.until_s) else None,
             "weights": self.weights,
             "report_share": scenario.report_share,
+            **({"gpu_weights": dict(scenario.gpu_weights)} if scenario.gpu_weights else {}),
             "jobs_with_regimes": len(scenario.regimes),
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
@@ -169,8 +172,17 @@ def read_case(path: Path, costs: Costs, given: CaseOptions) -> tuple[Case, Readi
         until_s=math.inf if given.until is None else given.until,
         undeclared=given.undeclared,
         report_share=given.report_share,
+        gpu_weights=gpu_weights_for(given.gpu_weights, machines),
     )
     return Case(scenario, path, len(reading.bad), dropped, large, given.weights), reading
+
+
+def gpu_weights_for(given: Mapping[str, float] | None, machines: Machines) -> GpuWeights:
+    """Weights that were asked for, which must fit the cluster."""
+    weights = given or {}
+    if wrong := misfit(weights, machines.gpu_types):
+        raise InputError(f"--gpu-weights: {wrong}")
+    return weights
 
 
 def _rates_of(path: Path | None, source: str | None) -> Throughputs | None:

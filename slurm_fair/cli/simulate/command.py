@@ -20,6 +20,7 @@ from slurm_fair.cli.simulate.options import (
     COUNTED,
     FILE,
     FILES,
+    GPU_WEIGHTS,
     JOB_SHARE,
     JOBS,
     LEASES,
@@ -76,7 +77,7 @@ from slurm_fair.trace.files import write_with
     metavar="equal|demand|requested|FILE",
     help="Weights of the tenants: alike, by the GPU time or by the GPUs that their jobs ask for, or a file's.",
 )
-@with_options(COUNTED, JOB_SHARE)
+@with_options(GPU_WEIGHTS, COUNTED, JOB_SHARE)
 @click.option(
     "--report-share",
     type=click.Choice(["demand", "quota"]),

@@ -14,6 +14,7 @@ import click
 from slurm_fair.cli.durations import seconds_in
 from slurm_fair.cli.simulate.looks import interval_of
 from slurm_fair.ledger.settings import Counted, JobShare, LedgerSettings
+from slurm_fair.model.gpu_weight import fault_in
 from slurm_fair.sim.run import USUAL_INTERVAL
 from slurm_fair.sim.scenario import Costs
 from slurm_fair.trace.cells import CENTURY
@@ -54,6 +55,30 @@ class SecondsOrNever(Seconds):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The seconds that were written; inf = never."""
         return math.inf if value in ("never", math.inf) else super().convert(value, param, ctx)
+
+
+class TypeWeights(click.ParamType[dict[str, float]]):
+    """Weights of GPU types, as `a100=1,v100=0.5`."""
+
+    name = "TYPE=W[,TYPE=W...]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> dict[str, float]:
+        """By type, in the order in which they were written."""
+        found: dict[str, float] = {}
+        for part_ in str(value).split(","):
+            kind, equals, text = (piece.strip() for piece in part_.partition("="))
+            if not equals or kind in found:
+                why = "is there twice" if kind in found else "is no weight"
+                self.fail(f"{part_!r} {why}: write such as a100=1,v100=0.5", param, ctx)
+            try:
+                found[kind] = float(text)
+            except ValueError:
+                self.fail(f"{part_!r} is no weight: write such as a100=1,v100=0.5", param, ctx)
+        if wrong := fault_in(found):
+            self.fail(wrong, param, ctx)
+        return found
 
 
 PERIOD = (
@@ -225,6 +250,16 @@ WEIGHTS = (
         "--weights",
         metavar="shares|equal|demand|requested|FILE",
         help="Weights of the tenants; Slurm's shares for the site's own past, else equal.",
+    ),
+)
+
+
+GPU_WEIGHTS = (
+    click.option(
+        "--gpu-weights",
+        type=TypeWeights(),
+        help="What a GPU of each type counts in charges and quotas, such as a100=1,v100=0.5; 1 where nothing is "
+        "said (for the site's own past, the site's own).",
     ),
 )
 

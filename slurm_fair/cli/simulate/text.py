@@ -99,6 +99,11 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
             f"{many(len(case.too_large), 'job')} that the cluster could never run left out: "
             f"{some(case.too_large)}"
         )
+    if weights := case.scenario.gpu_weights:
+        told = ", ".join(f"{kind} {weights.get(kind, 1.0):g}" for kind in case.scenario.machines.gpu_types)
+        notes.append(
+            f"shares, rho and envy are by the weight of the GPUs: {told}; GPU time held and use are not"
+        )
     notes += notes_on_speeds(case.scenario.machines, case.scenario.throughputs)
     notes += _declared_notes(case, [done.result.policy for done in dones])
     for done in dones:

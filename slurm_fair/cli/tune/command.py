@@ -22,6 +22,7 @@ from slurm_fair.cli.simulate.one_run import FinishedRun, SimulationOrder
 from slurm_fair.cli.simulate.options import (
     COSTS,
     FILE,
+    GPU_WEIGHTS,
     JOBS,
     LEASES,
     LEAST_SECONDS,
@@ -114,7 +115,7 @@ TOLERANCES = (
     help="Lease terms to try.",
 )
 @with_options(TOLERANCES)
-@with_options(MACHINES, WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE)
+@with_options(MACHINES, WEIGHTS, GPU_WEIGHTS, PAST_COUNTED, PAST_JOB_SHARE)
 @click.option("--throughputs", type=FILE, metavar="FILE", help="With TRACE: speeds by model and GPU type.")
 @click.option("--regimes", type=FILE, metavar="FILE", help="With TRACE: how jobs change their batch size.")
 @with_options(LEASES, COSTS, JOBS, RUN)

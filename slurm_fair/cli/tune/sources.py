@@ -92,7 +92,7 @@ def _of_trace(
     inputs = CaseOptions(
         gpus=wish.gpus, gpus_per_node=wish.gpus_per_node, cluster=wish.cluster, throughputs=subject.throughputs,
         regimes=subject.regimes, weights=wish.weights or "equal", failed=wish.failed, too_large=wish.too_large,
-        skip_bad=skip_bad, undeclared=wish.undeclared,
+        skip_bad=skip_bad, undeclared=wish.undeclared, gpu_weights=wish.gpu_weights,
     )  # fmt: skip
     case, reading = read_case(path, known.costs, inputs)
     list_bad(path, reading)

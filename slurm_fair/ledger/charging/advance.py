@@ -7,6 +7,7 @@ from dataclasses import replace
 from slurm_fair.ledger.charging.charge import charge
 from slurm_fair.ledger.charging.from_snapshot import window_seen
 from slurm_fair.ledger.charging.left_alone import with_those_left_alone
+from slurm_fair.ledger.charging.shares import Changes
 from slurm_fair.ledger.charging.tenants import with_tenants
 from slurm_fair.ledger.charging.window_events import Happened, Strip
 from slurm_fair.ledger.settings import DAY, LedgerSettings
@@ -14,6 +15,7 @@ from slurm_fair.model import Event, EventKind, Ledger, Snapshot, TenantAccounts
 from slurm_fair.model.columns import Floats, Ints, all_of
 
 DEFAULTS = LedgerSettings()
+BY_WEIGHT = "by_weight"  # of an event of the cluster's size
 
 
 def advance(
@@ -37,30 +39,52 @@ def folded(ledger: Ledger, strip: Strip, settings: LedgerSettings) -> tuple[Ledg
     """The ledger at the last of the looks, and what each look is the first to tell."""
     last = strip.snapshots[-1]
     if ledger.total_gpus < 0:
-        ledger = replace(ledger, total_gpus=float(last.total_gpus))
+        ledger = replace(ledger, total_gpus=float(last.total_gpus), weighted_gpus=_by_weight(last))
     known, tenant_row = with_tenants(ledger, last.tenants.names, last.tenants.weight)
     window = window_seen(known, strip.jobs, last.time, tenant_row, settings)
     looked = [snapshot.time for snapshot in strip.snapshots]
-    charged, result = charge(known, window, last.time, settings, last.resized, looked)
+    charged, result = charge(known, window, last.time, settings, _resized_by_weight(last), looked)
     tenants = _with_weights(charged.tenants, tenant_row, last.tenants.weight)
-    after = replace(charged, total_gpus=float(last.total_gpus), tenants=tenants)
+    total, by_weight = float(last.total_gpus), _by_weight(last)
+    after = replace(charged, total_gpus=total, weighted_gpus=by_weight, tenants=tenants)
     return after, Happened(known, strip, window, result)
+
+
+def _by_weight(snapshot: Snapshot) -> float:
+    """M by weight; -1 where each GPU counts 1."""
+    return -1.0 if snapshot.gpu_weights is None else snapshot.weighted_gpus
+
+
+def _resized_by_weight(snapshot: Snapshot) -> Changes:
+    return snapshot.resized if snapshot.gpu_weights is None else snapshot.resized_by_weight
 
 
 def resized(ledger: Ledger, snapshot: Snapshot) -> tuple[Event, ...]:
     """M at first, when it changes, and once a day: reports of a period need to know it at its beginning."""
-    total, now, level = snapshot.total_gpus, snapshot.time, ledger.total_gpus
-    new_day = now // DAY != ledger.time // DAY
-    if total == level and not snapshot.resized and not new_day:
+    total, now, by_weight = snapshot.total_gpus, snapshot.time, _by_weight(snapshot)
+    known, known_by_weight, new_day = (
+        ledger.total_gpus,
+        ledger.weighted_gpus,
+        now // DAY != ledger.time // DAY,
+    )
+    if total == known and by_weight == known_by_weight and not snapshot.resized and not new_day:
         return ()
+    sizes = snapshot.resized or ((now, total),)
+    weighed = [level for _, level in snapshot.resized_by_weight] or [by_weight] * len(sizes)
     events: list[Event] = []
-    for instant, gpus in snapshot.resized or ((now, total),):
-        if gpus != level:
-            events.append(Event(max(instant, ledger.time), EventKind.CAPACITY, 0, "", gpus))
-            level = gpus
+    for (instant, gpus), level in zip(sizes, weighed, strict=True):
+        if gpus != known or level != known_by_weight:
+            events.append(_capacity(max(instant, ledger.time), gpus, level))
+            known, known_by_weight = gpus, level
     if new_day and not events:
-        events.append(Event(now, EventKind.CAPACITY, 0, "", total))
+        events.append(_capacity(now, total, by_weight))
     return tuple(events)
+
+
+def _capacity(instant: float, gpus: int, by_weight: float) -> Event:
+    """M, and what it is by weight where GPUs are weighed."""
+    said = {} if by_weight < 0 else {BY_WEIGHT: by_weight}
+    return Event(instant, EventKind.CAPACITY, 0, "", gpus, said)
 
 
 def _with_weights(tenants: TenantAccounts, row: Ints, weight: Floats) -> TenantAccounts:

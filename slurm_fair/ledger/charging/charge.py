@@ -75,13 +75,14 @@ def charge(
     result = Charged(had, owed.lives, np.maximum(waited, ZERO), ran, used)
     closed = _closed_after(closed, window, used, looked or (until,), settings.closed_memory_seconds)
     jobs = _accounts_after(window, result)
-    return Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed), result
+    after = Ledger(until, ledger.began, ledger.total_gpus, tenants, jobs, closed, ledger.weighted_gpus)
+    return after, result
 
 
 def gpu_seconds(runs: JobRuns, began: float) -> Floats:
-    """What runs held since the ledger began."""
+    """GPU-seconds by weight that runs held since the ledger began."""
     seconds: Floats = np.maximum(runs.end - np.maximum(runs.start, began), ZERO)
-    return seconds * runs.gpus
+    return seconds * runs.gpus * runs.gpu_weight
 
 
 def _owed(
@@ -98,7 +99,7 @@ def _owed(
         # Jobs changed hands at the last look, and it is that instant still.
         nothing = np.zeros(ledger.tenants.weight.size)
         return _Shared(np.zeros(lives.key.size), nothing, nothing)
-    cluster = ClusterInWindow(max(ledger.total_gpus, 0.0), ledger.tenants.weight, ledger.tenants.last_job)
+    cluster = ClusterInWindow(ledger.shared_gpus, ledger.tenants.weight, ledger.tenants.last_job)
     if changes:
         window = integrate_over_changes(claims, cluster, changes, ledger.time, until, settings)
     else:
@@ -113,7 +114,7 @@ def _owed(
 def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpans, Ints]:
     """Since when and until when each life claims, and those of whom news came late."""
     since, until = constant(lives.key.size, -np.inf), lives.active_to
-    gpus = lives.gpus.astype(np.float64)  # once, and not at every product
+    gpus = lives.gpus * lives.gpu_weight
     if not changing.size:
         return ActiveSpans(lives.tenant, gpus, lives.weight, since, until), changing
     begin, end, known = lives.active_from[changing], until[changing], lives.active[changing]
@@ -208,7 +209,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     columns: tuple[NDArray[Any], ...] = (
         lives.key, lives.submit, lives.incarnation, lives.restarts, lives.then_tenant, lives.then_gpus,
         lives.then_weight, result.had, result.owed, result.waited, result.ran, run_start, run_had,
-        lives.then_active, lives.then_waits,
+        lives.then_active, lives.then_waits, lives.then_gpu_weight,
     )  # fmt: skip
     if window.ended.size:
         kept = (~lives.ended).nonzero()[0]
@@ -251,6 +252,7 @@ def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:
         gpus=runs.gpus[over],
         tenant=lives.tenant[life],
         charged=used[over],
+        gpu_weight=runs.gpu_weight[over],
         since=since,
     )
     without_run = lives.ended.copy()
@@ -268,6 +270,7 @@ def _closed_now(window: Window, used: Floats, since: float) -> ClosedRuns:
             gpus=lives.gpus[ends],
             tenant=lives.tenant[ends],
             charged=nothing,
+            gpu_weight=lives.gpu_weight[ends],
             since=since,
         )
     )

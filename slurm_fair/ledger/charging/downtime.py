@@ -136,12 +136,14 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
     waits_from = np.where(account >= 0, np.where(waits, ledger.time, woke), submitted)
     tenant = tenant_row[last.tenant] if len(last) else last.tenant
     weight = take_or(jobs.weight, account, 1.0)
+    gpu_weight = take_or(jobs.gpu_weight, account, ledger.mean_gpu_weight)
     return JobLives(
         key=last.key,
         submit=submit,
         tenant=tenant,
         gpus=last.gpus,
         weight=weight,
+        gpu_weight=gpu_weight,
         active=active,
         active_from=active_from,
         active_to=active_to,
@@ -152,6 +154,7 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
         then_tenant=tenant,
         then_gpus=last.gpus,
         then_weight=weight,
+        then_gpu_weight=gpu_weight,
         then_active=(account < 0) | (active_to > active_from),
         then_waits=(account < 0) | (active_to > waits_from),
     )
@@ -173,6 +176,7 @@ def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns
         incarnation=some.submit,
         restarts=np.zeros(len(rows), dtype=np.int64),
         gpus=np.maximum(some.gpus, np.where(before, take_or(jobs.gpus, account, 0), 0)),
+        gpu_weight=take_or(jobs.gpu_weight, account, ledger.mean_gpu_weight),
         start=some.start,
         end=np.where(is_open[rows], until, some.end),
         open=is_open[rows],
@@ -196,6 +200,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
         tenant=some.tenant,
         gpus=some.gpus,
         weight=some.weight,
+        gpu_weight=some.gpu_weight,
         active=some.active,
         active_from=active_from,
         active_to=active_to,
@@ -206,6 +211,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
         then_tenant=some.tenant,
         then_gpus=some.gpus,
         then_weight=some.weight,
+        then_gpu_weight=some.gpu_weight,
         then_active=active_to > active_from,
         then_waits=active_to > waits_from,
     )
@@ -228,6 +234,7 @@ def _silent_runs(ledger: Ledger, accounts: Ints, lives: JobLives) -> JobRuns:
         incarnation=some.incarnation[rows],
         restarts=some.restarts[rows],
         gpus=some.gpus[rows],
+        gpu_weight=some.gpu_weight[rows],
         start=some.run_start[rows],
         end=np.maximum(lives.active_to[rows], some.run_start[rows]),
         open=~lives.ended[rows],

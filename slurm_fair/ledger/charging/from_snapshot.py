@@ -12,7 +12,7 @@ import numpy as np
 from slurm_fair.ledger.charging.timeline import constant
 from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
-from slurm_fair.model import JobState, JobTable, Ledger
+from slurm_fair.model import JobAccounts, JobState, JobTable, Ledger
 from slurm_fair.model.columns import ZERO, Bools, Codes, Column, Floats, Ints, all_of, any_of, find, take_or
 from slurm_fair.model.ids import is_same_job
 
@@ -155,6 +155,7 @@ def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sigh
     accounts = ledger.jobs
     tenant = tenant_row[match.shown(jobs.tenant, 0)] if jobs.tenant.size else accounts.tenant
     gpus, weight = match.shown(jobs.gpus, 0), match.shown(jobs.weight, 0.0)
+    gpu_weight = _gpu_weight(accounts, jobs, match, sight)
     then_active, then_waits = match.shown(jobs.active, False), match.shown(jobs.waits, False)
     active_to, ended = _active_to(match, sight)
     incarnation, restarts = sight.submit, sight.restarts
@@ -172,6 +173,7 @@ def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sigh
         tenant=match.grown(accounts.tenant, tenant),
         gpus=match.grown(accounts.gpus, gpus),
         weight=match.grown(accounts.weight, weight),
+        gpu_weight=match.grown(accounts.gpu_weight, gpu_weight),
         active=match.padded(accounts.active),
         active_from=_since(ledger, accounts.active, then_active, ended, active_to, sight),
         active_to=active_to,
@@ -182,9 +184,23 @@ def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sigh
         then_tenant=tenant,
         then_gpus=gpus,
         then_weight=weight,
+        then_gpu_weight=gpu_weight,
         then_active=then_active,
         then_waits=then_waits,
     )
+
+
+def _gpu_weight(accounts: JobAccounts, jobs: JobTable, match: _Match, sight: _Sight) -> Floats:
+    """The weight of a GPU of each life: a run is charged by the weights that were given when it began."""
+    shown = match.shown(jobs.gpu_weight, 1.0)
+    run_start = match.padded(accounts.run_start)
+    goes_on = ((run_start > ZERO) & (sight.start == run_start)) | match.gone
+    met = goes_on[: match.met].nonzero()[0]
+    if all_of(shown[met] == accounts.gpu_weight[met]):
+        return shown
+    kept = shown.copy()
+    kept[met] = accounts.gpu_weight[met]
+    return kept
 
 
 def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
@@ -269,6 +285,7 @@ def _shown_runs(
         incarnation=match.incarnation[life],
         restarts=match.restarts[life],
         gpus=lives.gpus[life],
+        gpu_weight=np.where(news, lives.then_gpu_weight[life], lives.gpu_weight[life]),
         start=start,
         end=np.maximum(end, start),
         open=is_open,
@@ -287,6 +304,7 @@ def _fresh_runs(lives: JobLives, sight: _Sight, life: Ints, is_open: Bools) -> J
         incarnation=sight.submit[life],
         restarts=sight.restarts[life],
         gpus=lives.gpus[life],
+        gpu_weight=lives.then_gpu_weight[life],
         start=start,
         end=np.maximum(end, start),
         open=is_open,

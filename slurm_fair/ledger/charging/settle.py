@@ -13,11 +13,14 @@ from slurm_fair.model import ClosedRuns, JobAccounts, Ledger, RunTable
 from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 
 
-def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]:
+def settle(
+    ledger: Ledger, runs: RunTable, until: float, gpu_weight: Floats | None = None
+) -> tuple[Ledger, float]:
     """Charge what accounting says of the runs that ended by `until`; also the GPU-seconds moved, signs dropped.
 
     Runs that are still open in the ledger are left to the next look at the cluster. Runs that accounting does
     not have stay as they are: it may lag. Only `had` is mended (and the seconds run and waited), not `owed`.
+    `gpu_weight` is what a GPU of each run counts, where that is known.
     """
     over = (runs.start > 0) & (runs.end > runs.start) & (runs.end <= min(until, ledger.time))
     over &= (runs.end > max(ledger.began, ledger.closed.since)) & ~_open_in_ledger(ledger.jobs, runs)
@@ -26,6 +29,8 @@ def settle(ledger: Ledger, runs: RunTable, until: float) -> tuple[Ledger, float]
     polled = ledger.closed
     match = _matches(polled, said)
     said = said.with_columns(tenant=np.where(match >= 0, take_or(polled.tenant, match, 0), said.tenant))
+    otherwise = np.full(len(runs), ledger.mean_gpu_weight) if gpu_weight is None else gpu_weight
+    said = _weighed(said, np.where(match >= 0, take_or(polled.gpu_weight, match, 1.0), otherwise[over]))
     said = _with_what_lay_idle(said, take_or(polled.gpus, match, 0))
     gpu_seconds = said.charged - take_or(polled.charged, match, 0.0)
     seconds = said.end - said.start - (take_or(polled.end, match, 0.0) - take_or(polled.start, match, 0.0))
@@ -47,6 +52,11 @@ def _with_what_lay_idle(said: ClosedRuns, gpus: Ints) -> ClosedRuns:
     return said.with_columns(gpus=more, charged=np.where(said.gpus > 0, charged, said.charged))
 
 
+def _weighed(said: ClosedRuns, gpu_weight: Floats) -> ClosedRuns:
+    """Accounting does not weigh GPUs: a run that was seen keeps its weight, and others have that of the mean."""
+    return said.with_columns(gpu_weight=gpu_weight, charged=said.charged * gpu_weight)
+
+
 def _open_in_ledger(jobs: JobAccounts, runs: RunTable) -> Bools:
     row = find(jobs.key, runs.key)
     run_start = take_or(jobs.run_start, row, 0.0)
@@ -64,6 +74,7 @@ def _as_closed(ledger: Ledger, runs: RunTable, tenant_row: Ints) -> ClosedRuns:
         gpus=runs.gpus,
         tenant=tenant_row[runs.tenant] if len(runs) else runs.tenant,
         charged=runs.gpus * (runs.end - np.maximum(runs.start, ledger.began)),
+        gpu_weight=np.ones(len(runs)),
         since=ledger.closed.since,
     )
 

@@ -18,7 +18,7 @@ from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model.columns import Floats, Ints
 
 # M from each instant on, in order of time.
-Changes: TypeAlias = Sequence[tuple[float, int]]
+Changes: TypeAlias = Sequence[tuple[float, float]]
 
 _FEW = 8  # so few running integrals cost less than to find out which of them are alike
 _AT_ONCE = 64  # as many running integrals as memory is taken for at a time

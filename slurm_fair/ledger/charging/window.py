@@ -26,6 +26,7 @@ class JobLives(NamedTuple):
     tenant: Ints  # row of the ledger's tenants
     gpus: Ints
     weight: Floats
+    gpu_weight: Floats  # what each of its GPUs counts
     active: Bools
     active_from: Floats  # may lie before the window for a job that was not known yet
     active_to: Floats  # may lie before the window for a job whose end was not known yet
@@ -36,6 +37,7 @@ class JobLives(NamedTuple):
     then_tenant: Ints
     then_gpus: Ints
     then_weight: Floats
+    then_gpu_weight: Floats
     then_active: Bools
     then_waits: Bools
 
@@ -47,10 +49,11 @@ class JobRuns(NamedTuple):
     incarnation: Floats
     restarts: Ints
     gpus: Ints
+    gpu_weight: Floats  # what each of them counts
     start: Floats
     end: Floats  # the window's end for an open run
     open: Bools
-    charged: Floats  # GPU-seconds charged earlier
+    charged: Floats  # GPU-seconds by weight that were charged earlier
     charged_seconds: Floats
     news: Bools  # nobody has been told of its start
 

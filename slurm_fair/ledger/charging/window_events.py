@@ -14,7 +14,7 @@ from slurm_fair.ledger import formulas
 from slurm_fair.ledger.charging.charge import Charged
 from slurm_fair.ledger.charging.window import HOLDS, Window
 from slurm_fair.model import Event, EventKind, JobState, JobTable, Ledger, Snapshot
-from slurm_fair.model.columns import Floats, Ints, find
+from slurm_fair.model.columns import Floats, Ints, any_of, find
 from slurm_fair.model.once import once
 
 _OF_PEOPLE = ("user", "declared_seconds", "limit_seconds", "state")
@@ -24,6 +24,7 @@ _NOBODY: _Person = (None, None, None, None)  # no look shows the job
 _Said = Mapping[str, Sequence[Any]]
 
 CAME, BEGAN, OVER, STOPPED = range(4)
+GPU_WEIGHT = "gpu_weight"  # of a submission, a start or a stop: what each GPU counts, where that is not 1
 
 
 class Edge(NamedTuple):
@@ -125,13 +126,14 @@ class Happened:
         if lives.key.size == self._met:
             return None
         life = np.arange(self._met, lives.key.size)
-        return self._became(EventKind.SUBMITTED, CAME, life, lives.submit[life], {}, of_people=True)
+        said = _weighed(lives.gpu_weight[life])
+        return self._became(EventKind.SUBMITTED, CAME, life, lives.submit[life], said, of_people=True)
 
     def _started(self) -> Became | None:
         runs, fresh = self._window.runs, self._window.fresh
         if not fresh.size:
             return None
-        said = {"restarts": runs.restarts[fresh].tolist()}
+        said: _Said = {"restarts": runs.restarts[fresh].tolist(), **_weighed(runs.gpu_weight[fresh])}
         return self._became(EventKind.STARTED, BEGAN, runs.life[fresh], runs.start[fresh], said)
 
     def _stopped(self) -> Became | None:
@@ -142,7 +144,8 @@ class Happened:
         if not rows.size:
             return None
         columns = {"start": runs.start, "had": used, "restarts": runs.restarts}
-        said = {name: column[rows].tolist() for name, column in columns.items()}
+        said: _Said = {name: column[rows].tolist() for name, column in columns.items()}
+        said = {**said, **_weighed(runs.gpu_weight[rows])}
         return self._became(EventKind.STOPPED, STOPPED, runs.life[rows], runs.end[rows], said)
 
     def _finished(self) -> Became | None:
@@ -157,6 +160,19 @@ class Happened:
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}
         return self._became(EventKind.FINISHED, OVER, rows, end, said, of_people=True)
+
+
+def _weighed(gpu_weight: Floats) -> _Said:
+    """The weight of each GPU, of those where that is not 1."""
+    odd = gpu_weight != 1.0
+    if not any_of(odd):
+        return {}
+    return {
+        GPU_WEIGHT: [
+            weight if is_odd else None
+            for weight, is_odd in zip(gpu_weight.tolist(), odd.tolist(), strict=True)
+        ]
+    }
 
 
 def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:

@@ -77,7 +77,7 @@ def slowdown(outcomes: Outcomes) -> Floats:
 
 def gpu_seconds(outcomes: Outcomes) -> float:
     """GPU-seconds that all jobs held (the GPU time of Themis, section 6.1)."""
-    return float(np.nansum(outcomes.had))
+    return float(np.nansum(outcomes.held))
 
 
 def utilization(held_gpu_seconds: float, capacity_gpu_seconds: float) -> float:

@@ -131,7 +131,8 @@ def exact_windows(
 ) -> TenantWindows:
     """From the jobs and runs themselves, exact at every arrival, start, stop and end.
 
-    Weights do not change, M may (Steps). A job is active from its submission to its end: holds are not known.
+    Weights do not change, M (by the GPUs' weights) may: Steps. A job is active from its submission to its end:
+    holds are not known.
     `weight_sum`, `counts_seconds` and `along` are those of `quotas_of`.
     """
     capacity = total_gpus if isinstance(total_gpus, Steps) else Steps.steady(total_gpus, float(edges[0]))
@@ -142,13 +143,25 @@ def exact_windows(
     runs_of = _by_group(outcomes.tenant[runs.job], shape[0])
     since, until, end = edges[:-1], edges[1:], outcomes.ended_or_now
     for tenant, (jobs, ran) in enumerate(zip(jobs_of, runs_of, strict=True)):
-        demand = Steps.of(outcomes.submit[jobs], end[jobs], outcomes.gpus[jobs])
+        demand = _demand(outcomes, end, jobs, runs.take(ran))
         quotas = every_quota[tenant]
         owing = demand.least(quotas) if share == "demand" else quotas
-        held = Steps.of(runs.start[ran], runs.end[ran], runs.gpus[ran])
+        held = Steps.of(runs.start[ran], runs.end[ran], runs.weighed_gpus[ran])
         had[tenant], owed[tenant] = held.integral(since, until), owing.integral(since, until)
         busy[tenant] = demand.where(demand.level > 0).integral(since, until)
     return TenantWindows(edges, had, owed, busy >= (until - since) * (1.0 - 1e-9))
+
+
+def _demand(outcomes: Outcomes, end: Floats, jobs: Ints, runs: Runs) -> Steps:
+    """GPUs by weight that a tenant asks for: while a job runs, those that it holds."""
+    since, until = outcomes.submit[jobs], end[jobs]
+    gpus = outcomes.gpus[jobs] * outcomes.gpu_weight[jobs]
+    other = runs.take(runs.gpu_weight != outcomes.gpu_weight[runs.job])
+    if len(other):
+        more = other.gpus * (other.gpu_weight - outcomes.gpu_weight[other.job])
+        since, until = np.concatenate([since, other.start]), np.concatenate([until, other.end])
+        gpus = np.concatenate([gpus, more])
+    return Steps.of(since, until, gpus)
 
 
 def quotas_of(

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from slurm_fair.ledger.charging.window_events import Became, Happened
+from slurm_fair.ledger.charging.window_events import GPU_WEIGHT, Became, Happened
 from slurm_fair.model import Event, EventKind
 from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 
@@ -36,9 +36,9 @@ _SAID_AT_FIRST = (*FURTHER, LIMIT)
 _UNKNOWN: Iterable[float] = repeat(math.nan)
 _NOTHING_OF_ACCOUNT = (math.nan,) * len(ACCOUNT)
 
-_LINE, _EDGE = struct.Struct("<qdddiiii"), struct.Struct(f"<{len(SAID)}d{len(NAMES)}i")
+_LINE, _EDGE = struct.Struct("<qddddiiii"), struct.Struct(f"<{len(SAID)}d{len(NAMES)}i")
 _LINES = np.dtype(
-    [(name, "<i8" if name == "key" else "<f8") for name in ("key", "time", "start", "restarts")]
+    [(name, "<i8" if name == "key" else "<f8") for name in ("key", "time", "start", "restarts", "gpu_weight")]
     + [(name, "<i4") for name in ("gpus", "tenant", "state", "code")]
 )
 _EDGES = np.dtype([(name, "<f8") for name in SAID] + [(name, "<i4") for name in NAMES])
@@ -55,6 +55,7 @@ class EventTable(Columns):
     gpus: Ints
     start: Floats  # of the run that stopped, nan = not said
     restarts: Floats  # of the run that started or stopped, nan = not said
+    gpu_weight: Floats  # what each GPU counts, of a job that came, or a run that started or stopped
     tenant: Ints  # index into `words`
     state: Ints  # index into `words`, 0 = not said
     words: tuple[str, ...]  # the first is empty
@@ -106,10 +107,11 @@ class Heard:
             restarts = _number(detail.get("restarts"))
             if code == STOPPED:
                 start = _number(detail.get("start"))
+        weight = 1.0 if code == FINISHED else float(detail.get(GPU_WEIGHT, 1.0))
         tenant = words.setdefault(of_tenant, len(words))
         state = detail.get("state")
         how = words.setdefault(str(state), len(words)) if state else 0
-        self._lines += _LINE.pack(key, time, start, restarts, gpus, tenant, how, code)
+        self._lines += _LINE.pack(key, time, start, restarts, weight, gpus, tenant, how, code)
 
     def _take_edge(self, code: int, detail: Mapping[str, Any]) -> None:
         words = self._words
@@ -139,7 +141,8 @@ class Heard:
         else:
             of_run = _numbers(said.get("start")), _numbers(said.get("restarts"))
         names = [self._numbered(some.tenant), self._numbered(said.get("state"))]
-        lines = map(_LINE.pack, some.key, some.time, *of_run, some.gpus, *names, repeat(code))
+        weights = [1.0 if one is None else one for one in said.get(GPU_WEIGHT, ())] or repeat(1.0)
+        lines = map(_LINE.pack, some.key, some.time, *of_run, weights, some.gpus, *names, repeat(code))
         self._lines += b"".join(lines)
 
     def _numbered(self, texts: Sequence[str | None] | None) -> Iterable[int]:
@@ -164,6 +167,7 @@ class Heard:
             time=time,
             start=start,
             restarts=came["restarts"],
+            gpu_weight=came["gpu_weight"],
             words=tuple(self._words),
             edges=np.frombuffer(bytes(self._edges), _EDGES),
             **columns,

@@ -41,6 +41,7 @@ class Outcomes(Columns):
     user: Ints  # index into `users`, -1 = not known
     app: Ints  # jobs of one number are one app; -1 = an app of its own
     gpus: Ints  # the gang
+    gpu_weight: Floats  # what each of its GPUs counts while it waits
     submit: Floats
     start: Floats  # of the first run, nan = it never ran
     end: Floats  # nan = not over
@@ -49,7 +50,8 @@ class Outcomes(Columns):
     runs: Ints
     preemptions: Ints  # runs that we ended
     restarts: Ints
-    had: Floats  # GPU-seconds
+    had: Floats  # GPU-seconds by weight: what it was charged
+    held: Floats  # GPU-seconds, each GPU counted 1
     owed: Floats  # GPU-seconds
     rho_ltgf: Floats  # had / owed
     exclusive_seconds: Floats  # run time alone with the GPUs asked for, after adaptation
@@ -79,14 +81,16 @@ class Outcomes(Columns):
     ) -> Self:
         """A table of the columns at hand, sorted; what is left out is unknown, or follows from the others.
 
-        `ran` is 0 unless given, `waited` the rest of the life, `had` the gang's time, `rho_ltgf` that of `owed`,
-        `completed` every job that is over.
+        `ran` is 0 unless given, `waited` the rest of the life, `had` the gang's time, `held` the same, `rho_ltgf`
+        had / owed, `completed` every job that is over.
         """
         rows = len(key)
         unknown, nothing = np.full(rows, np.nan), np.zeros(rows, dtype=np.int64)
         ran = known.setdefault("ran", np.zeros(rows))
         known.setdefault("waited", np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0))
         had = known.setdefault("had", gpus * ran)
+        known.setdefault("held", had)
+        known.setdefault("gpu_weight", np.ones(rows))
         owed = known.setdefault("owed", unknown)
         known.setdefault("rho_ltgf", _rho(had, owed))
         known.setdefault("completed", ~np.isnan(end))
@@ -128,6 +132,17 @@ class Runs(Columns):
     gpus: Ints
     start: Floats
     end: Floats  # `until` of the outcomes for one that goes on
+    gpu_weight: Floats  # what each of its GPUs counts
+
+    @classmethod
+    def given(cls, job: Ints, gpus: Ints, start: Floats, end: Floats) -> Self:
+        """Runs on GPUs that count 1 each."""
+        return cls(job, gpus, start, end, np.ones(len(job)))
+
+    @property
+    def weighed_gpus(self) -> Floats:
+        """GPUs of each by weight."""
+        return self.gpus * self.gpu_weight
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -165,7 +180,7 @@ def recorded(runs: RunTable, until: float) -> tuple[Outcomes, Runs]:
     last = np.append(first[1:], len(runs))[: len(first)] - 1
     ran = np.flatnonzero(runs.start > 0)
     ends = np.where(runs.end > 0, runs.end, until)[ran]
-    stretches = Runs(life[ran], runs.gpus[ran], runs.start[ran], np.maximum(ends, runs.start[ran]))
+    stretches = Runs.given(life[ran], runs.gpus[ran], runs.start[ran], np.maximum(ends, runs.start[ran]))
     seconds = stretches.end - stretches.start
     start = np.full(len(first), np.nan)
     start[stretches.job[::-1]] = stretches.start[::-1]
@@ -237,6 +252,9 @@ def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
         gpus=np.concatenate([some.gpus[ended - 1], some.gpus[open_], some.gpus[unseen]]),
         start=begun,
         end=np.maximum(begun, over),
+        gpu_weight=np.concatenate(
+            [some.gpu_weight[ended - 1], some.gpu_weight[open_], some.gpu_weight[unseen]]
+        ),
     )
     # Whom Slurm would not stop was not stopped by us, whatever ends its run later.
     before = np.concatenate([[0], np.cumsum((lines.code == REVOKED) * 1 - (lines.code == STAYS))])
@@ -265,6 +283,9 @@ def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: f
     said = _said(lines, life, count)
     submit = _first_known(said.pop("submit"), submit)
     seconds = totals(runs.job, runs.end - runs.start, count)
+    had, held = _had_and_held(runs, said["had"])
+    gpu_weight = np.ones(count)
+    gpu_weight[life[begun]] = lines.gpu_weight[begun]
     (user, users), (name, _), (app, _) = _names(lines, life, count)
     ran = _first_known(said.pop("ran"), seconds)
     waited = np.maximum(np.where(np.isnan(end), until, end) - submit - ran, 0.0)
@@ -287,11 +308,22 @@ def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: f
         runs=np.bincount(runs.job, minlength=count),
         preemptions=np.bincount(revoked, minlength=count),
         restarts=_restarts(lines, life, said["restarts"]),
-        had=_first_known(said["had"], totals(runs.job, (runs.end - runs.start) * runs.gpus, count)),
+        had=had,
+        held=held,
+        gpu_weight=gpu_weight,
         owed=said["owed"],
         completed=~np.isnan(end) & _completed(lines, life, count),
         **known,
     )
+
+
+def _had_and_held(runs: Runs, said: Floats) -> tuple[Floats, Floats]:
+    """GPU-seconds of each life by weight, as said or as its runs add up to, and with each GPU counted 1."""
+    seconds, count = runs.end - runs.start, len(said)
+    had = _first_known(said, totals(runs.job, seconds * runs.weighed_gpus, count))
+    weighed = np.zeros(count, dtype=bool)
+    weighed[runs.job[runs.gpu_weight != 1.0]] = True
+    return had, np.where(weighed, totals(runs.job, seconds * runs.gpus, count), had)
 
 
 def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:

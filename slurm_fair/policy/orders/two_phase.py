@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.ledger.formulas import rho_for_choosing
+from slurm_fair.ledger.formulas import Numbers, rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find, take_or
 from slurm_fair.policy.draft import ranks
@@ -86,11 +86,11 @@ def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> In
     return np.lexsort((submit, alike(rho), preference, tenant))
 
 
-def merged(balances: Balances, tenant: Ints, gpus: Ints, lease_seconds: float) -> Ints:
+def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float) -> Ints:
     """Order of the picks over jobs that are sorted by tenant and, within a tenant, by its own order.
 
-    Equal rho goes to the tenant with less per weight (the limit of rho when nobody is owed anything yet), then
-    to the heavier one, then by name.
+    `gpus` are by weight. Equal rho goes to the tenant with less per weight (the limit of rho when nobody is owed
+    anything yet), then to the heavier one, then by name.
     """
     if len(tenant) < 2:
         return np.arange(len(tenant))
@@ -116,21 +116,23 @@ def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
     ranked = ranked[plan.explanation.rank[ranked].argsort(kind="stable")]
     settled = ((plan.verdict == Verdict.RENEW) & (plan.explanation.rank < 0)).nonzero()[0]
     lease_seconds = view.terms.term
-    balances = Balances.of(view, share).charged(jobs.tenant[settled], jobs.gpus[settled] * lease_seconds)
+    balances = Balances.of(view, share).charged(
+        jobs.tenant[settled], view.weighed_gpus[settled] * lease_seconds
+    )
     by_turn = ranked[jobs.tenant[ranked].argsort(kind="stable")]
     tenant = jobs.tenant[by_turn]
-    before = _before(tenant, jobs.gpus[by_turn])
+    before = _before(tenant, view.weighed_gpus[by_turn])
     had = balances.had[tenant] + lease_seconds * before
     numbers[by_turn] = alike(rho_for_choosing(had, balances.owed[tenant]))
     return numbers
 
 
-def _before(tenant: Ints, gpus: Ints) -> Ints:
+def _before(tenant: Ints, gpus: Numbers) -> Numbers:
     """GPUs of each one's tenant ahead of it; they are sorted by tenant."""
     if not len(gpus):
         return gpus
     through = gpus.cumsum() - gpus
-    before: Ints = through - through[tenant.searchsorted(tenant)]
+    before: Numbers = through - through[tenant.searchsorted(tenant)]
     return before
 
 

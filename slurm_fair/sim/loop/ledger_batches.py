@@ -145,6 +145,7 @@ class Batched(Ledger):
             ("time", snapshot.time),
             ("began", before.began),
             ("total_gpus", float(snapshot.total_gpus)),
+            ("weighted_gpus", -1.0 if snapshot.gpu_weights is None else snapshot.weighted_gpus),
             ("pending", pending),
         ):
             object.__setattr__(self, name, value)

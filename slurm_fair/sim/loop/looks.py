@@ -23,9 +23,23 @@ from slurm_fair.model import JobTable, Snapshot
 from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of
 
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
-_CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight")
-_LASTING = attrgetter("key", "tenant", "gpus", "weight")  # of that, what a requeue leaves as it is
-_SHOWN = ("key", "submit", "restarts", "tenant", "state", "blocked", "gpus", "start", "end", "weight")
+_CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight", "gpu_weight")
+_LASTING = attrgetter(
+    "key", "tenant", "gpus", "weight", "gpu_weight"
+)  # of that, what a requeue leaves as it is
+_SHOWN = (
+    "key",
+    "submit",
+    "restarts",
+    "tenant",
+    "state",
+    "blocked",
+    "gpus",
+    "start",
+    "end",
+    "weight",
+    "gpu_weight",
+)
 _COLUMNS = attrgetter(*_SHOWN)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
@@ -190,7 +204,7 @@ class _Series:
 def _other_cluster(before: Snapshot, shown: Snapshot) -> bool:
     """True if its size, its tenants or their weights are others than at the look before."""
     old, new = before.tenants, shown.tenants
-    if shown.total_gpus != before.total_gpus or shown.resized:
+    if shown.total_gpus != before.total_gpus or shown.resized or shown.resized_by_weight:
         return True
     return old is not new and (old.names != new.names or any_of(old.weight != new.weight))
 

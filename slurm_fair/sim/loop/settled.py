@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from slurm_fair.ledger import settle
+from slurm_fair.ledger.charging.window_events import GPU_WEIGHT
 from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Event, EventKind, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import find
@@ -54,7 +55,9 @@ class Settled:
             events, unseen = _mended(events, {(run.key, run.start): run for run in shown})
             if unseen:
                 ledger = plain(standing.ledger)
-                standing = standing._replace(ledger=settle(ledger, self._books.table(unseen), ledger.time)[0])
+                weights = np.array([run.gpu_weight for run in unseen])
+                settled, _ = settle(ledger, self._books.table(unseen), ledger.time, weights)
+                standing = standing._replace(ledger=settled)
         tick = tick._replace(events=events)
         self.standing = standing
         self._journal.append(tick, standing)
@@ -104,8 +107,10 @@ def _with_books(event: Event, runs: _RunsByStart) -> Event:
 
 
 def _events_of(run: Run) -> list[Event]:
-    begun = {"nodes": list(run.nodes), "restarts": run.restarts}
-    over = {"start": run.start, "had": run.gpus * (run.end - run.start), "restarts": run.restarts}
+    weight = {GPU_WEIGHT: run.gpu_weight} if run.gpu_weight != 1.0 else {}
+    begun = {"nodes": list(run.nodes), "restarts": run.restarts, **weight}
+    had = run.gpus * (run.end - run.start) * run.gpu_weight
+    over = {"start": run.start, "had": had, "restarts": run.restarts, **weight}
     return [
         Event(run.start, EventKind.STARTED, run.key, run.tenant, run.gpus, begun),
         Event(run.end, EventKind.STOPPED, run.key, run.tenant, run.gpus, {**over, "state": run.word}),

@@ -73,6 +73,7 @@ class UserActions:
         jobs.gpus[rows], jobs.nodes[rows], jobs.gpus_per_node[rows] = job.gpus, job.nodes, job.gpus_per_node
         jobs.most_nodes[rows], jobs.at_home[rows] = job.most_nodes, job.nodes
         jobs.gpu_type[rows] = types.index(job.gpu_type) if job.gpu_type else -1
+        jobs.gpu_weight[rows] = self._life.people.asked_weights[jobs.gpu_type[rows]]
         jobs.submit[rows], jobs.weight[rows] = now, job.weight
         jobs.scaling[rows] = math.nan
         jobs.time_limit_seconds[rows], jobs.deadline[rows] = job.time_limit, job.deadline

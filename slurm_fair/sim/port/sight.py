@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from slurm_fair.sim.world.life import Life
 
 CLUSTER = "virtual"
 _NOTHING = Placement.none()
+_Size = TypeVar("_Size", int, float)
 _SAID_BY_JOBS = ("declared_seconds", "left_seconds", "done_seconds", "epoch", "epochs", "steps_per_second")
 
 
@@ -37,7 +40,9 @@ class Sight:
         states = self._seen(shown, asked, now)
         told = self._reports.at(shown, states.running, now)
         held = self._held(shown)
-        reasons, resized = self._reasons(len(shown)), self._resized()
+        reasons, resized = self._reasons(len(shown)), self._since_last(life.resized)
+        weighed = people.gpu_weights is not None
+        by_weight = self._since_last(life.resized_by_weight) if weighed else ()
         self._looked = now
         if life.over:
             self._forget(shown, states, now)
@@ -57,6 +62,8 @@ class Sight:
             told=self._without_the_silent(told, shown) if life.odd.silent else told,
             racks=floor.racks,
             resized=resized,
+            resized_by_weight=by_weight,
+            gpu_weights=people.gpu_weights,
         )
 
     def _held(self, shown: Ints) -> Placement:
@@ -78,14 +85,11 @@ class Sight:
             reasons[self._row_of.item(job)] = how
         return tuple(reasons)
 
-    def _resized(self) -> tuple[tuple[float, int], ...]:
+    def _since_last(self, changes: Sequence[tuple[float, _Size]]) -> tuple[tuple[float, _Size], ...]:
         """The sizes of the cluster since the last look."""
-        changes = self._life.resized
-        return (
-            tuple(changes[bisect_left(changes, (self._looked, 0)) :])
-            if changes[-1][0] >= self._looked
-            else ()
-        )
+        if changes[-1][0] < self._looked:
+            return ()
+        return tuple(changes[bisect_left(changes, self._looked, key=itemgetter(0)) :])
 
     def _seen(self, shown: Ints, asked: Mapping[int, float], now: float) -> JobTable:
         seen = self._jobs.seen(shown)

@@ -31,6 +31,7 @@ class Run(NamedTuple):
     saved: float = 0.0  # of that, what the next run begins with
     word: str = "RUNNING"  # how it ended
     lived_on: bool = False  # the job went back into the queue
+    gpu_weight: float = 1.0  # what each of its GPUs counts
 
 
 class Books:
@@ -71,7 +72,7 @@ class Books:
         return Run(
             cells.key[job], restarts, people.tenants[cells.tenant[job]], people.users[cells.user[job]],
             cells.gpus[job], cells.submit[job], cells.start[job], tuple([names[node] for node, _ in sites]),
-            resumed_from, end, reached, saved, word, lived_on,
+            resumed_from, end, reached, saved, word, lived_on, cells.gpu_weight[job],
         )  # fmt: skip
 
     def hand_over(self, seen_until: float) -> list[Run]:

@@ -23,6 +23,7 @@ _PLAIN = (
     "partition", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb", "array_limit",
     "time_limit_seconds", "weight", "checkpoints", "requeueable", "restartable",
 )  # fmt: skip
+_BY_PLACE = "gpu_weight"  # changes with each start where GPUs are weighed, else never
 _MOST_LENGTHS = 512
 _DTYPES = {"Ints": np.int64, "Floats": np.float64, "Bools": np.bool_, "Codes": np.int8}
 
@@ -84,6 +85,7 @@ class Cells:
     start: MutableSequence[float]
     end: MutableSequence[float]
     time_limit_seconds: MutableSequence[float]
+    gpu_weight: MutableSequence[float]
     gated: MutableSequence[bool]
     pinned: MutableSequence[bool]
     checkpoints: MutableSequence[bool]
@@ -129,6 +131,7 @@ class JobColumns:
     end: Floats
     time_limit_seconds: Floats
     weight: Floats
+    gpu_weight: Floats
     gated: Bools
     pinned: Bools
     checkpoints: Bools
@@ -158,8 +161,10 @@ class JobColumns:
     runs: Ints
     preemptions: Ints
 
-    def __init__(self, capacity: int = 0) -> None:
+    def __init__(self, capacity: int = 0, *, weighed: bool = False) -> None:
         self.count, self.cells = 0, Cells()
+        self._names = (*_CHANGING, _BY_PLACE) if weighed else _CHANGING
+        self._steady = _PLAIN if weighed else (*_PLAIN, _BY_PLACE)
         self._changing: list[tuple[str, NDArray[Any]]] = []
         self._plain: Plain | None = None  # of the jobs that there are
         for name, kind in get_annotations(JobColumns).items():
@@ -173,7 +178,7 @@ class JobColumns:
             wider[: len(column)] = column
             setattr(self, name, wider)
             setattr(self.cells, name, wider.data)
-        self._changing = [(name, getattr(self, name)) for name in _CHANGING]
+        self._changing = [(name, getattr(self, name)) for name in self._names]
 
     def add(self, count: int) -> slice:
         """Room for so many more jobs; returns their rows."""
@@ -181,12 +186,13 @@ class JobColumns:
         if rows.stop > len(self.key):
             self._grow(max(rows.stop, 2 * self.count))
         self.count, self._plain = rows.stop, None
+        self.gpu_weight[rows] = 1.0
         return rows
 
     def seen(self, rows: Ints) -> JobTable:
         """The table that a look shows of these jobs: as they are now, whatever happens later."""
         if self._plain is None:
-            self._plain = Plain({name: getattr(self, name)[: self.count] for name in _PLAIN})
+            self._plain = Plain({name: getattr(self, name)[: self.count] for name in self._steady})
         columns = {name: column[rows] for name, column in self._changing}
         self._plain.put(rows, columns)
         return JobTable(**columns)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from slurm_fair.model import NodeTable, PartitionTable
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.trace import Machines
 
@@ -51,6 +51,17 @@ class Floor:
     def total_gpus(self) -> int:
         """M, the number of GPUs."""
         return int(self._nodes.capacity.sum())
+
+    def weighed(self, weights: Floats | None) -> float:
+        """M by weight: the weights of all GPUs that can be had, together."""
+        if weights is None:
+            return float(self.total_gpus)
+        return float((self._nodes.capacity * weights[self._nodes.gpu_type]).sum())
+
+    def weight_of(self, sites: Sites, weights: Floats) -> float:
+        """The weight of each GPU of a gang, on average."""
+        counted = sum(gpus * weights.item(self.type_of[node]) for node, gpus in sites)
+        return counted / sum(gpus for _, gpus in sites)
 
     @property
     def partitions(self) -> PartitionTable:

@@ -61,6 +61,7 @@ class Life:
         self.pinned: dict[int, tuple[int, ...]] = {}  # opened and waiting for their nodes
         self.plain: set[int] = set()  # waiting without any gate: first come, first served
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
+        self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
         self._began, self._round = began, round_seconds
         self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
         self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
@@ -102,11 +103,13 @@ class Life:
     def note_size(self, now: float) -> None:
         """M may have changed."""
         since, before = self.resized[-1]
-        total = self.floor.total_gpus
+        total, by_weight = self.floor.total_gpus, self.floor.weighed(self.people.gpu_weights)
         if since == now:
             self.resized.pop()
-        if since == now or total != before:
+            self.resized_by_weight.pop()
+        if since == now or (total, by_weight) != (before, self.resized_by_weight[-1][1]):
             self.resized.append((now, total))
+            self.resized_by_weight.append((now, by_weight))
 
     def _lose(self, job: int, now: float) -> None:
         """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""
@@ -192,6 +195,8 @@ class Life:
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
         self.tally.lost_gpu_seconds += lost * jobs.gpus[job]
+        if self.people.gpu_weights is not None:
+            jobs.gpu_weight[job] = self.floor.weight_of(sites, self.people.gpu_weights)
         self._expect_end(job)
         limit = jobs.time_limit_seconds[job]
         if limit < math.inf:
@@ -341,6 +346,8 @@ class Life:
         jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
         jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
         jobs.pinned[job] = False
+        if self.people.gpu_weights is not None:
+            jobs.gpu_weight[job] = self.people.asked_weights.item(jobs.gpu_type[job])
         self.answered.pop(job, None)
         jobs.eligible_at[job] = now + delay
         if ours:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from slurm_fair.errors import InputError
 from slurm_fair.model import pack_keys
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
+from slurm_fair.model.gpu_weight import mean_weight, of_types
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.columns import JobColumns
 from slurm_fair.sim.world.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
@@ -40,6 +41,8 @@ class Population:
     models: tuple[str, ...]
     speeds: Floats  # of the GPU types themselves
     given_weights: Mapping[str, float]  # of tenants, also of those who have no job yet
+    gpu_weights: Floats | None  # of the GPU types; None = 1 each
+    asked_weights: Floats  # what a GPU counts that is asked for by its type; the last one of any type
 
     def tenant(self, name: str) -> int:
         """Number of a tenant; one that is new here joins the others, who are sorted by name."""
@@ -86,11 +89,13 @@ def nobody() -> Trace:
 def population(scenario: Scenario, epoch: float) -> Population:
     """The trace's jobs as they stand before the first of them is submitted."""
     trace, machines = scenario.trace, scenario.machines
-    types = _types(trace, machines)
+    types = types_of(trace, machines)
     refuse_impossible(trace, machines, scenario.throughputs)
-    jobs = JobColumns(len(trace))
+    jobs = JobColumns(len(trace), weighed=bool(scenario.gpu_weights))
     jobs.add(len(trace))
     _fill(jobs, trace, types, epoch)
+    asked = asked_weights(scenario, types)
+    jobs.gpu_weight[:] = asked[jobs.gpu_type]
     jobs.declared[:] = scenario.declared_seconds_of_jobs
     jobs.scaling[:] = scaling_of(trace, scenario.throughputs)
     regimes, jobs.first_regime[:], jobs.last_regime[:] = _regimes(trace, scenario)
@@ -105,11 +110,20 @@ def population(scenario: Scenario, epoch: float) -> Population:
     _lay_out(jobs, scenario, never & here_too & _asked(jobs, len(types)))
     return Population(
         jobs, regimes, rates, spread, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
-        speeds_of(machines, types), scenario.weights,
+        speeds_of(machines, types), scenario.weights, of_types(scenario.gpu_weights, types), asked,
     )  # fmt: skip
 
 
-def _types(trace: Trace, machines: Machines) -> tuple[str, ...]:
+def asked_weights(scenario: Scenario, types: tuple[str, ...]) -> Floats:
+    """The weight of a GPU of each type, and that of any of the machines' on average."""
+    weights, machines = of_types(scenario.gpu_weights, types), scenario.machines
+    if weights is None:
+        return np.ones(len(types) + 1)
+    kinds = np.array([types.index(name) for name in machines.gpu_types], dtype=np.int64)
+    return np.append(weights, mean_weight(weights, kinds[machines.gpu_type], machines.gpus))
+
+
+def types_of(trace: Trace, machines: Machines) -> tuple[str, ...]:
     return tuple(sorted({*machines.gpu_types, *trace.gpu_types}))
 
 

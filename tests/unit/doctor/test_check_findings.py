@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.config import Config, LeaseSection, SlurmSection
+from slurm_fair.config import Config, LeaseSection, SlurmSection, TenantsSection
 from slurm_fair.doctor import Finding, Level, scheduler, storage, terms, versions
 from slurm_fair.doctor.facts import Facts, _ahead
 from slurm_fair.doctor.machines import nodes
@@ -52,6 +52,31 @@ def test_the_shares_of_the_tenants_are_told_in_per_cent_the_greatest_first() -> 
     (told,) = terms.shares(replace(FACTS, snapshot=seen))
     assert told.level is OK
     assert told.what.endswith(": vision 50 %, nlp 25 %, speech 25 %")
+
+
+def listing(*kinds: str) -> NodeListing:
+    """A managed node of each of these GPU types."""
+    found = {f"n{at}": RawNode(f"n{at}", 4, kind, 0, 8, 0, 1000, 0, "idle") for at, kind in enumerate(kinds)}
+    return NodeListing(found, {"gpu": tuple(found)}, {"gpu": True})
+
+
+def with_weights(weights: dict[str, float], *kinds: str) -> list[Finding]:
+    config = Config(tenants=TenantsSection(gpu_weights=weights))
+    return list(terms.gpu_weights(replace(FACTS, config=config, machines=listing(*kinds))))
+
+
+def test_what_a_gpu_counts_by_its_type_is_told() -> None:
+    (told,) = with_weights({"v100": 0.5}, "a100", "v100", "")
+    assert (told.level, told.what) == (OK, "a GPU counts by its type: a100 1, gpu 1, v100 0.5")
+    assert with_weights({}, "a100") == []
+
+
+def test_weights_of_gpus_that_are_not_there_or_of_nothing_are_errors() -> None:
+    (strange,) = with_weights({"v10": 0.5}, "a100", "v100")
+    assert strange.level is ERROR
+    assert "there are no GPUs of type 'v10'; did you mean 'v100'?" in strange.what
+    (nothing,) = with_weights({"a100": 0.0}, "a100")
+    assert nothing.level is ERROR
 
 
 def test_of_many_tenants_the_greatest_are_told() -> None:

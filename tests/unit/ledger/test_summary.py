@@ -35,7 +35,7 @@ def two() -> Outcomes:
 
 
 def facts() -> RunFacts:
-    stretches = Runs(np.array([0, 1]), np.array([2, 1]), floats(0, 10), floats(10, 30))
+    stretches = Runs.given(np.array([0, 1]), np.array([2, 1]), floats(0, 10), floats(10, 30))
     windows = exact_windows(two(), stretches, floats(1, 1), 2.0, floats(0, 10, 20, 30))
     return RunFacts(
         2.0, None, lost_gpu_seconds=4.0, fragments_mean=0.5, windows=windows, tenant_had=floats(20, 20),

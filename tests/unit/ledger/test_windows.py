@@ -64,7 +64,7 @@ def test_windows_have_one_length_and_the_rest_is_none() -> None:
 def two_tenants() -> tuple[Outcomes, Runs]:
     """4 GPUs; `a` wants all of them for 40 s and has them for 20; `b` wants 2 from 20 to 40 and gets them."""
     jobs = table(row(0, 40, gpus=4) | {"tenant": 0}, row(20, 40, gpus=2) | {"tenant": 1}, tenants=("a", "b"))
-    return jobs, Runs(np.array([0, 1]), np.array([4, 2]), floats(0, 20), floats(20, 40))
+    return jobs, Runs.given(np.array([0, 1]), np.array([4, 2]), floats(0, 20), floats(20, 40))
 
 
 def test_windows_are_exact_from_jobs_and_runs() -> None:
@@ -91,7 +91,7 @@ def test_a_tenant_without_weight_is_owed_nothing() -> None:
 
 def test_without_windows_or_jobs_nobody_is_unfair() -> None:
     ints, none = np.zeros(0, dtype=np.int64), floats()
-    empty = exact_windows(table(tenants=()), Runs(ints, ints, none, none), none, 4.0, floats(0, 10))
+    empty = exact_windows(table(tenants=()), Runs.given(ints, ints, none, none), none, 4.0, floats(0, 10))
     assert empty.unfair == 0.0
     assert exact_windows(*two_tenants(), floats(1, 1), 4.0, floats(0)).unfair == 0.0
 
@@ -173,7 +173,7 @@ def test_what_windows_owe_is_what_the_ledger_owes(jobs: list[tuple[int, int, int
     outcomes = table(*rows, tenants=("a", "b", "c"))
     weight, ints = floats(1, 2, 3), np.zeros(0, dtype=np.int64)
     edges = floats(0, 7, 20, 33, 90)
-    windows = exact_windows(outcomes, Runs(ints, ints, floats(), floats()), weight, gpus, edges)
+    windows = exact_windows(outcomes, Runs.given(ints, ints, floats(), floats()), weight, gpus, edges)
     claims = ActiveSpans(
         outcomes.tenant, outcomes.gpus, np.ones(len(outcomes)), outcomes.submit, outcomes.end
     )
