@@ -15,6 +15,7 @@ import numpy as np
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Placement, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
+from slurm_fair.model.gpu_weight import of_jobs
 from slurm_fair.reconcile import apply_plan
 from slurm_fair.tick import Rules, decide, prepare
 
@@ -157,8 +158,11 @@ class _World:
             gated=(jobs.gated | leaves) & ~begins,
         )
         gone = over | leaves
-        held = seen.held.take(~gone[seen.held.row])
-        return replace(seen, time=instant, jobs=moved, held=held.plus(_places(begins, leases, seen)))
+        held = seen.held.take(~gone[seen.held.row]).plus(_places(begins, leases, seen))
+        if seen.gpu_weights is not None:
+            weighed = of_jobs(seen.gpu_weights, seen.nodes, held, moved.gpu_type)
+            moved = moved.with_columns(gpu_weight=np.where(over, moved.gpu_weight, weighed))
+        return replace(seen, time=instant, jobs=moved, held=held)
 
     def decide(self, rules: Rules) -> bool:
         """One look of the controller; False when the policy could not say what follows."""

@@ -221,7 +221,7 @@ class SlurmCluster:
         return ""
 
     def _learn_of_gpus(self, machines: NodeListing) -> str:
-        """Learn the weights of GPU types; a complaint where they are not known, or all GPUs would count nothing."""
+        """Learn the weights of GPU types; a complaint where they are not known, or all GPUs count nothing."""
         territory = Territory.of(machines, self._settings.scope)
         types = [machines.nodes[name].gpu_type for name in territory.nodes]
         given = self._settings.gpu_weights
