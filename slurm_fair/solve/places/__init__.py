@@ -1,0 +1,10 @@
+"""Exact places for jobs of many possible sizes: Hops' integer program, solved in three ways that can be swapped.
+
+`literal` is the paper's model, `classes` the same optimum by counting servers that look alike, `fast` a plan
+within a proven gap in a fraction of a second.
+"""
+
+from slurm_fair.solve.places.literal import literal
+from slurm_fair.solve.places.problem import PlacesAnswer, PlacesLimits, PlacesProblem, violations
+
+__all__ = ["PlacesAnswer", "PlacesLimits", "PlacesProblem", "literal", "violations"]
