@@ -62,7 +62,7 @@ class PlacesLimits:
     nodes: int = 2_000  # of the branch-and-bound tree
     iterations: int = 500_000  # of the simplex method, in each linear program
     prices: int = 60  # steps of the price iteration
-    gap: float = 0.005  # `fast` stops at this proven gap
+    gap: float = 0.01  # `fast` stops at this proven gap
     seconds: float | None = None  # wall clock of HiGHS in all; None = counts alone
 
 
