@@ -24,7 +24,7 @@ def classes(problem: PlacesProblem, limits: PlacesLimits | None = None) -> Place
     packing = packed(problem, fleet, prices.way)
     flow = Flow.of(fleet)
     effort = Effort(limits.nodes, limits.iterations, 0.0)
-    found = solve(flow.program(whole=True), limits.seconds or np.inf, effort)
+    found = solve(flow.program(whole=True), limits.left(0.0), effort)
     bound = min(prices.bound, found.bound) if np.isfinite(found.bound) else prices.bound
     if not found.found:
         return packing.answer(problem, bound, How.GREEDY)

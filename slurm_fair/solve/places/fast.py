@@ -61,9 +61,8 @@ class _Best:
     @property
     def enough(self) -> bool:
         """True where the gap is small enough, or where there is no time left."""
-        late = self.limits.seconds is not None and self.seconds >= self.limits.seconds
         gap = 0.0 if self.small else self.limits.gap
-        return late or self.worth >= (1.0 - gap) * self.bound
+        return self.left <= 0 or self.worth >= (1.0 - gap) * self.bound
 
     @property
     def small(self) -> bool:
@@ -73,7 +72,7 @@ class _Best:
     @property
     def left(self) -> float:
         """Seconds for the solver."""
-        return np.inf if self.limits.seconds is None else self.limits.seconds - self.seconds
+        return self.limits.left(self.seconds)
 
     def answer(self) -> PlacesAnswer:
         """The plan with the bound that is proven."""

@@ -9,7 +9,7 @@ import numpy as np
 from slurm_fair.model.columns import Ints
 from slurm_fair.solve.places.problem import PlacesProblem
 from slurm_fair.solve.places.ways import Ways
-from slurm_fair.solve.places.windows import Level, Pieces, levels_of
+from slurm_fair.solve.places.windows import Layer, Pieces, levels_of
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -75,7 +75,7 @@ def _arcs(ways: Ways, servers: Ints, most: int) -> tuple[Ints, Ints]:
 
 
 def _windows(
-    problem: PlacesProblem, ways: Ways, used: Ints, cut: tuple[tuple[Pieces, ...], tuple[Level, ...]]
+    problem: PlacesProblem, ways: Ways, used: Ints, cut: tuple[tuple[Pieces, ...], tuple[Layer, ...]]
 ) -> tuple[Windows, Ints]:
     """The windows of all levels in one table, and how often their groups are there."""
     pieces, levels = cut

@@ -65,6 +65,10 @@ class PlacesLimits:
     gap: float = 0.01  # `fast` stops at this proven gap
     seconds: float | None = None  # wall clock of HiGHS in all; None = counts alone
 
+    def left(self, spent: float) -> float:
+        """Seconds that HiGHS still has."""
+        return np.inf if self.seconds is None else self.seconds - spent
+
 
 @dataclass(frozen=True, slots=True)
 class PlacesAnswer:
@@ -94,7 +98,6 @@ class Picks:
 
     @classmethod
     def none(cls, jobs: int) -> Picks:
-        """Nobody gets anything."""
         nobody = np.full(jobs, -1, dtype=np.int64)
         return cls(nobody, nobody.copy(), np.zeros(jobs, dtype=np.int64))
 

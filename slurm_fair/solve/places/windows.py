@@ -79,7 +79,7 @@ def _second(run: Ints, some: Bools) -> Bools:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class Layer:
     """Groups of one level and the windows in those that look alike, one of each way."""
 
     pieces: Pieces
@@ -89,11 +89,11 @@ class Level:
     way: Ints  # [window]
 
 
-def levels_of(problem: PlacesProblem, ways: Ways) -> tuple[Ints, tuple[Pieces, ...], tuple[Level, ...]]:
+def levels_of(problem: PlacesProblem, ways: Ways) -> tuple[Ints, tuple[Pieces, ...], tuple[Layer, ...]]:
     """Rows of servers with something free, every level of their cut, and the windows of levels 1, 2, ..."""
     used = np.flatnonzero(problem.free > 0)
     pieces = [_servers(problem, used)]
-    levels: list[Level] = []
+    levels: list[Layer] = []
     open_ = np.flatnonzero(ways.spread)
     while len(open_):
         last = pieces[-1]
@@ -107,7 +107,7 @@ def levels_of(problem: PlacesProblem, ways: Ways) -> tuple[Ints, tuple[Pieces, .
     return used, tuple(pieces), tuple(levels)
 
 
-def _level(problem: PlacesProblem, used: Ints, ways: Ways, pieces: Pieces, open_: Ints) -> Level:
+def _level(problem: PlacesProblem, used: Ints, ways: Ways, pieces: Pieces, open_: Ints) -> Layer:
     """The windows of some ways in one piece of each likeness."""
     _, piece = np.unique(pieces.likeness, return_index=True)
     wide = int((pieces.end - pieces.first).max(initial=0))
@@ -117,7 +117,7 @@ def _level(problem: PlacesProblem, used: Ints, ways: Ways, pieces: Pieces, open_
     kind = problem.kind[used[pieces.first[piece]]]
     found = [_windows(free, np.flatnonzero(kind == ways.kind[way]), ways.gpus[way], way) for way in open_]
     look, offset, servers, way = (np.concatenate(each) for each in zip(*found, strict=True))
-    return Level(pieces, piece[look], offset, servers, way)
+    return Layer(pieces, piece[look], offset, servers, way)
 
 
 def _windows(free: Ints, mine: Ints, gpus: int, way: int) -> tuple[Ints, Ints, Ints, Ints]:
