@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from slurm_fair.solve import How
 from slurm_fair.solve.places import PlacesLimits, PlacesProblem, classes, fast, literal, violations
@@ -34,7 +35,7 @@ def test_counting_servers_loses_nothing(problem: PlacesProblem) -> None:
 def test_whatever_the_limits_the_places_hold_and_the_bound_is_proven(problem: PlacesProblem) -> None:
     best = classes(problem).objective
     for limits in SHORT:
-        for solve in (classes, fast):
+        for solve in (literal, classes, fast):
             answer = solve(problem, limits)
             assert violations(problem, answer) == []
             assert answer.objective <= best * (1 + 1e-9)
@@ -62,3 +63,14 @@ def test_the_checker_sees_what_is_wrong(problem: PlacesProblem) -> None:
     assert violations(problem, replace(answer, objective=answer.objective + 1.0))
     assert violations(problem, replace(answer, bound=answer.objective - 1.0))
     assert violations(problem, replace(answer, column=np.full(problem.jobs, -1)))
+
+
+@given(problems(), st.sampled_from([1e-9, 1e9]))
+@settings(max_examples=40, deadline=None)
+def test_the_unit_of_worth_does_not_matter(problem: PlacesProblem, unit: float) -> None:
+    scaled = replace(problem, value=problem.value * unit)
+    for solve in (classes, fast):
+        answer = solve(scaled, TIGHT)
+        assert violations(scaled, answer) == []
+        assert answer.objective == pytest.approx(unit * solve(problem, TIGHT).objective, rel=1e-7)
+        assert answer.bound <= answer.objective * (1 + 1e-6)

@@ -25,7 +25,7 @@ def classes(problem: PlacesProblem, limits: PlacesLimits | None = None) -> Place
     flow = Flow.of(fleet)
     effort = Effort(limits.nodes, limits.iterations, 0.0)
     found = solve(flow.program(whole=True), limits.left(0.0), effort)
-    bound = min(prices.bound, found.bound) if np.isfinite(found.bound) else prices.bound
+    bound = min(prices.bound, found.bound * fleet.ways.unit) if np.isfinite(found.bound) else prices.bound
     if not found.found:
         return packing.answer(problem, bound, How.GREEDY)
     x, arcs, windows = flow.parts(found.x)

@@ -22,8 +22,9 @@ from slurm_fair.solve.places.problem import Picks, PlacesAnswer, PlacesLimits, P
 
 _CONTESTED, _FEWEST = 0.25, 150  # the part of the jobs, and how many at least, whose choice is open at first
 _NEAR = 0.35  # of a way's price: how much worse than its job's best a use may be and stay open
-_LOOSEST = 60  # jobs whose choice the integer program opens
-_SMALL = 80  # jobs up to which it opens all, and goes on to the optimum
+_LOOSEST = (25, 75)  # jobs whose choice the integer program opens, and then
+_FEW = 80  # jobs up to which it opens all
+_EQUAL = 1e-7  # a gap that is none
 
 
 def fast(problem: PlacesProblem, limits: PlacesLimits | None = None) -> PlacesAnswer:
@@ -52,7 +53,6 @@ class _Best:
     picks: Picks
     bound: float
     seconds: float = 0.0  # of the solver
-    exact: bool = False
 
     @property
     def worth(self) -> float:
@@ -61,13 +61,7 @@ class _Best:
     @property
     def enough(self) -> bool:
         """True where the gap is small enough, or where there is no time left."""
-        gap = 0.0 if self.small else self.limits.gap
-        return self.left <= 0 or self.worth >= (1.0 - gap) * self.bound
-
-    @property
-    def small(self) -> bool:
-        """True where the best plan is found as quickly as a good one."""
-        return len(starts(self.fleet)) <= _SMALL
+        return self.left <= 0 or self.worth >= (1.0 - max(self.limits.gap, _EQUAL)) * self.bound
 
     @property
     def left(self) -> float:
@@ -76,7 +70,7 @@ class _Best:
 
     def answer(self) -> PlacesAnswer:
         """The plan with the bound that is proven."""
-        how = How.EXACT if self.exact or self.worth >= self.bound else How.FEASIBLE
+        how = How.EXACT if self.worth >= (1.0 - _EQUAL) * self.bound else How.FEASIBLE
         return self.picks.answer(self.problem, self.bound, how)
 
     def with_plan(self, picks: Picks) -> _Best:
@@ -152,39 +146,45 @@ def _linear(best: _Best, uses: Ints, kept: Ints) -> _Best:
 
 
 def _integer(best: _Best) -> _Best:
-    """The integer program: of all jobs where they are few, else of those whose choice is the loosest."""
-    fleet, limits = best.fleet, best.limits
-    uses, kept = np.arange(len(fleet.ways.job)), np.zeros(0, dtype=np.int64)
-    if not best.small:
-        uses, kept = _loosest(best)
-    flow = Flow.of(fleet, uses, kept)
-    gap = 0.0 if best.small else limits.gap / 2
-    target = None if best.small else (1.0 - limits.gap / 2) * best.bound
-    effort = Effort(limits.nodes, limits.iterations, gap, target)
-    found = solve(flow.program(whole=True), best.left, effort)
-    return _with_solution(best, flow, found, kept)
+    """The integer program: of all jobs where they are few, else of those whose choice hangs on least."""
+    if len(starts(best.fleet)) <= _FEW:
+        flow = Flow.of(best.fleet)
+        effort = Effort(best.limits.nodes, best.limits.iterations, best.limits.gap)
+        found = solve(flow.program(whole=True), best.left, effort)
+        if np.isfinite(found.bound):
+            best = replace(best, bound=min(best.bound, found.bound * best.fleet.ways.unit))
+        return _with_solution(best, flow, found, flow.uses[:0])
+    for count in _LOOSEST:
+        if not best.enough:
+            uses, kept = _loosest(best, count)
+            flow = Flow.of(best.fleet, uses, kept)
+            effort = Effort(best.limits.nodes, best.limits.iterations, best.limits.gap / 2, _target(best))
+            found = solve(flow.program(whole=True), best.left, effort)
+            best = _with_solution(best, flow, found, kept)
+    return best
+
+
+def _target(best: _Best) -> float:
+    """An objective that is good enough, in the program's unit."""
+    return (1.0 - best.limits.gap / 2) * best.bound / best.fleet.ways.unit
 
 
 def _with_solution(best: _Best, flow: Flow, found: Solution, kept: Ints) -> _Best:
     best = replace(best, seconds=best.seconds + found.seconds)
-    everything = best.small
-    if everything and np.isfinite(found.bound):
-        best = replace(best, bound=min(best.bound, found.bound))
     if not found.found:
         return best
     x, arcs, windows = flow.parts(found.x)
     chosen = np.append(flow.uses[x > 0.5], kept)
-    better = best.with_plan(lay(best.problem, best.fleet, chosen, arcs, windows))
-    return replace(better, exact=everything and found.how is How.EXACT)
+    return best.with_plan(lay(best.problem, best.fleet, chosen, arcs, windows))
 
 
-def _loosest(best: _Best) -> tuple[Ints, Ints]:
+def _loosest(best: _Best, count: int) -> tuple[Ints, Ints]:
     """The uses of the jobs whose choice hangs on least at these prices, and the choices of all others."""
     fleet, way = best.fleet, best.prices.way
     ways = fleet.ways
     chosen, surplus = choices(fleet, way)
     margin = _margins(fleet, way, chosen, surplus)
     opened = np.zeros(best.problem.jobs, dtype=bool)
-    opened[ways.job[chosen[np.argsort(margin, kind="stable")[:_LOOSEST]]]] = True
+    opened[ways.job[chosen[np.argsort(margin, kind="stable")[:count]]]] = True
     kept = chosen[(surplus > 0) & ~opened[ways.job[chosen]]]
     return np.flatnonzero(opened[ways.job] & _near(best)), kept

@@ -55,7 +55,7 @@ class Flow:
             _summed(*self._of_windows(window, node_row, group_row)),
         )
         upper = np.concatenate([np.ones(len(jobs)), -self.given, fleet.servers, fleet.groups])
-        worth = np.concatenate([ways.value[self.uses], np.zeros(arcs + count)])
+        worth = np.concatenate([ways.value[self.uses] / ways.unit, np.zeros(arcs + count)])
         most = np.concatenate([np.ones(x), np.full(arcs + count, np.inf)])
         return Problem(
             worth, most, cells, np.full(len(upper), -np.inf), upper.astype(np.float64),
@@ -73,7 +73,7 @@ class Flow:
     def way_prices(self, price: Floats) -> Floats:
         """The prices of ways among those of all rows."""
         jobs = len(np.unique(self.fleet.ways.job[self.uses]))
-        return np.maximum(price[jobs : jobs + len(self.fleet.ways)], 0.0)
+        return np.maximum(price[jobs : jobs + len(self.fleet.ways)], 0.0) * self.fleet.ways.unit
 
     def parts(self, solution: Floats) -> tuple[Floats, Ints, Ints]:
         """The columns of an answer: x, arcs and windows."""

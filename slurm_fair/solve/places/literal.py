@@ -6,6 +6,7 @@ S_t" has to be "<=": a job may fill a server.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from slurm_fair.solve.places.problem import Picks, PlacesAnswer, PlacesLimits, P
 from slurm_fair.solve.places.ways import Ways
 from slurm_fair.solve.places.windows import levels_of
 
+_FEASIBLE = 2  # highspy.SolutionStatus.kSolutionStatusFeasible
+
 
 def literal(problem: PlacesProblem, limits: PlacesLimits | None = None) -> PlacesAnswer:
     """The best plan, by eq. 11-13 over every configuration of every job."""
@@ -25,9 +28,12 @@ def literal(problem: PlacesProblem, limits: PlacesLimits | None = None) -> Place
     configurations = _configurations(problem, ways)
     if not len(configurations):
         return Picks.none(problem.jobs).answer(problem, 0.0, How.EXACT)
-    program, chosen = _program(problem, configurations)
-    program.solve(pulp.HiGHS(msg=False, threads=1, gapRel=0.0, timeLimit=limits.seconds, **_counts(limits)))
-    return _read(problem, configurations, program, chosen)
+    program, chosen = _program(problem, configurations, ways.unit)
+    solver = pulp.HiGHS(msg=False, threads=1, gapRel=0.0, timeLimit=limits.seconds, **_counts(limits))
+    with suppress(KeyError):  # PuLP has no word for the limit of nodes; the values are there
+        program.solve(solver)
+    taken = configurations[[(x.value() or 0.0) > 0.5 for x in chosen]]
+    return _read(problem, configurations, program, taken, ways.unit)
 
 
 def _configurations(problem: PlacesProblem, ways: Ways) -> Ints:
@@ -57,12 +63,12 @@ def _configurations(problem: PlacesProblem, ways: Ways) -> Ints:
     )
 
 
-def _program(problem: PlacesProblem, configurations: Ints) -> tuple[Any, list[Any]]:
+def _program(problem: PlacesProblem, configurations: Ints, unit: float) -> tuple[Any, list[Any]]:
     """Eq. 11 (the objective), eq. 12 (one configuration a job) and eq. 13 (the GPUs of each server)."""
     program = pulp.LpProblem("hops", pulp.LpMaximize)
     chosen = [program.add_variable(f"x{i}", cat=pulp.LpBinary) for i in range(len(configurations))]
     column = configurations[:, 0]
-    worth = problem.value[column].tolist()
+    worth = (problem.value[column] / unit).tolist()
     program.setObjective(pulp.LpAffineExpression(list(zip(chosen, worth, strict=True))))
     of_job: dict[int, list[Any]] = {}
     on_server: dict[int, list[Any]] = {}
@@ -89,18 +95,23 @@ def _counts(limits: PlacesLimits) -> dict[str, Any]:
     }
 
 
-def _read(problem: PlacesProblem, configurations: Ints, program: Any, chosen: list[Any]) -> PlacesAnswer:
-    """Whatever PuLP calls it: `status` says optimal of programs that were cut short, `sol_status` does not."""
+def _read(
+    problem: PlacesProblem, configurations: Ints, program: Any, taken: Ints, unit: float
+) -> PlacesAnswer:
+    """The answer by HiGHS' own account: PuLP's `status` says optimal of programs that were cut short.
+
+    `sol_status` does not, but it says feasible where a limit came before any plan.
+    """
     info = program.solverModel.getInfo()
-    bound = float(info.mip_dual_bound)
+    bound = abs(float(info.mip_dual_bound)) * unit  # PuLP maximises by minimising what is negative
     sound = _relaxed(problem, configurations)
-    if program.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-        return Picks.none(problem.jobs).answer(problem, sound, How.GREEDY)
-    taken = configurations[[(x.value() or 0.0) > 0.5 for x in chosen]]
+    bound = min(sound, bound) if np.isfinite(bound) else sound
+    if info.primal_solution_status != _FEASIBLE:
+        return Picks.none(problem.jobs).answer(problem, bound, How.GREEDY)
     picks, jobs = Picks.none(problem.jobs), problem.job[taken[:, 0]]
     picks.column[jobs], picks.first[jobs], picks.servers[jobs] = taken.T
-    how = How.EXACT if program.sol_status == pulp.LpSolutionOptimal else How.FEASIBLE
-    return picks.answer(problem, min(sound, bound) if np.isfinite(bound) else sound, how)
+    exact = program.sol_status == pulp.LpSolutionOptimal
+    return picks.answer(problem, bound, How.EXACT if exact else How.FEASIBLE)
 
 
 def _relaxed(problem: PlacesProblem, configurations: Ints) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.solve.places.problem import PlacesProblem
 
+_LARGEST = 1000.0  # of the values that a solver is given: its tolerances are absolute
+
 
 @dataclass(frozen=True, slots=True)
 class Ways:
@@ -36,6 +38,11 @@ class Ways:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    @property
+    def unit(self) -> float:
+        """The worth that is 1 in a program, and so in its prices and its bound."""
+        return float(self.value.max(initial=0.0)) / _LARGEST or 1.0
 
     def without(self, possible: Bools) -> Ways:
         """The same ways, without the columns of those that cannot be had."""

@@ -157,6 +157,16 @@ def test_without_time_for_a_solver_a_plan_stands_and_says_how_good_it_is() -> No
         assert answer.how in (How.GREEDY, How.FEASIBLE)
 
 
+@pytest.mark.parametrize("limits", [PlacesLimits(nodes=0), PlacesLimits(nodes=1), PlacesLimits(seconds=0.01)])
+def test_the_papers_program_cut_short_does_not_say_that_it_is_optimal(limits: PlacesLimits) -> None:
+    problem = _crowd()
+    answer = literal(problem, limits)
+    assert violations(problem, answer) == []
+    assert answer.bound >= classes(problem).objective - 1e-6
+    if answer.how is How.EXACT:
+        assert answer.gap < 1e-6
+
+
 def test_a_wider_gap_is_kept_and_a_closed_one_is_the_optimum() -> None:
     problem = _crowd()
     wide = fast(problem, PlacesLimits(gap=0.2))
