@@ -160,7 +160,8 @@ def table(chosen: list[Case], seeds: list[int]) -> tuple[str, bool]:
     machine = (
         f"{platform.machine()} {platform.system()} Python {platform.python_version()} numpy {np.__version__}"
     )
-    return "\n".join([*lines, "", f"{machine}, seeds {seeds}, {os.cpu_count()} cores"]), kept
+    load = f"load average {os.getloadavg()[0]:.0f} at the end"
+    return "\n".join([*lines, "", f"{machine}, seeds {seeds}, {os.cpu_count()} cores, {load}"]), kept
 
 
 def main() -> int:
