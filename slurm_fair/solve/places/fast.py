@@ -22,7 +22,7 @@ from slurm_fair.solve.places.problem import Picks, PlacesAnswer, PlacesLimits, P
 
 _CONTESTED, _FEWEST = 0.25, 150  # the part of the jobs, and how many at least, whose choice is open at first
 _NEAR = 0.35  # of a way's price: how much worse than its job's best a use may be and stay open
-_LOOSEST = (25, 75)  # jobs whose choice the integer program opens, and then
+_LOOSEST = (25, 75)  # jobs whose choice the integer program opens: of the prices' choices, of the plan's
 _FEW = 80  # jobs up to which it opens all
 _EQUAL = 1e-7  # a gap that is none
 
@@ -154,14 +154,25 @@ def _integer(best: _Best) -> _Best:
         if np.isfinite(found.bound):
             best = replace(best, bound=min(best.bound, found.bound * best.fleet.ways.unit))
         return _with_solution(best, flow, found, flow.uses[:0])
-    for count in _LOOSEST:
+    for count, choice in zip(_LOOSEST, (_by_price, _by_plan), strict=True):
         if not best.enough:
-            uses, kept = _loosest(best, count)
+            uses, kept = _loosest(best, count, choice(best))
             flow = Flow.of(best.fleet, uses, kept)
             effort = Effort(best.limits.nodes, best.limits.iterations, best.limits.gap / 2, _target(best))
             found = solve(flow.program(whole=True), best.left, effort)
             best = _with_solution(best, flow, found, kept)
     return best
+
+
+def _by_price(best: _Best) -> Ints:
+    """The uses that are best for jobs at these prices; there may be no room for all."""
+    chosen, surplus = choices(best.fleet, best.prices.way)
+    return chosen[surplus > 0]
+
+
+def _by_plan(best: _Best) -> Ints:
+    """The uses that jobs have in the plan."""
+    return np.flatnonzero(np.isin(best.fleet.ways.columns, best.picks.column))
 
 
 def _target(best: _Best) -> float:
@@ -178,13 +189,12 @@ def _with_solution(best: _Best, flow: Flow, found: Solution, kept: Ints) -> _Bes
     return best.with_plan(lay(best.problem, best.fleet, chosen, arcs, windows))
 
 
-def _loosest(best: _Best, count: int) -> tuple[Ints, Ints]:
-    """The uses of the jobs whose choice hangs on least at these prices, and the choices of all others."""
+def _loosest(best: _Best, count: int, given: Ints) -> tuple[Ints, Ints]:
+    """The uses of the jobs whose choice hangs on least at these prices, and what is given to all others."""
     fleet, way = best.fleet, best.prices.way
     ways = fleet.ways
     chosen, surplus = choices(fleet, way)
     margin = _margins(fleet, way, chosen, surplus)
     opened = np.zeros(best.problem.jobs, dtype=bool)
     opened[ways.job[chosen[np.argsort(margin, kind="stable")[:count]]]] = True
-    kept = chosen[(surplus > 0) & ~opened[ways.job[chosen]]]
-    return np.flatnonzero(opened[ways.job] & _near(best)), kept
+    return np.flatnonzero(opened[ways.job] & _near(best)), given[~opened[ways.job[given]]]

@@ -174,12 +174,22 @@ def test_a_wider_gap_is_kept_and_a_closed_one_is_the_optimum() -> None:
     assert fast(problem, PlacesLimits(gap=0.0)).objective == pytest.approx(classes(problem).objective)
 
 
-def _crowd() -> PlacesProblem:
-    """Sixty jobs with three sizes each on twelve servers of two kinds."""
+@pytest.mark.parametrize("gap", [0.0, 0.002])
+def test_among_many_jobs_the_choice_of_a_few_is_opened(gap: float) -> None:
+    problem = _crowd(130)
+    answer, best = fast(problem, PlacesLimits(gap=gap)), classes(problem)
+    assert best.how is How.EXACT
+    assert violations(problem, answer) == violations(problem, best) == []
+    assert 0.99 * best.objective < answer.objective <= best.objective * (1 + 1e-9)
+    assert answer.bound >= best.objective * (1 - 1e-9)
+
+
+def _crowd(jobs: int = 60) -> PlacesProblem:
+    """Jobs with three sizes each on twelve servers of two kinds."""
     dice = np.random.default_rng(7)
     columns = [
         (job, on, gpus, gpus > 8, float(gpus**0.8 * dice.uniform(1, 3) * (1 + on)))
-        for job in range(60)
+        for job in range(jobs)
         for gpus in dice.choice(np.arange(1, 17), 3, replace=False).tolist()
         for on in range(2)
     ]
