@@ -70,9 +70,10 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm)
+bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py writes a part of docs/solvers.md)
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/astraea.py
+	$(BIN)/python benchmarks/hops.py --write docs/solvers.md
 	$(BIN)/python benchmarks/poll.py
 
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
