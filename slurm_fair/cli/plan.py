@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -16,7 +17,7 @@ from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
 from slurm_fair.model import Blind, Standing, TickRecord, Verdict, label, labels
-from slurm_fair.parts import commands_of, rules_of
+from slurm_fair.parts import commands_of, planner_of, rules_of
 from slurm_fair.policy.packing.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
@@ -40,6 +41,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     """Look at the cluster now and show what the next tick would do; nothing is done."""
     site = site_of(context)
     past, clock, rules = "", WallClock(), rules_of(site.config)
+    planner = planner_of(site.config, rules)
+    rules = replace(rules, planner=planner)
     try:
         with site.reader() as journal:
             standing, marks = journal.latest(), journal.marks()
@@ -53,6 +56,8 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
         raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")
     ready = prepare(standing, snapshot, rules)
     chosen = decide(ready.view, rules, clock)
+    if planner is not None:
+        planner.close()
     leases, actions, _ = reconcile(ready, chosen, rules)
     after = ready.standing._replace(leases=leases)
     record = TickRecord(
