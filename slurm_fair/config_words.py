@@ -51,8 +51,8 @@ KEYS = {
     "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
     "policy.name": "the policy in force",
     "policy.plan_limit": "seconds in which a plan must be made, and at most half a lease, or 5 s. A policy that "
-    "calls a solver runs in a process of its own, which is killed then: its quick plan stands in, or leases stay as "
-    "they are",
+    "calls a solver runs in a process of its own, which is killed then: its quick plan stands in, or leases stay "
+    "as they are",
     "policy.plan_memory_mb": "address space that the process of such a policy may take, in MB, 512 or more",
     "policy.late_plan": "what becomes of a plan that such a policy makes too late. drop: it is given up; next: "
     "leases stay as they are, and what of it still fits counts at the next look",

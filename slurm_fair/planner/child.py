@@ -1,7 +1,5 @@
 """The program of the planning process: it holds a policy, is shown views and answers with plans.
 
-    python -I -m slurm_fair.planner.child MEMORY_MB PID_OF_ITS_PARENT
-
 It ends with its parent, is served after it, hears none of its signals, and has no file of it but two pipes. For
 each view it first says the policy's quick plan, if there is one, so that its parent has it whatever comes next.
 """
@@ -110,7 +108,3 @@ def _bound(memory_bytes: int, parent: int) -> None:
         os.nice(_NICE)
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
-
-
-if __name__ == "__main__":
-    main()

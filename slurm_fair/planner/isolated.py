@@ -58,20 +58,22 @@ class IsolatedPlanner:
     program: Sequence[str] = PROGRAM
     waits: Callable[[], None] = lambda: None  # called now and then while a plan is waited for
     keeps_time: ClassVar[bool] = True
-    _process: PlanningProcess | None = None
-    _ready: bool = False
-    _rest_until: float = 0.0
-    _number: int = 0
-    _late: _Asked | None = None
-    _unheard: tuple[Event, ...] = ()  # of views to which the policy gave no plan that counts
-    _trouble: str = ""
-    _closed: bool = False
+    process: PlanningProcess | None = field(default=None, init=False)
+    _ready: bool = field(default=False, init=False)
+    _rest_until: float = field(default=0.0, init=False)
+    _number: int = field(default=0, init=False)
+    _late: _Asked | None = field(default=None, init=False)
+    _unheard: tuple[Event, ...] = field(
+        default=(), init=False
+    )  # of views to which the policy gave no plan that counts
+    _trouble: str = field(default="", init=False)
+    _closed: bool = field(default=False, init=False)
 
     def begin(self) -> None:
         """Start the process, so that it has loaded its policy when it is asked."""
-        if self._process is None and not self._closed and time.monotonic() >= self._rest_until:
+        if self.process is None and not self._closed and time.monotonic() >= self._rest_until:
             try:
-                self._process, self._ready = (
+                self.process, self._ready = (
                     PlanningProcess(self.policy, self.limits.memory_mb, self.program),
                     False,
                 )
@@ -102,7 +104,7 @@ class IsolatedPlanner:
     def close(self) -> None:
         """End the process for good: also from another thread, while a plan is waited for."""
         self._closed = True
-        process = self._process
+        process = self.process
         if process is not None:
             process.kill()
 
@@ -138,7 +140,7 @@ class IsolatedPlanner:
         shown = replace(view, happened=(*self._unheard, *view.happened)) if self._unheard else view
         asked = _Asked(self._number, view, time.monotonic())
         self._make_ready(until)
-        process = self._process
+        process = self.process
         assert process is not None
         process.ask((asked.number, shown))
         self._listen(asked, until)
@@ -146,11 +148,11 @@ class IsolatedPlanner:
 
     def _make_ready(self, until: float) -> None:
         """Wait until the process has loaded its policy; NoPlan where it does not."""
-        if self._process is not None and self._process.ended:
+        if self.process is not None and self.process.ended:
             log.warning("the planning process ended between two plans; it is started again")
             self._drop()
         self.begin()
-        process = self._process
+        process = self.process
         if process is None:
             raise NoPlan(self._trouble or "the planning process was ended")
         if self._ready:
@@ -185,7 +187,7 @@ class IsolatedPlanner:
 
     def _listen(self, asked: _Asked, until: float) -> None:
         """Take what the process says of a view until it has said all, or its time is up."""
-        process = self._process
+        process = self.process
         asked.late, asked.why = False, ""
         place = beginning(type(self.policy))
         try:
@@ -226,7 +228,7 @@ class IsolatedPlanner:
 
     def _drop(self, *, again: bool = True) -> None:
         """Kill the process; another one loads the policy meanwhile."""
-        process, self._process, self._ready = self._process, None, False
+        process, self.process, self._ready = self.process, None, False
         if process is not None:
             process.close()
         if again:

@@ -21,8 +21,19 @@ def parts_of(plan: Plan) -> dict[str, Any]:
     return {
         "verdict": plan.verdict, "row": places.row, "node": places.node, "gpus": places.gpus,
         "reason": said.reason, "rank": said.rank, "score": said.score, "reasons": said.reasons,
-        "memory": plan.memory,
+        "memory": _as_kept(plan.memory),
     }  # fmt: skip
+
+
+def _as_kept(value: Any) -> Any:
+    """The memory as it comes back from the journal: mappings, lists and tuples of no kind of their own."""
+    if isinstance(value, Mapping):
+        return {key: _as_kept(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_kept(inner) for inner in value]
+    if isinstance(value, tuple) and not type(value).__module__.startswith("slurm_fair.model."):
+        return tuple(_as_kept(inner) for inner in value)
+    return value
 
 
 def plan_of(parts: Any) -> Plan:

@@ -18,7 +18,7 @@ from typing import Any
 from slurm_fair.isolated import FOLDER, our_environment
 from slurm_fair.planner.frames import HEAD, MOST_BYTES, packed, plain_data
 
-PROGRAM = (sys.executable, "-I", "-m", "slurm_fair.planner.child")
+PROGRAM = (sys.executable, "-I", "-m", "slurm_fair.planner")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _PIPE_BYTES = 1 << 20
 _PART_BYTES = 1 << 18
