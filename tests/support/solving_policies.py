@@ -33,6 +33,11 @@ def _hang(view: View) -> Plan:
         pass
 
 
+def _wait(view: View) -> Plan:
+    time.sleep(3600.0)
+    return plain(view)
+
+
 def _crash(view: View) -> Plan:
     ctypes.string_at(0)
     return plain(view)
@@ -104,7 +109,7 @@ DOES: Mapping[str, Callable[[View], Plan]] = {
     "plans": plain, "hangs": _hang, "crashes": _crash, "exits": _exit, "quits": _quit, "raises": _raise,
     "bloats": _bloat, "bloats slowly": _bloat_slowly, "says bytes": _say_bytes, "keeps a class": _keep_a_class,
     "says text": _say_text, "says nothing": _say_nothing, "grants all": _grant_all, "prints": _print,
-    "sleeps": _sleep,
+    "sleeps": _sleep, "waits for ever": _wait,
 }  # fmt: skip
 
 

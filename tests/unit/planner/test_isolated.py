@@ -109,7 +109,7 @@ def test_a_quick_plan_that_cannot_be_is_none(quick: str) -> None:
 def test_a_quick_plan_that_hangs_holds_nothing_up() -> None:
     with planner_of(SolvingQuick(quick="hangs")) as planner:
         began = time.monotonic()
-        with pytest.raises(NoPlan, match="not there after|has not loaded"):
+        with pytest.raises(NoPlan, match=r"not there after|has not loaded"):
             planner.plan(shown(1000.0), 3.0)
         assert time.monotonic() - began < 3.0 + SMALL
 
@@ -152,7 +152,7 @@ def test_a_policy_that_cannot_be_loaded_there_is_named_and_tried_again_later() -
     try:
         planner = IsolatedPlanner(_Nowhere())
         for _ in range(2):
-            with pytest.raises(NoPlan, match="the planning process cannot be started: .*no_such_module"):
+            with pytest.raises(NoPlan, match=r"the planning process cannot be started: .*no_such_module"):
                 planner.plan(shown(), LIMIT)
         assert planner.process is None
     finally:
@@ -169,7 +169,7 @@ def test_a_process_that_dies_before_it_has_loaded_the_policy_is_not_started_over
 
 def test_a_program_that_is_not_there_is_told() -> None:
     planner = IsolatedPlanner(Solving(), program=("/no/such/python",))
-    with pytest.raises(NoPlan, match="cannot be started: .*No such file"):
+    with pytest.raises(NoPlan, match=r"cannot be started: .*No such file"):
         planner.plan(shown(), LIMIT)
 
 
