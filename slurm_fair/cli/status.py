@@ -86,7 +86,7 @@ def _past(site: Site, record: TickRecord) -> dict[str, Any]:
 
 
 def _plans(site: Site) -> dict[str, Any]:
-    """How many plans the daemon made since its start, and how many failed, from its file."""
+    """The tally of the daemon's plans since its start, from its file."""
     tally = PlanTally.read(site.places.directory / plan_tally.NAME)
     return tally.document() if tally else {}
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
+from slurm_fair.errors import InputError
 from slurm_fair.model.counted import counted
 from slurm_fair.plan_tally import NAME, PlanTally
 from slurm_fair.policy.protocol import QuickPolicy, solves
@@ -17,12 +19,14 @@ _CURE = "see `slurm-fair status`; raise [policy] plan_limit or plan_memory_mb, o
 
 def findings(facts: Facts) -> Iterator[Finding]:
     section = facts.config.policy
-    policy = load(section.name, section.chosen())
+    policy: object = None
+    with suppress(InputError):  # that it cannot be loaded is a finding among the settings
+        policy = load(section.name, section.chosen())
     if solves(policy):
-        after = "its quick plan" if isinstance(policy, QuickPolicy) else "no plan"
+        after = "its quick plan stands in" if isinstance(policy, QuickPolicy) else "leases stay as they are"
         yield ok(
             f"policy {section.name} plans in a process of its own: {section.plan_limit:g} s and "
-            f"{section.plan_memory_mb:g} MB at most, then {after} stands in"
+            f"{section.plan_memory_mb:g} MB at most, else {after}"
         )
     tally = PlanTally.read(facts.places.directory / NAME)
     if tally is not None:

@@ -25,12 +25,13 @@ _START_SECONDS = 60.0  # in which a policy is loaded, on a busy machine too
 _REST_SECONDS = 30.0  # after a start that failed
 _MOST_EVENTS = 50_000
 STANDS_IN = "its quick plan stands in"
+ENDS = "no plan was waited for: the daemon is about to end or to change its policy"
 log = logging.getLogger("slurm_fair")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerLimits:
-    """What a planning process may take, and what becomes of a plan that it makes too late."""
+    """The bounds of a planning process, and the fate of a plan that it makes too late."""
 
     memory_mb: float = 2048.0
     keeps_late: bool = False  # a plan that comes too late counts at the next look; False: it is given up
@@ -108,6 +109,13 @@ class IsolatedPlanner:
         if process is not None:
             process.kill()
 
+    def _goes_on(self) -> None:
+        """While something is waited for: NoPlan once the planner was closed."""
+        self.waits()
+        if self._closed:
+            self._drop(again=False)
+            raise NoPlan(ENDS)
+
     def _instead(self, asked: _Asked) -> Plan:
         quick = asked.quick
         if quick is None:
@@ -179,7 +187,7 @@ class IsolatedPlanner:
     def _first_word(self, process: PlanningProcess, until: float) -> tuple[Any, ...] | None:
         """A message at the start of a process; its end is told as one."""
         try:
-            return process.hear(until, self.waits)
+            return process.hear(until, self._goes_on)
         except ProcessGone as gone:
             return ("gone", 0, str(gone))
         except Garbage as garbage:
@@ -192,7 +200,7 @@ class IsolatedPlanner:
         place = beginning(type(self.policy))
         try:
             while process is not None and asked.plan is None and not asked.why:
-                message = process.hear(until, self.waits)
+                message = process.hear(until, self._goes_on)
                 if message is None:
                     asked.late = True
                     asked.why = f"the plan was not there after {time.monotonic() - asked.began:.1f} s"
@@ -205,7 +213,7 @@ class IsolatedPlanner:
             asked.why = f"{place}: the planning process said what is no plan: {garbage}"
             self._drop()
         if self._closed:
-            raise NoPlan("no plan was waited for: the daemon is about to end or to change its policy")
+            raise NoPlan(ENDS)
 
     def _take(self, message: tuple[Any, ...], asked: _Asked) -> None:
         word, said = message[0], message[2:]

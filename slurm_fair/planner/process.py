@@ -150,7 +150,7 @@ class PlanningProcess:
 
 
 def _hello(policy: Any) -> bytes:
-    """Where the parent imports from, and the policy by name of its class and its settings."""
+    """The folders that the parent imports from, and the policy by name of its class and its settings."""
     search = [place for place in sys.path if place.startswith("/") and Path(place).exists()]
     return packed((search, packed(policy)[HEAD.size :]))
 

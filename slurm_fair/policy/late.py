@@ -13,7 +13,7 @@ from slurm_fair.policy.view import View
 
 
 def carried_over(plan: Plan, then: View, view: View, note: str) -> Plan:
-    """What of a plan for an earlier view still fits this one.
+    """The part of a plan for an earlier view that still fits this one.
 
     A grant is dropped whose job no longer waits, or whose GPUs are gone or taken. A lease that was to end is not
     ended where nobody gets its GPUs any more. Who came since waits, and what came to its end since stays.

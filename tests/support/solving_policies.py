@@ -24,8 +24,10 @@ class Strange:
 
 
 def plain(view: View) -> Plan:
-    """The oldest first."""
-    return ordered(view, oldest_first(view, contenders(view)), memory={"by": "plan"})
+    """Who ran least first, then the oldest."""
+    rows = oldest_first(view, contenders(view))
+    turn = rows[np.argsort(view.ran_seconds[rows], kind="stable")]
+    return ordered(view, turn, memory={"by": "plan"})
 
 
 def _hang(view: View) -> Plan:

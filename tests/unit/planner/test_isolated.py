@@ -187,8 +187,8 @@ def test_events_of_a_look_without_a_plan_are_told_at_the_next_one() -> None:
     with planner_of(Hears("hangs", every=100)) as planner:
         event = Event(1000.0, EventKind.STARTED, 7, "a", 4)
         first, second, third = (
-            replace(shown(now), happened=(event,) * many)
-            for now, many in ((1000.0, 3), (1010.0, 2), (1020.0, 1))
+            replace(shown(instant), happened=(event,) * many)
+            for instant, many in ((1000.0, 3), (1010.0, 2), (1020.0, 1))
         )
         with pytest.raises(NoPlan):
             planner.plan(first, 3.0)
