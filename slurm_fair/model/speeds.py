@@ -1,4 +1,4 @@
-"""What is known of how fast jobs are in each shape: so many GPUs of a type, on one node or on several."""
+"""Known speeds of jobs in each shape: so many GPUs of a type, on as few nodes as they need or on more."""
 
 from __future__ import annotations
 
