@@ -41,8 +41,6 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     """Look at the cluster now and show what the next tick would do; nothing is done."""
     site = site_of(context)
     past, clock, rules = "", WallClock(), rules_of(site.config)
-    planner = planner_of(site.config, rules)
-    rules = replace(rules, planner=planner)
     try:
         with site.reader() as journal:
             standing, marks = journal.latest(), journal.marks()
@@ -54,10 +52,14 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     snapshot = cluster.observe(owed_answers(standing))
     if isinstance(snapshot, Blind):
         raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")
+    planner = planner_of(site.config, rules)
+    rules = replace(rules, planner=planner)
     ready = prepare(standing, snapshot, rules)
-    chosen = decide(ready.view, rules, clock)
-    if planner is not None:
-        planner.close()
+    try:
+        chosen = decide(ready.view, rules, clock)
+    finally:
+        if planner is not None:
+            planner.close()
     leases, actions, _ = reconcile(ready, chosen, rules)
     after = ready.standing._replace(leases=leases)
     record = TickRecord(
