@@ -189,7 +189,7 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("tenants.half_life", "lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
-LEAST_PLAN_MEMORY_MB = 512.0  # with less a process may not even load numpy and a solver
+LEAST_PLAN_MEMORY_MB = 256.0  # numpy and a solver take half of it before there is a problem
 _MOST_TIMEOUT = 600.0  # a command that hangs for longer would be a daemon that hangs
 _MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 

@@ -58,7 +58,7 @@ def main() -> None:
 
 def _answer(policy: Policy, view: View, number: int, say: Callable[..., None]) -> None:
     try:
-        if isinstance(policy, QuickPolicy):
+        if isinstance(policy, QuickPolicy) and view.anything_to_have:  # else nothing is as good as a plan
             with suppress(Exception):
                 say(QUICK, number, _parts(QuickPlans(policy), view))
         say(PLAN, number, _parts(policy, view))
