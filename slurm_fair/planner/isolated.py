@@ -49,6 +49,11 @@ class _Asked:
     why: str = ""  # there is no plan that can be used
     late: bool = False
 
+    @property
+    def has_ended(self) -> bool:
+        """True once there is a plan, or a reason why there is none."""
+        return self.plan is not None or bool(self.why)
+
 
 @dataclass
 class IsolatedPlanner:
@@ -64,20 +69,16 @@ class IsolatedPlanner:
     _rest_until: float = field(default=0.0, init=False)
     _number: int = field(default=0, init=False)
     _late: _Asked | None = field(default=None, init=False)
-    _unheard: tuple[Event, ...] = field(
-        default=(), init=False
-    )  # of views to which the policy gave no plan that counts
+    _unheard: tuple[Event, ...] = field(default=(), init=False)  # since the last plan that counts
     _trouble: str = field(default="", init=False)
     _closed: bool = field(default=False, init=False)
 
     def begin(self) -> None:
         """Start the process, so that it has loaded its policy when it is asked."""
         if self.process is None and not self._closed and time.monotonic() >= self._rest_until:
+            self._ready = False
             try:
-                self.process, self._ready = (
-                    PlanningProcess(self.policy, self.limits.memory_mb, self.program),
-                    False,
-                )
+                self.process = PlanningProcess(self.policy, self.limits.memory_mb, self.program)
             except Exception as error:  # no process or memory to spare, or a class that cannot be named
                 self._trouble = f"the planning process cannot be started: {error}"
                 self._rest_until = time.monotonic() + _REST_SECONDS
@@ -86,6 +87,7 @@ class IsolatedPlanner:
         """The plan, or what stands in for it; NoPlan by the deadline at the latest."""
         until = time.monotonic() + limit_seconds
         late, self._late = self._late, None
+        self._unheard = (*self._unheard, *view.happened)[-_MOST_EVENTS:]
         plan = None if late is None else self._of_before(late, view, until)
         if plan is not None:
             self._unheard = tuple(view.happened)
@@ -94,7 +96,6 @@ class IsolatedPlanner:
         if asked.plan is not None:
             self._unheard = ()
             return asked.plan
-        self._unheard = (*self._unheard, *view.happened)[-_MOST_EVENTS:]
         if asked.late and self.limits.keeps_late:
             self._late = asked
             raise NoPlan(f"{asked.why}: the last plan stands, and this one counts once it is there")
@@ -145,12 +146,11 @@ class IsolatedPlanner:
 
     def _ask(self, view: View, until: float) -> _Asked:
         self._number += 1
-        shown = replace(view, happened=(*self._unheard, *view.happened)) if self._unheard else view
         asked = _Asked(self._number, view, time.monotonic())
         self._make_ready(until)
         process = self.process
         assert process is not None
-        process.ask((asked.number, shown))
+        process.ask((asked.number, replace(view, happened=self._unheard)))
         self._listen(asked, until)
         return asked
 
@@ -199,13 +199,13 @@ class IsolatedPlanner:
         asked.late, asked.why = False, ""
         place = beginning(type(self.policy))
         try:
-            while process is not None and asked.plan is None and not asked.why:
+            while process is not None and not asked.has_ended:
                 message = process.hear(until, self._goes_on)
-                if message is None:
-                    asked.late = True
-                    asked.why = f"the plan was not there after {time.monotonic() - asked.began:.1f} s"
-                elif message[1] == asked.number:
+                if message is not None and message[1] == asked.number:
                     self._take(message, asked)
+                asked.late = not asked.has_ended and (message is None or time.monotonic() >= until)
+                if asked.late:
+                    asked.why = f"the plan was not there after {time.monotonic() - asked.began:.1f} s"
         except ProcessGone as gone:
             asked.why = f"{place}: the planning process {gone} while it made the plan"
             self._drop()
@@ -226,7 +226,7 @@ class IsolatedPlanner:
             plan = plan_of(said[0])
             wrong = objections(plan, asked.view)
         except Exception as error:  # whatever it is, it is no plan
-            plan, wrong = None, str(error)
+            plan, wrong = None, str(error) or type(error).__name__
         if word == QUICK:
             asked.quick = None if wrong else plan
         elif wrong:

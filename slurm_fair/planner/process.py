@@ -13,10 +13,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from slurm_fair.isolated import FOLDER, our_environment
 from slurm_fair.planner.frames import HEAD, MOST_BYTES, packed, plain_data
+from slurm_fair.planner.messages import READY
 
 PROGRAM = (sys.executable, "-I", "-m", "slurm_fair.planner")
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -131,8 +132,8 @@ class PlanningProcess:
             message = plain_data(data)
         except Exception as error:
             raise Garbage(f"{type(error).__name__}: {error}") from error
-        if not (isinstance(message, tuple) and len(message) >= 2):
-            raise Garbage(f"it says a {type(message).__name__}")
+        if not _is_answer(message):
+            raise Garbage(f"it says a {type(message).__name__} that is no answer")
         return message
 
     def _ending(self) -> str:
@@ -147,6 +148,14 @@ class PlanningProcess:
         with suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
         return f"was ended by signal {-code}"
+
+
+def _is_answer(message: Any) -> TypeGuard[tuple[Any, ...]]:
+    """A word, the number of the question, and after the first word something said."""
+    if not isinstance(message, tuple) or len(message) < 2:
+        return False
+    word, number = message[:2]
+    return isinstance(word, str) and type(number) is int and (len(message) > 2 or word == READY)
 
 
 def _hello(policy: Any) -> bytes:

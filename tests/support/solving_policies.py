@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slurm_fair.model import Explanation, Placement, Plan, Verdict
+from slurm_fair.planner.frames import packed
 from slurm_fair.policy import View, contenders, oldest_first, ordered
 
 
@@ -77,6 +78,20 @@ def _say_bytes(view: View) -> Plan:
     return plain(view)
 
 
+def _say_over_and_over(message: Any) -> Callable[[View], Plan]:
+    """A policy that knows the pipe, and says this for ever."""
+
+    def plan(view: View) -> Plan:
+        while True:
+            for number in range(3, 10):
+                try:
+                    os.write(number, packed(message))
+                except OSError:
+                    continue
+
+    return plan
+
+
 def _keep_a_class(view: View) -> Plan:
     return replace(plain(view), memory={"own": Strange()})
 
@@ -111,7 +126,8 @@ DOES: Mapping[str, Callable[[View], Plan]] = {
     "plans": plain, "hangs": _hang, "crashes": _crash, "exits": _exit, "quits": _quit, "raises": _raise,
     "bloats": _bloat, "bloats slowly": _bloat_slowly, "says bytes": _say_bytes, "keeps a class": _keep_a_class,
     "says text": _say_text, "says nothing": _say_nothing, "grants all": _grant_all, "prints": _print,
-    "sleeps": _sleep, "waits for ever": _wait,
+    "repeats others": _say_over_and_over(("plan", -1, {})), "repeats itself": _say_over_and_over(("quick", 2, {})),
+    "says half": _say_over_and_over(("raised", 2)), "sleeps": _sleep, "waits for ever": _wait,
 }  # fmt: skip
 
 
