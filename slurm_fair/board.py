@@ -161,7 +161,7 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
 
 
 def _gpu_weights(seen: Snapshot) -> dict[str, float]:
-    """Of the types of the managed nodes, where GPUs are weighed."""
+    """The weight of each GPU type among the managed nodes; empty where GPUs are not weighed."""
     if seen.gpu_weights is None:
         return {}
     kinds = np.unique(seen.nodes.gpu_type).tolist()

@@ -82,7 +82,7 @@ def _all_events(events: tuple[Event, ...]) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a tick goes by."""
+    """The policy and settings of a tick."""
 
     policy_name: str
     policy: Policy
@@ -106,7 +106,7 @@ class Prepared(NamedTuple):
 
 
 class TickDone(NamedTuple):
-    """What a tick came to."""
+    """The outcome of a tick: its record, or the reason why there is none."""
 
     standing: Standing
     record: TickRecord | None = None

@@ -17,7 +17,7 @@ class WallClock:
         self._woken = False
 
     def now(self) -> float:
-        """Epoch seconds."""
+        """Seconds since the epoch."""
         return time.time()
 
     def wake(self) -> None:

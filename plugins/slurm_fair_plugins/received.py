@@ -154,7 +154,7 @@ class KeptShares(dict[str, Any]):
 
     @once
     def past(self) -> SharesPast:
-        """The same as arrays."""
+        """The memory of the last plan, as arrays."""
         return SharesPast.read(self)
 
 
@@ -180,7 +180,7 @@ class Received:
             self.time = self._with_last_run(kept, shape)
 
     def anew(self, share: Table, deficit: Table) -> Received:
-        """From this moment on."""
+        """A table of these shares that counts from now on."""
         fresh = Received(self._crowd, self._clock, {})
         fresh.share, fresh.deficit = share, deficit
         return fresh

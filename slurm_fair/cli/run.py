@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per line, so that no job's name can forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, message."""
+        """One line of time, level and message."""
         line = {"time": record.created, "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -46,7 +46,7 @@ class PlainLines(logging.Formatter):
     """Readable lines; control characters in what Slurm or users said are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, message."""
+        """One line of time, level and message."""
         text = super().format(record)
         return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 

@@ -159,7 +159,7 @@ class ActLines:
         self._console, self._stages, self._said = console, stages, [""] * len(stages)
 
     def __call__(self) -> None:
-        """Say what is new."""
+        """Print the lines that are new."""
         for at, stage in enumerate(self._stages):
             words = line(stage)
             if words != self._said[at]:

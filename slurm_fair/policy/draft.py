@@ -84,7 +84,7 @@ class Draft:
     """
 
     def __init__(self, view: View) -> None:
-        """What no policy decides: blocked, ending and leased jobs."""
+        """Give every job its default verdict, which is final for jobs that no policy decides."""
         self._case, self._verdict = view.case, _VERDICT.take(view.case)
         self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
 

@@ -170,7 +170,7 @@ def _soonest(view: View, row: int, kept: Sequence[ReservedNodes], ends: _Ends) -
 
 
 def _site_of(view: View, pools: Pools, gang: Gang, taken: Bools, ends: _Ends) -> SoonestNodes | None:
-    """Where a gang can lie first in this way, on nodes where the fewest GPUs change hands."""
+    """The nodes where a gang can lie first in this way, with the fewest GPUs that change hands."""
     able = pools.nodes[gang.pool] & ~taken
     if gang.whole:
         able &= pools.capacity == pools.size
@@ -190,7 +190,7 @@ def _site_of(view: View, pools: Pools, gang: Gang, taken: Bools, ends: _Ends) ->
 
 
 def _free_at(view: View, share: Ints, ends: _Ends) -> Floats:
-    """When each node could give this many GPUs, if the leases there ended in time; inf where it never could."""
+    """The instant at which each node could give this many GPUs, if the leases there ended in time; inf = never."""
     order = np.lexsort((ends.end, ends.node))
     node, gpus, end = ends.node[order], ends.gpus[order], ends.end[order]
     through = gpus.cumsum()

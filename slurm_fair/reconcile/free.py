@@ -24,7 +24,7 @@ def shares(places: Placement, job: Ints, jobs: JobTable) -> tuple[Ints, Ints, In
 
 
 def summed(node: Ints, of: tuple[Ints, Ints, Ints], count: int) -> list[Ints]:
-    """These shares by node."""
+    """The sums of these shares on each node."""
     return [np.bincount(node, share, count).astype(np.int64) for share in of]
 
 

@@ -161,7 +161,7 @@ def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: 
 
 
 def apply_outcomes(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
-    """What came of the acts: opened gates, asked jobs, and promises that could not be kept."""
+    """Apply the outcomes of acts: opened gates, asked jobs, and promises that could not be kept."""
     outcomes = [o for o in outcomes if o.action.verb in _OF_LEASES and not o.action.whole_record]
     if not outcomes:
         return leases
@@ -194,7 +194,7 @@ def apply_outcomes(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerm
 def _changed(
     leases: Leases, opened: list[int], asked: list[int], stays: list[int], terms: LeaseTerms, now: float
 ) -> Leases:
-    """Where gates opened and jobs were asked.
+    """Note in the leases which gates opened and which jobs were asked.
 
     Whom Slurm will not take off its GPUs has another lease from now on, as if it were renewed.
     """

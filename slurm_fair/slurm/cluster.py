@@ -92,7 +92,7 @@ class SlurmCluster:
         )
 
     def fence(self, may_act: Callable[[], None]) -> None:
-        """What is asked before each batch of acts; it raises when we may not."""
+        """Set the question before each batch of acts; it raises when we may not act."""
         self._actuator.fence = may_act
 
     def reconfigure(self, settings: ClusterSettings) -> None:
@@ -200,7 +200,7 @@ class SlurmCluster:
         return self._at_first
 
     def _learn(self, rows: NDArray[np.void]) -> str:
-        """What is asked rarely: details of new jobs, shares, reservations."""
+        """Ask for rarer news: details of new jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
         complaint = self._details.learn(
             dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
@@ -232,7 +232,7 @@ class SlurmCluster:
         return "[tenants] gpu_weights: all GPUs would count 0"
 
     def _learn_of_slurmctld(self) -> None:
-        """When it started, and of which release it is; what was known before where it does not say."""
+        """Read slurmctld's start and release; the old answer stands where it does not say."""
         if 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
             return
         said = self._configured()

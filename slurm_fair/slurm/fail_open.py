@@ -27,7 +27,7 @@ _NAMED = 20  # jobs in one line of the log
 
 
 class NoIntents:
-    """Where nothing needs to be remembered: undoing twice changes nothing."""
+    """A log that keeps nothing: undoing twice changes nothing."""
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
         return range(len(actions))
@@ -45,7 +45,7 @@ class Liberated:
 
 
 def pins_left(freed: Liberated) -> list[str]:
-    """What to say of node lists of ours that Slurm does not let go of now."""
+    """Lines on node lists of ours that Slurm does not let go of now."""
     if not freed.pinned:
         return []
     named = "; ".join(list(freed.pinned.values())[:_NAMED])

@@ -101,7 +101,7 @@ def _holdings(
 
 
 def _told(deadline: Floats, gpu_types: int) -> Told | None:
-    """What users say of the work: in Slurm's own records that is a deadline, where one was given."""
+    """Users' declarations on the work: Slurm's own records hold a deadline alone, where one was given."""
     if not deadline.any():
         return None
     told = Told.nothing(len(deadline), gpu_types)
@@ -276,7 +276,7 @@ def _others(used: list[int], ours: NDArray[Any]) -> Ints:
 
 
 def _why(seen: Sighting, name: str) -> str:
-    """What keeps new work from a node."""
+    """The reason why a node gets no new work."""
     node = seen.machines.nodes[name]
     if node.gpu_type == "+":
         return "several GPU types on one node"
@@ -354,7 +354,7 @@ def _checkpoints(raw: NDArray[np.void], seen: Sighting) -> Bools:
 
 
 def _answers(key: Ints, seen: Sighting) -> Codes:
-    """What jobs that were asked have answered."""
+    """Answers of the jobs that were asked, by row."""
     answers = np.zeros(len(key), dtype=np.int8)
     asked = np.array(sorted(seen.acknowledged), dtype=np.int64)
     at = find(key, asked)

@@ -11,7 +11,7 @@ _THIN_AFTER_SECONDS = 7 * 86400.0  # older accounts of tenants stay once an hour
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Rows that went."""
+    """Counts of the rows that went."""
 
     ticks: int = 0
     columns: int = 0

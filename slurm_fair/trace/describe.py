@@ -112,7 +112,7 @@ def _sizes(gpus: Ints, asked: Floats) -> tuple[Size, ...]:
 
 
 def _tenants(trace: Trace, asked: Floats, total: float) -> tuple[TenantPart, ...]:
-    """The greediest first."""
+    """Tenants, the one with the most GPU time first."""
     codes, place = np.unique(trace.tenant, return_inverse=True)
     jobs, seconds = np.bincount(place), np.bincount(place, weights=asked)
     shares = seconds / total if total else np.zeros(len(seconds))

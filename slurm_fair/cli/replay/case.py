@@ -66,7 +66,7 @@ class PastSource:
         }
 
     def notes(self) -> list[str]:
-        """What a reader of the numbers must know."""
+        """Caveats for a reader of the numbers."""
         notes = []
         never, cut = self.jobs.never_ran, self.jobs.cut
         if never:
@@ -154,7 +154,7 @@ def _of_site(live: LiveSite, period: Period, now: float) -> PastSource:
 
 
 def _no_run_of(past: Past) -> str:
-    """Why no job of a file can be replayed, in one clause."""
+    """The reason why no job of a file can be replayed, in one clause."""
     begun = past.runs.start > 0
     if not begun.any():
         return "no GPU job of it ever ran"
@@ -177,7 +177,7 @@ def _of_file(path: Path, skip_bad: bool) -> PastSource:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What the options say of machines, tenants and jobs."""
+    """The options on machines, tenants and jobs, as written."""
 
     gpus: int | None
     gpus_per_node: int | None

@@ -101,7 +101,7 @@ def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_R
 
 
 def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:
-    """What an end tells of its job."""
+    """The detail of a job's `finished` event."""
     numbers = {name: float(getattr(outcomes, name)[job]) for name in ("had", "owed", "waited", "ran")}
     truth = {name: float(getattr(outcomes, name)[job]) for name in _TRUTH}
     return {

@@ -58,7 +58,7 @@ class EventsOut:
             self._put_in_order()
 
     def take(self, tick: TickRecord, standing: Standing) -> None:
-        """What one tick adds."""
+        """Write the events of one tick."""
         lines = [(event.time, event_line(self._named(event))) for event in tick.events]
         if tick.time >= self._hour:
             lines = self._accounts(tick, standing) + lines

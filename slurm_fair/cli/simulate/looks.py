@@ -14,7 +14,7 @@ from slurm_fair.sim.run import USUAL_INTERVAL
 
 
 class Looks(NamedTuple):
-    """As LeaseTerms has them."""
+    """The distances between looks, as LeaseTerms has them."""
 
     interval: float = USUAL_INTERVAL
     interval_min: float = 0.0

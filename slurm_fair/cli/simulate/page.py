@@ -173,7 +173,7 @@ def _named(case: Case, tenants: Sequence[str]) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Curves:
-    """What the charts of one policy's tenants share."""
+    """Axes and names that the charts of one policy share."""
 
     tenants: Sequence[tuple[str, int]]
     first: float
@@ -182,7 +182,7 @@ class _Curves:
     policy: str
 
     def chart(self, what: str, instants: Floats, rhos: NDArray[np.float64]) -> str:
-        """One curve a tenant."""
+        """A chart with one curve a tenant."""
         across = (instants - self.first) / self.unit
         series = [
             plot.Series(name, across, rhos[row], place)

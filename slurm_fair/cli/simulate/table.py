@@ -22,7 +22,7 @@ _GAP = 2
 
 
 class Better(Enum):
-    """Whether low or high values are better, or neither."""
+    """The better direction of a column's values, if there is one."""
 
     LOW = "low"
     HIGH = "high"

@@ -57,12 +57,12 @@ def trials_of(runs: Sequence[Sequence[FinishedRun]], rows: Sequence[dict[str, An
 
 
 def _rows(done: FinishedRun, which: Bools) -> frozenset[int]:
-    """Rows of the trace."""
+    """Rows of the trace whose jobs are chosen."""
     return frozenset(done.result.trace_row[which].tolist())
 
 
 def _finite(value: float | None) -> float | None:
-    """As JSON holds it."""
+    """The value, or null where JSON has no number for it."""
     return value if value is not None and math.isfinite(value) else None
 
 

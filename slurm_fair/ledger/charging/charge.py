@@ -23,7 +23,7 @@ _EDGE_SECONDS = 60.0
 
 
 class Charged(NamedTuple):
-    """What each life has come to at the window's end, and what each of its runs has had since the beginning."""
+    """Sums of each life at the window's end, and of each of its runs since the beginning."""
 
     had: Floats
     owed: Floats
@@ -33,7 +33,7 @@ class Charged(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What the window adds to claims and tenants."""
+    """The amounts that a window adds to claims and tenants."""
 
     lives: Floats
     quota: Floats
@@ -173,7 +173,7 @@ def _late(
 
 
 def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, until: float) -> Floats:
-    """When each tenant last had an active job, if `along` are the lives that were active all along."""
+    """The last instant at which each tenant had an active job; lives `along` were active all along."""
     last_job = ledger.tenants.last_job.copy()
     if until > ledger.time:
         last_job[lives.tenant[along]] = until
@@ -198,7 +198,7 @@ def _tenants_after(
 
 
 def _accounts_after(window: Window, result: Charged) -> JobAccounts:
-    """Of those who live on, sorted by key."""
+    """The accounts of the lives that go on, sorted by key."""
     lives, runs = window.lives, window.runs
     run_start, run_had = np.zeros(lives.key.size), np.zeros(lives.key.size)
     life, start, used = runs.life, runs.start, result.used

@@ -34,7 +34,7 @@ class _Match(NamedTuple):
     some_requeued: bool = False
 
     def shown(self, column: Column, absent: Any) -> Column:
-        """What the snapshot says of each life."""
+        """A column of the snapshot, by life; `absent` for lives that it does not show."""
         return column if self.row is None else take_or(column, self.row, absent)
 
     def grown(self, accounts: Column, shown: Column) -> Column:
@@ -51,7 +51,7 @@ class _Match(NamedTuple):
 
 
 class _Sight(NamedTuple):
-    """What the snapshot says of each life."""
+    """Columns of the snapshot, by life."""
 
     now: float
     state: Codes
@@ -84,7 +84,7 @@ def window_seen(
 
 
 def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenant_row: Ints) -> Bools:
-    """Which of these jobs are the same although SubmitTime and Restarts do not say so.
+    """True for jobs that are the same although SubmitTime and Restarts do not say so.
 
     Both go back with a slurmctld that was killed. Another job under the id would seldom ask for the same.
     """
@@ -97,7 +97,7 @@ def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenan
 
 
 def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row: Ints) -> _Match:
-    """By key; whether it is still the same job is told by SubmitTime and Restarts (ids are reused)."""
+    """Match jobs to accounts by key. SubmitTime and Restarts tell if it is still the same job (ids are reused)."""
     accounts = ledger.jobs
     met, rows = accounts.key.size, jobs.key.size
     # As a rule living jobs stay listed, and new ones come after them.
@@ -138,7 +138,7 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row:
 
 
 def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSettings) -> Ints:
-    """Which rows without an account get one: ended jobs stay listed for minutes and are opened only once."""
+    """Rows without an account that get one: ended jobs stay listed for minutes and are opened only once."""
     done = jobs.done[unknown]
     if not any_of(done):
         return unknown

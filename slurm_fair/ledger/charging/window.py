@@ -111,7 +111,7 @@ def rows_of(table: Rows, rows: Ints) -> Rows:
 
 
 def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:
-    """Which of these incarnations are in the closed runs already."""
+    """True for incarnations that are in the closed runs already."""
     rows = among(closed.key, keys).nonzero()[0]
     there = set(_pairs(closed.key, closed.submit, rows))
     everyone = _pairs(keys, submits, np.arange(len(keys)))

@@ -327,7 +327,7 @@ def _had_and_held(runs: Runs, said: Floats) -> tuple[Floats, Floats]:
 
 
 def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
-    """What submissions and ends say of their jobs; the end has the last word."""
+    """The details of submissions and ends, by job; the end has the last word."""
     said = {name: np.full(count, np.nan) for name in SAID}
     for code in (SUBMITTED, FINISHED):
         rows = lines.code == code
@@ -347,7 +347,7 @@ def _restarts(lines: EventTable, life: Ints, said: Floats) -> Ints:
 
 
 def _estimated(said: Mapping[str, Floats], usual: Floats, ran: Floats) -> dict[str, Floats]:
-    """What was said of run times, and the best estimates where nothing was."""
+    """The declared run times, and the best estimates where nothing was declared."""
     known = {name: said[name] for name in FURTHER}
     unknown = np.full(len(usual), np.nan)
     best = expected_seconds(unknown, known["declared_seconds"], usual, said[LIMIT])

@@ -200,7 +200,7 @@ class Walk:
         return self.contest.place(ways, evict)
 
     def skipped(self, jobs: Ints) -> Bools:
-        """Which of these jobs are in a lane that is shut."""
+        """True for jobs in a lane that is shut."""
         if self._lane is None:
             return np.zeros(len(jobs), dtype=bool)
         return among(self._lane[jobs], np.array(list(self._shut), dtype=np.int64))

@@ -80,7 +80,7 @@ class Contest:
 
     @property
     def all(self) -> Room:
-        """Whatever may still be had."""
+        """The room with every GPU that may still be had."""
         return self._rooms[-1]
 
     @property
@@ -240,7 +240,7 @@ class _Stakes:
     """Holdings of contested jobs on usable nodes, by job and by node."""
 
     def __init__(self, view: View, pools: Pools, rows: Ints, rank: Ints, loser: Bools) -> None:
-        """By `rank` and `loser` they are in order on each node: whom to evict first."""
+        """`rank` and `loser` order the jobs of each node: the first is evicted first."""
         self._view, self._pools = view, pools
         self._rows, self._rank, self._loser = rows, rank, loser
 

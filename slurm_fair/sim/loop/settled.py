@@ -40,7 +40,7 @@ class Settled:
 
     @property
     def wants(self) -> Collection[Want]:
-        """As the journal behind."""
+        """The wishes of the journal behind."""
         return self._journal.wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
@@ -78,11 +78,11 @@ class Settled:
         return shown
 
     def latest(self) -> Standing | None:
-        """As the journal behind has it."""
+        """The latest tick of the journal behind."""
         return self._journal.latest()
 
     def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
-        """As the journal behind has it."""
+        """The ticks of the journal behind."""
         return self._journal.ticks(first, last)
 
 

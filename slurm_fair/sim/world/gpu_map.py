@@ -65,7 +65,7 @@ class Floor:
 
     @property
     def partitions(self) -> PartitionTable:
-        """One, with every node."""
+        """The one partition, with every node."""
         return self._partitions
 
     def _table(self) -> NodeTable:
@@ -140,7 +140,7 @@ class Floor:
         self._sites[job] = sites
 
     def leave(self, job: int) -> None:
-        """Its GPUs are free."""
+        """Free the GPUs of a job that leaves."""
         sites = self._sites.pop(job)
         at, self._shown = bisect_left(self._held[0], job), None
         for column in self._held:

@@ -101,7 +101,7 @@ class Life:
         self.start_waiting(instant)
 
     def note_size(self, now: float) -> None:
-        """M may have changed."""
+        """Note the size of the cluster, which may have changed."""
         since, before = self.resized[-1]
         total, by_weight = self.floor.total_gpus, self.floor.weighed(self.people.gpu_weights)
         if since == now:

@@ -58,7 +58,7 @@ class Population:
         return self.tenants.index(name)
 
     def user(self, name: str) -> int:
-        """Number of a user."""
+        """The number of a user, who may be new."""
         if name not in self.users:
             self.users = (*self.users, name)
         return self.users.index(name)

@@ -62,7 +62,7 @@ class Progress:
 
     @once
     def epoch(self) -> Floats:
-        """Epochs done."""
+        """Number of epochs done."""
         regimes, row = self._regimes, self._row
         into = regimes.begin[self._first] + self._done - regimes.begin[row]
         epoch: Floats = regimes.epochs_before[row] + into / self._pace
@@ -70,7 +70,7 @@ class Progress:
 
     @once
     def epochs(self) -> Floats:
-        """Epochs in all."""
+        """Number of epochs in all."""
         return self._regimes.epochs_total[self._row]
 
     @once

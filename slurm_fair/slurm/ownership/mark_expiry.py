@@ -141,7 +141,7 @@ class _Listed:
         return not self.done[at] and is_of(mark, float(self.submit[at]), int(self.restarts[at]))
 
     def array_waits(self, mark: Mark) -> bool | None:
-        """Whether tasks of the array wait still."""
+        """True if tasks of the array wait still."""
         first, last = np.searchsorted(self.base, [mark.key >> TASK_BITS, (mark.key >> TASK_BITS) + 1])
         mine = (at for at in range(first, last) if self.waiting[at])
         found = any(is_of(mark, float(self.submit[at]), int(self.restarts[at])) for at in mine)

@@ -51,7 +51,7 @@ class StrayRests:
         return tuple(action for which, action in here.items() if which not in later)
 
     def heed(self, outcomes: Iterable[Outcome], now: float) -> list[str]:
-        """What came of the tries; what to say: a line for each refusal whose reason is new."""
+        """Note the outcomes of the tries; returns a line for each refusal whose reason is new."""
         by_key = {(outcome.action.key, outcome.action.whole_record): outcome for outcome in outcomes}
         failed = {which: o.detail for which, o in by_key.items() if o.result is not Result.DONE}
         fresh = [which for which, why in failed.items() if self._said.get(which, "") != why]
