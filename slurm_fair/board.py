@@ -75,7 +75,7 @@ class Board:
     gpu_weights: Mapping[str, float] = field(default_factory=dict)  # what a GPU counts by its type; empty = 1
 
     def document(self) -> dict[str, Any]:
-        """As one JSON document."""
+        """The board as one JSON document."""
         return {"v": _VERSION, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
 
     def find(self, label: str) -> Mapping[str, Any] | None:

@@ -117,7 +117,7 @@ class Daemon:
     # -- the loop -----------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until a signal, a fence or fail-open."""
+        """Tick until a signal, a fence or fail-open."""
         systemd.ready()
         self.catch_up()
         while not self.stopping:
@@ -299,7 +299,7 @@ class Daemon:
         systemd.alive(self.rules.terms.interval)
 
     def goes_on(self) -> None:
-        """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""
+        """Beat before each command of Slurm: many slow ones are no silence. A fenced daemon is silent."""
         if not self.cluster.acts or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
         with suppress(StoreError):

@@ -102,7 +102,7 @@ class _Watch:
         self._ahead: tuple[Heartbeat, float] | None = None  # a heartbeat of a time to come, and since when
 
     def run(self, once: bool) -> int:
-        """Until there is nobody to watch; the number of jobs freed."""
+        """Watch until there is nobody to watch; returns the number of jobs freed."""
         freed = 0
         while (silence := self._silence()) is not Silence.GONE:
             if silence is Silence.DEAD and self._is_sure():

@@ -26,7 +26,7 @@ def next_look(
     breath_seconds: float = 0.0,
     gates_left: bool = False,
 ) -> float:
-    """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places.
+    """The next interval, or an earlier instant: a lease or a grace ends, or jobs change places.
 
     `gates_left` = jobs wait without a gate for which the last tick had no time left: the next one follows at once.
     """

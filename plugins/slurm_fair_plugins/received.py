@@ -88,7 +88,7 @@ class Crowd:
         return self._of_key(name, default)
 
     def to_remember(self, **numbers: Floats) -> Mapping[str, Any]:
-        """Such numbers, as plain data."""
+        """Numbers of each job, as plain data."""
         return {"key": self.key.tolist(), **{name: values.tolist() for name, values in numbers.items()}}
 
     def _of_key(self, name: str, default: float) -> Floats:

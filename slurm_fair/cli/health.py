@@ -43,7 +43,7 @@ class State:
         return _CODES[self.word]
 
     def document(self, note: str) -> dict[str, Any]:
-        """As the JSON documents say it."""
+        """The daemon's state as JSON documents tell it."""
         return {
             "state": self.text, "word": self.word, "why": self.why, "tick_age_seconds": self.age,
             "late": self.late, "pid": self.pid, "note": note,
@@ -95,7 +95,7 @@ def _silence(seconds: float) -> str:
 
 
 def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
-    """For users who see only what is published."""
+    """State, reason and pid for users who see only what is published."""
     said = published.read_health(Path(site.config.lease.publish_dir) / published.NAME)
     last = max(board.time, said.time if said else 0.0)
     if said is not None and said.state == published.STOPPED:

@@ -52,7 +52,7 @@ class PlainLines(logging.Formatter):
 
 
 def set_up_log(config: Config, verbose: bool) -> None:
-    """To standard error; the service manager keeps it, and a log that cannot be written is no reason to fail."""
+    """Log to standard error, which the service manager keeps. A log that cannot be written ends nothing."""
     logging.raiseExceptions = False
     handler = logging.StreamHandler()
     plain = PlainLines("%(asctime)s %(levelname)s %(message)s")

@@ -237,7 +237,7 @@ class Stage:
         )
 
     def _runs(self, began: float) -> RunTable:
-        """From sacct; slurmdbd hears of the last ends a little later."""
+        """Runs from sacct; slurmdbd hears of the last ends a little later."""
         history = SlurmHistory(Commands(self._lab.conf))
         deadline = time.monotonic() + _SETTLED_SECONDS
         while True:

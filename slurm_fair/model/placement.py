@@ -29,7 +29,7 @@ class Placement(Columns):
 
     @classmethod
     def of(cls, triples: list[tuple[int, int, int]]) -> Self:
-        """From (row, node, gpus) triples in any order."""
+        """A placement from (row, node, gpus) triples in any order."""
         if not triples:
             return cls.none()
         table = np.array(sorted(triples), dtype=np.int64)

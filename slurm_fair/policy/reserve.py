@@ -52,7 +52,7 @@ class _Ends(NamedTuple):
 
     @classmethod
     def of(cls, view: View) -> Self:
-        """As the view has it."""
+        """The ends of leases as the view has them."""
         ends, jobs = view.lease_ends, view.snapshot.jobs
         goes = (jobs.revocable | view.revoking)[ends.row]
         row, node, gpus = (column[goes] for column in (ends.row, ends.node, ends.gpus))
@@ -62,7 +62,7 @@ class _Ends(NamedTuple):
         )
 
     def after(self, plan: Plan, view: View) -> Self:
-        """As the plan leaves it: what it renews and grants holds GPUs for a whole lease."""
+        """The ends as the plan leaves them: a renewed or granted job holds GPUs for a whole lease."""
         until, places = view.terms.end_for(view.now), plan.places
         verdict = plan.verdict[self.row]
         stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE

@@ -287,7 +287,7 @@ class View:
 
     @once
     def spare_gpus(self) -> Ints:
-        """As `free_gpus`, but below zero where more was promised than has come free yet."""
+        """The same as `free_gpus`, but below zero where more was promised than has come free yet."""
         return self.bare_gpus if not self.reserved else np.minimum(self.bare_gpus, self._unreserved)
 
     @once
@@ -314,7 +314,7 @@ class View:
         return np.unique(np.concatenate(rows)) if rows else _NOBODY
 
     def made_way_for(self, reserved: ReservedNodes) -> Ints:
-        """Those of them on the nodes of one reservation."""
+        """The lapsed leases on the nodes of one reservation."""
         if not self.lapsed.size:
             return _NOBODY
         here = np.zeros(len(self.snapshot.nodes.names), dtype=bool)
@@ -418,7 +418,7 @@ class View:
 
     @once
     def _parts(self) -> Ints:
-        """Over how many nodes each of the holdings' jobs lies."""
+        """The number of nodes on which each holding's job lies."""
         holders = self.holdings.row
         parts: Ints = np.bincount(holders)[holders]
         return parts

@@ -127,7 +127,7 @@ def _revocations(
 def _granted(
     leases: Leases, rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
 ) -> Leases:
-    """With a promise for each of these jobs."""
+    """The leases with a promise for each of these jobs."""
     jobs = snapshot.jobs
     fresh = plan.places.with_columns(row=jobs.key[plan.places.row])
     earlier = leases.promises.renamed(leases.node_names, snapshot.nodes.names)

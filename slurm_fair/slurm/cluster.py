@@ -180,7 +180,7 @@ class SlurmCluster:
         return self._with_answers(replace(snapshot, to_free=free), asked)
 
     def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
-        """As many as one look may free; users make as many as they like."""
+        """Strays that one look may free: a bounded number, for users make as many as they like."""
         if len(strays) <= _STRAYS_AT_ONCE:
             return strays
         user = dict(zip(rows["record"].tolist(), rows["user"].tolist(), strict=True))

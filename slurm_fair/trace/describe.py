@@ -60,7 +60,7 @@ class Description:
     per_tenant: tuple[TenantPart, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The description as JSON holds it."""
         return asdict(self) | {
             "sizes": [asdict(size) for size in self.sizes],
             "per_tenant": [asdict(part) for part in self.per_tenant],

@@ -57,7 +57,7 @@ class Axis:
 
 
 def number(value: float) -> str:
-    """As short as it goes."""
+    """The number in as few characters as it takes."""
     return f"{value:.6g}"
 
 
@@ -73,7 +73,7 @@ def linear(label: str, low: float, high: float, most: int = 7) -> Axis:
 
 
 def logarithmic(label: str, values: Numbers, seconds: bool = False, least: float = 0.01) -> Axis:
-    """From the smallest positive value to the largest, marked at powers of ten, or at well-known durations."""
+    """An axis from the smallest positive value to the largest, marked at powers of ten or at usual durations."""
     known = values[np.isfinite(values) & (values > 0)]
     low = max(float(known.min()), least) if known.size else least
     high = max(float(known.max()), low * 1.01) if known.size else 10 * least

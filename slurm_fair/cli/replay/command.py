@@ -155,7 +155,7 @@ def _recorded(source: PastSource, case: Case, ledger: LedgerSettings) -> Finishe
 
 
 def _warn_of_size(case: Case, really: FinishedRun) -> None:
-    """On standard error: what was recorded cannot have been on a cluster so small."""
+    """Warn on standard error if what was recorded cannot have been on a cluster so small."""
     runs = really.result.runs
     most = int(Steps.of(runs.start, runs.end, runs.gpus).level.max(initial=0.0))
     here = case.scenario.machines.total_gpus

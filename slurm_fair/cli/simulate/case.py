@@ -87,7 +87,7 @@ class Case:
         return int(self.scenario.trace.fractional.sum())
 
     def trace_document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The trace as JSON holds it."""
         trace = self.scenario.trace
         return {
             "path": str(self.trace_path),
@@ -104,7 +104,7 @@ class Case:
         }
 
     def cluster_document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The cluster as JSON holds it."""
         machines = self.scenario.machines
         return {
             "gpus": machines.total_gpus,

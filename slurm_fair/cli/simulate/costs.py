@@ -42,7 +42,7 @@ class KnownCosts:
     words: str  # one line that says it all
 
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The costs as JSON holds them."""
         return {
             "checkpoint_s": self.costs.checkpoint,
             "checkpoint_from": self.checkpoint_from,
@@ -55,7 +55,7 @@ class KnownCosts:
 
 
 def measure(events: Iterable[Event]) -> MeasuredCosts:
-    """From the journal's events; Slurm cuts a start to whole seconds, so it may seem to lie before its opening."""
+    """Measure costs from the journal's events. A start, in whole seconds, may seem to precede its opening."""
     asked: dict[int, float] = {}
     opened: dict[int, float] = {}
     saves, starts = [], []

@@ -121,7 +121,7 @@ def _fates(trace: Trace, done: FinishedRun) -> list[list[str]]:
 
 
 def _rounded(seconds: Floats) -> Floats:
-    """To microseconds: instants since 1970 are not kept more exactly."""
+    """Instants to the microsecond: since 1970 they are not kept more exactly."""
     return np.round(seconds, 6)
 
 

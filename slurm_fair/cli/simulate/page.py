@@ -133,7 +133,7 @@ def _held(result: SimulationResult, seconds: float, unit: float, place: int) -> 
 
 
 def _shown_tenants(case: Case) -> NDArray[np.int64]:
-    """Those who ask for the most GPU time."""
+    """The tenants that ask for the most GPU time."""
     trace = case.scenario.trace
     asked = np.bincount(trace.tenant, np.nan_to_num(trace.gpu_seconds), len(trace.tenants))
     order = np.argsort(-asked, kind="stable")

@@ -112,7 +112,7 @@ def _owed(
 
 
 def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpans, Ints]:
-    """Since when and until when each life claims, and those of whom news came late."""
+    """The span in which each life claims a share, and the lives of which news came late."""
     since, until = constant(lives.key.size, -np.inf), lives.active_to
     gpus = lives.gpus * lives.gpu_weight
     if not changing.size:
@@ -221,7 +221,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
 
 
 def _remembered_since(since: float, looked: Sequence[float], memory_seconds: float) -> float:
-    """Since when closed runs are remembered after these looks, if before them they were since an instant."""
+    """The instant since when closed runs are remembered after these looks; before them it was `since`."""
     for instant in looked:
         if instant - memory_seconds - since >= _FORGET_PART * memory_seconds:
             since = instant - memory_seconds

@@ -67,7 +67,7 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
 
 
 def _events_of(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
-    """In the order of time. Accounting knows whose the jobs are, and counts no restarts of their runs."""
+    """Events in the order of time. Accounting knows the users of jobs, and counts no restarts of their runs."""
     user = {key: runs.users[row] for key, row in zip(runs.key.tolist(), runs.user.tolist(), strict=True)}
     events = []
     for event in (event for some in happened.became for event in written(some)):

@@ -204,7 +204,7 @@ def _gpu_weight(accounts: JobAccounts, jobs: JobTable, match: _Match, sight: _Si
 
 
 def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
-    """Until when in the window each life may claim a share, and whether it is over."""
+    """The instant up to which each life may claim a share in the window, and True for lives that are over."""
     active_to, ended, done = constant(match.key.size, sight.now), match.gone, sight.done
     if match.some_gone:
         # Gone with another job under its id: that job's submission is the latest instant it can have ended at.
@@ -220,7 +220,7 @@ def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
 def _since(
     ledger: Ledger, before: Bools, then: Bools, ended: Bools, active_to: Floats, sight: _Sight
 ) -> Floats:
-    """Since when in the window each life is what it was `before` and `then` is, or its end for one that is not."""
+    """The instant since when each life is what it was `before` and `then` is, or its end for one that is not."""
     since, met = constant(active_to.size, ledger.time), before.size
     if not all_of(before):
         asleep = (~before).nonzero()[0]
@@ -235,7 +235,7 @@ def _since(
 
 
 def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobRuns:
-    """Those that were open go on or ended in the window, others began since."""
+    """Runs of the window: the open ones go on or ended, others began."""
     run_start, done = match.padded(ledger.jobs.run_start), sight.done
     ran = run_start > ZERO
     over = done[(sight.end[done] > sight.start[done]) & (sight.start[done] > 0)] if done.size else done

@@ -134,7 +134,7 @@ def _presence(
 
 
 def _toggles(always: Bools, count: Ints, who: Ints, time: Floats, change: Ints) -> _Steps:
-    """From overlapping spans to the instants at which a tenant's presence really changes."""
+    """The instants at which a tenant's presence really changes, from overlapping spans."""
     order = np.lexsort((-change, time, who))
     who, time, change = who[order], time[order], change[order]
     first = np.searchsorted(who, np.arange(len(count) + 1))

@@ -96,7 +96,7 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, lives: JobLives, runs: JobRuns, in_order: bool = False) -> Self:
-        """With the rows worked out."""
+        """The window of these lives and runs, with its rows worked out."""
         ended, over, fresh = lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0]
         return cls(lives, runs, ended, over, fresh, in_order)
 

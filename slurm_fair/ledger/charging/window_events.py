@@ -67,7 +67,7 @@ class Became(NamedTuple):
     said: _Said  # what else is known; None = not of this one
 
     def of(self, looks: Sequence[int]) -> Became:
-        """Those that some looks show first."""
+        """The events that some looks show first."""
         wanted = set(looks)
         rows = [at for at, look in enumerate(self.look) if look in wanted]
 
@@ -95,7 +95,7 @@ class Happened:
 
     @once
     def events(self) -> list[list[Event]]:
-        """In the order of time, of each look those that it is the first to show.
+        """The events of each look that shows them first, in the order of time.
 
         A start names the nodes, where the look shows the run.
         """

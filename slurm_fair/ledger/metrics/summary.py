@@ -84,7 +84,7 @@ class Summary:
     largest_envy_gpu_seconds: float
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """For JSON, which knows neither nan nor infinity: None in their place."""
+        """The metrics for JSON, which knows neither nan nor infinity: None in their place."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 

@@ -129,7 +129,7 @@ def exact_windows(
     counts_seconds: float = math.inf,
     along: Bools | None = None,
 ) -> TenantWindows:
-    """From the jobs and runs themselves, exact at every arrival, start, stop and end.
+    """Windows from the jobs and runs themselves, exact at every arrival, start, stop and end.
 
     Weights do not change, M (by the GPUs' weights) may: Steps. A job is active from its submission to its end:
     holds are not known.
@@ -202,7 +202,7 @@ def _by_group(group: Ints, count: int) -> list[Ints]:
 def sampled_windows(
     time: Floats, had: Floats, owed: Floats, demand: Floats, edges: Floats, late_seconds: float = 300.0
 ) -> TenantWindows:
-    """From the ledger's integrals, which are exact at each of the instants `time` (columns are [time, tenant]).
+    """Windows from the ledger's integrals, which are exact at the instants `time` (columns are [time, tenant]).
 
     An edge is moved to the first instant at or after it; a window without one within `late_seconds` of an edge
     counts for nobody. `demand` is GPUs asked for at each instant.

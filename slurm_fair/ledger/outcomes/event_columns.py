@@ -63,7 +63,7 @@ class EventTable(Columns):
 
     @property
     def life(self) -> Ints:
-        """To which life of its key each belongs: one begins with its first event, and whenever it is submitted."""
+        """The life of each event. A life begins with the first event of its key, and whenever it is submitted."""
         begins = self.code == SUBMITTED
         begins[1:] |= self.key[1:] != self.key[:-1]
         begins[:1] = True

@@ -120,7 +120,7 @@ class Outcomes(Columns):
 
     @property
     def ended_or_now(self) -> Floats:
-        """Until when each job was active: its end, or the instant that the table speaks of."""
+        """The end of each job, or for a job that lives the instant that the table speaks of."""
         return np.where(self.over, self.end, self.until)
 
 
@@ -338,7 +338,7 @@ def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
 
 
 def _restarts(lines: EventTable, life: Ints, said: Floats) -> Ints:
-    """As the end says, or as the last start or stop did: a job that lives on after a stop starts once more."""
+    """Restarts by the end's word, else by the last start or stop: after a stop a job starts once more."""
     rows = np.flatnonzero((lines.code == STARTED) | (lines.code == STOPPED))
     seen = np.zeros(len(said))
     restarts = lines.restarts[rows] + (lines.code[rows] == STOPPED)

@@ -103,7 +103,7 @@ class Contest:
         return self._open[contested]
 
     def renew(self, contested: int) -> None:
-        """From now on nobody may evict it."""
+        """Keep a job from eviction from now on."""
         self._open[contested] = False
         with_likely, without = self._held_in
         rooms = with_likely if self._loser[contested] else without
@@ -167,7 +167,7 @@ class Contest:
             self._evict(contested)
 
     def leave(self, contested: int) -> None:
-        """It goes elsewhere: its GPUs are free."""
+        """Free the GPUs of a job that goes elsewhere."""
         if self.is_open(contested):
             self._evict(contested)
 
@@ -224,7 +224,7 @@ AnyContest: TypeAlias = Contest | UncontestedRoom
 
 
 def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:
-    """Those without whom too little would be left; the later ones, who would stop last, are let off first."""
+    """The stakes without which too little would be left; the later ones, which stop last, are let off first."""
     needed = []
     gpus, cpus, memory_mb = to_spare
     for stake in reversed(stakes):

@@ -63,7 +63,7 @@ class Simulation:
             self.rules = replace(self.rules, advance=self.batches.advance, show=self.batches.show)
 
     def run(self) -> None:
-        """Until every job is over, or the time is up."""
+        """Tick until every job is over, or the time is up."""
         self._run()
         if self.batches is not None:
             self.batches.tell_all()

@@ -95,7 +95,7 @@ def _mended(events: Sequence[Event], runs: _RunsByStart) -> tuple[tuple[Event, .
 
 
 def _with_books(event: Event, runs: _RunsByStart) -> Event:
-    """With the nodes of a start that no look has shown there, or how a run ended that was lost with its nodes."""
+    """The event with the nodes of a start that no look showed, or the end of a run lost with its nodes."""
     more: dict[str, object] = {}
     if event.kind == EventKind.STARTED and not event.detail["nodes"]:
         run = runs.get((event.key, event.time))

@@ -75,7 +75,7 @@ class Progress:
 
     @once
     def steps_per_second(self) -> Floats:
-        """At today's batch size."""
+        """Steps a second at today's batch size."""
         return self._regimes.steps_per_second[self._row]
 
     @once

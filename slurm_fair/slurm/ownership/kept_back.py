@@ -58,7 +58,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """For each row, the keeper of its gate and the instant at which it opens."""
+    """The keeper of each row's gate, and the instant at which it opens."""
 
     ours: Bools
     until: Floats

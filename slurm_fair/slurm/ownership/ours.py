@@ -44,7 +44,7 @@ class WaitState(NamedTuple):
 
     @classmethod
     def of(cls, rows: NDArray[np.void], reasons: Names) -> Self:
-        """As rows of the queue show it."""
+        """The state of rows of the queue."""
         by_user = by_name(reasons, USER_HOLD.__contains__, rows["reason"])
         by_others = by_name(reasons, OTHERS_HOLD.__contains__, rows["reason"])
         held = rows["priority"] == 0
@@ -52,12 +52,12 @@ class WaitState(NamedTuple):
 
     @classmethod
     def of_one(cls, priority: int, reason: str, restarts: int, submit: float, eligible: float) -> Self:
-        """As a single row shows it."""
+        """The state of a single row."""
         return cls(priority == 0, reason in USER_HOLD, reason in OTHERS_HOLD, restarts, submit, eligible)
 
     @classmethod
     def of_fresh(cls, row: FreshRow) -> Self:
-        """As a fresh read shows it."""
+        """The state of a row that was read afresh."""
         return cls.of_one(row.priority, row.reason, row.restarts, row.submit, row.eligible)
 
 

@@ -44,7 +44,7 @@ class StrayRests:
     _said: dict[Which, str] = field(default_factory=dict)
 
     def without(self, found: Sequence[Action], now: float) -> tuple[Action, ...]:
-        """Those whose time has come; what is no longer found is forgotten."""
+        """The actions whose time has come; what is no longer found is forgotten."""
         here = {(action.key, action.whole_record): action for action in found}
         self._keep(self._retries.only(here))
         later = set(resting(self._retries.rests, now))

@@ -227,7 +227,7 @@ class Readers:
 
 
 def _end_all(idle: list[_Reader], dying: list[tuple[str, _Reader]]) -> None:
-    """At the end of the daemon: kill, and give them a moment, no more."""
+    """Kill the readers at the end of the daemon, and give them a moment, no more."""
     readers = [*idle, *(reader for _, reader in dying)]
     for reader in readers:
         reader.end()
