@@ -25,7 +25,6 @@ from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
-_OPEN, _REQUEUE, _DONE = Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -116,10 +115,10 @@ class Simulation:
         """The next instant of a change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         cluster, outcomes = self.cluster, record.outcomes
-        done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
-        if _REQUEUE in done:
+        done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
+        if Verb.REQUEUE in done:
             return self._at_once(now)
-        if _OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
+        if Verb.OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
             return self._at_once(now)  # and not a whole round later
         self._at_rest = 0
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
@@ -145,7 +144,7 @@ class Simulation:
         if instant < math.inf:
             due = min(due, self._on_grid(max(instant, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
-        unseen = _OPEN in done and (waits or outage < math.inf)
+        unseen = Verb.OPEN in done and (waits or outage < math.inf)
         soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
         following = self._on_grid(now + _MOMENT)
         if due > following and (soon or len(done) < len(outcomes) or self._someone_should_have_started(now)):
@@ -206,4 +205,4 @@ class Simulation:
 
 def _somebody_waits(record: TickRecord, done: list[Verb]) -> bool:
     """True if a job waits that was not opened just now."""
-    return int(np.count_nonzero(record.snapshot.jobs.waiting)) > done.count(_OPEN)
+    return int(np.count_nonzero(record.snapshot.jobs.waiting)) > done.count(Verb.OPEN)
