@@ -50,10 +50,9 @@ class State:
         }  # fmt: skip
 
 
-def health_of(site: Site, board: Board, now: float | None = None) -> State:
+def health_of(site: Site, board: Board) -> State:
     """Silent goes before everything, then blind: a pause of a daemon that is dead is none."""
-    now = time.time() if now is None else now
-    limit = max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
+    now, limit = time.time(), max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
     age = now - board.time
     word, why, pid = _own(site, board, now, limit) if _may_look(site) else _public(site, board, now, limit)
     return State(word, clean(why), max(age, 0.0), _is_old(age, limit), pid)

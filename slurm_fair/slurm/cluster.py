@@ -21,7 +21,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
-from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
+from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
 from slurm_fair.slurm.ownership.remit import Remit
@@ -164,8 +164,8 @@ class SlurmCluster:
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
-        self.marks.set(lifted(self.marks, rows, self._queue))
-        self.marks.set(unlisted(self.marks, rows, self._queue, self._booted[1], self._now()))
+        self.marks.set(without_lifted_holds(self.marks, rows, self._queue))
+        self.marks.set(without_taken_lists(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
         snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
         if snapshot.in_doubt and not self._doubts_said:
