@@ -14,7 +14,9 @@ from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.run import RunTable
+from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
+from slurm_fair.model.speeds import Speeds
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Mode, Told
 
@@ -48,7 +50,9 @@ __all__ = [
     "ReservedNodes",
     "Result",
     "RunTable",
+    "Sizes",
     "Snapshot",
+    "Speeds",
     "Standing",
     "TenantAccounts",
     "TenantTable",

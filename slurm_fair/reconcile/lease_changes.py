@@ -136,7 +136,7 @@ def _granted(
         key=jobs.key[rows],
         phase=LeasePhase.GRANTED,
         restarts=jobs.restarts[rows],
-        gpus=jobs.gpus[rows],
+        gpus=_given(plan, snapshot, rows),
         granted=now,
         start=0.0,
         end=terms.end_for(now),
@@ -147,6 +147,15 @@ def _granted(
         promises=earlier.plus(fresh),
         node_names=snapshot.nodes.names,
     )
+
+
+def _given(plan: Plan, snapshot: Snapshot, rows: Ints) -> Ints:
+    """The gang of each of these jobs, and of an elastic one what the plan gives it."""
+    gpus, sizes = snapshot.jobs.gpus, snapshot.sizes
+    if sizes is None:
+        return gpus[rows]
+    given = np.bincount(plan.places.row, plan.places.gpus, len(gpus)).astype(np.int64)[rows]
+    return np.where(sizes.allow(rows, given), given, gpus[rows])
 
 
 def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Event]:
