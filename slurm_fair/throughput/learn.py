@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.throughput.groups import groups
 from slurm_fair.throughput.known import DAY_SECONDS, Keeping, Known
 from slurm_fair.throughput.names import as_one, tidied
 from slurm_fair.throughput.samples import ANY_NODE, Ends, Samples
@@ -95,23 +96,10 @@ def _seconds(told: Floats) -> Floats:
     return np.where((told >= 0) & (told < _MOST_SECONDS), told, np.nan)
 
 
-def _groups(*columns: Ints) -> Ints:
-    """A number for each row, the same for rows with the same values, ascending with these."""
-    if not len(columns[0]):
-        return np.zeros(0, dtype=np.int64)
-    order = np.lexsort(columns[::-1])
-    new = np.zeros(len(order), dtype=np.int64)
-    for column in columns:
-        new[1:] |= np.diff(column[order]) != 0
-    group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.cumsum(new)
-    return group
-
-
 def _turns(group: Ints, job: Ints, time: Floats, value: Floats) -> Ints:
     """The place of each row among those of its group and job, the newest first."""
     order = np.lexsort((-value, -time, job, group))
-    inner = _groups(group, job)[order]
+    inner = groups(group, job)[0][order]
     first = np.searchsorted(inner, inner, side="left")
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order)) - first
@@ -120,7 +108,7 @@ def _turns(group: Ints, job: Ints, time: Floats, value: Floats) -> Ints:
 
 def _newest_of_shapes(samples: Samples, keeping: Keeping) -> Bools:
     """The newest of each job, then the second newest of each, as many as are kept; a report counts once."""
-    shape = _groups(*(getattr(samples, name) for name in _SHAPE))
+    shape = groups(*(getattr(samples, name) for name in _SHAPE))[0]
     order = np.lexsort((-samples.rate, -samples.time, samples.job, shape))
     again = np.zeros(len(order), dtype=bool)
     again[order[1:]] = (
@@ -142,8 +130,8 @@ def _newest_of_shapes(samples: Samples, keeping: Keeping) -> Bools:
 
 def _newest_shapes(samples: Samples, keeping: Keeping) -> Bools:
     """The samples of the shapes that were measured last, so many of each class and layer."""
-    shape = _groups(*(getattr(samples, name) for name in _SHAPE))
-    layer = _groups(samples.job_class, (samples.node == ANY_NODE).astype(np.int64))
+    shape = groups(*(getattr(samples, name) for name in _SHAPE))[0]
+    layer = groups(samples.job_class, (samples.node == ANY_NODE).astype(np.int64))[0]
     most = np.where(samples.node == ANY_NODE, keeping.shapes, keeping.node_shapes)
     return _rank_of_newest(layer, shape, samples.time) < most
 

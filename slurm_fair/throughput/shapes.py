@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+
 from slurm_fair.model.columns import Codes, Columns, Floats, Ints, check_lengths
 from slurm_fair.throughput.job_class import JobClass
 
@@ -35,6 +37,12 @@ class JobShapes(Columns):
 
     def __post_init__(self) -> None:
         check_lengths(self)
+
+
+def most_on_a_node(shapes: JobShapes) -> Ints:
+    """The most GPUs on one node, where nobody said it those of an even split."""
+    most: Ints = np.where(shapes.most > 0, shapes.most, -(-shapes.gpus // np.maximum(shapes.nodes, 1)))
+    return most
 
 
 @dataclass(frozen=True, slots=True)
