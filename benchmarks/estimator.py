@@ -291,13 +291,7 @@ def page(done: list[Case]) -> str:
     lines = [_line(HEAD), "| --- " * len(HEAD) + "|"]
     for name in dict.fromkeys(case.application for case in main):
         of_name = {case.gpu_type: case for case in main if case.application == name}
-        cells = [
-            ("**{}**" if of_name[kind].stable else "{}").format(shown([of_name[kind]]))
-            if kind in of_name
-            else ""
-            for kind in HEAD[1:]
-        ]
-        lines.append(_line((name, *cells)))
+        lines.append(_line((name, *(_cell(of_name.get(kind)) for kind in HEAD[1:]))))
     head = ("what is learned", "links", "rows", "stable jobs", "all jobs", "within 1 and 2 doubts")
     lines += ["", _line(head), "| --- " * len(head) + "|"]
     for design, what in DESIGNS.items():
@@ -306,14 +300,8 @@ def page(done: list[Case]) -> str:
             stable = [case for case in of_design if case.stable]
             off = np.abs(np.concatenate([case.errors.doubts for case in of_design]))
             held = f"{100 * (off < 1).mean():.0f} %, {100 * (off < 2).mean():.0f} %"
-            cells = (
-                what,
-                "measured" if links else "not known",
-                f"{len(off):,}",
-                shown(stable),
-                shown(of_design),
-            )
-            lines.append(_line((*cells, held)))
+            how = "measured" if links else "not known"
+            lines.append(_line((what, how, f"{len(off):,}", shown(stable), shown(of_design), held)))
     return "\n".join(lines)
 
 
@@ -342,7 +330,8 @@ def document(done: list[Case]) -> dict[str, Any]:
 
 def machine() -> str:
     """The software that the numbers come from; the same on every machine but for the last digits."""
-    return f"{platform.machine()} Python {platform.python_version()} numpy {np.__version__}, {os.cpu_count()} cores"
+    of_what = f"{platform.machine()} Python {platform.python_version()} numpy {np.__version__}"
+    return f"{of_what}, {os.cpu_count()} cores"
 
 
 def main() -> int:

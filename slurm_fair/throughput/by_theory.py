@@ -10,7 +10,7 @@ from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.residuals import carried
 from slurm_fair.throughput.shapes import JobShapes, most_on_a_node
-from slurm_fair.throughput.theory import BY_BATCH, SHARED, StepShapes, Theory, log_steps, slopes
+from slurm_fair.throughput.theory import BY_BATCH, SCALE, SHARED, StepShapes, Theory, log_steps, slopes
 
 OTHER_TYPE_DOUBT = 0.35  # of the ratio of two GPU types for one class
 LEAST_DOUBT = 0.03
@@ -76,7 +76,10 @@ def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats
     covariance = fits.covariance[group[:, None, None], columns[:, :, None], columns[:, None, :]]
     slope = slopes(asked, shared, alone)[:, 0, :]
     variance = np.einsum("qp,qpr,qr->q", slope, covariance, slope, optimize=True)
+    here = log_steps(asked, shared, alone)[:, 0]
+    # Far from straight where little is known of communication: as it is, it costs little; it could cost much.
+    worse = shared + np.sqrt(covariance[:, SCALE, SCALE])[:, None] * np.eye(SHARED)[SCALE]
+    variance = np.maximum(variance, (log_steps(asked, worse, alone)[:, 0] - here) ** 2)
     place = np.log(np.column_stack([batch, gpus, nodes, most]))
     error, left = carried(told.residuals, group, place)
-    variance += left + (BY_BATCH_DOUBT * beyond) ** 2
-    return log_steps(asked, shared, alone)[:, 0] + error, variance, batch
+    return here + error, variance + left + (BY_BATCH_DOUBT * beyond) ** 2, batch

@@ -67,7 +67,7 @@ class _Flat:
     doubt: Floats
 
     def few(self, weight: Floats) -> _Flat:
-        """Of each group the batch sizes with the most weight, and of their observations some of each scale in turns.
+        """The batch sizes of each group with the most weight; of their observations some of each scale in turns.
 
         One GPU, about two, about four ... on one node and on several are scales.
         """
