@@ -89,7 +89,7 @@ def test_neither_the_order_of_samples_nor_the_calls_that_bring_them_matter(
 
 
 @given(st.lists(reports(), max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_prediction_is_positive_and_finite_and_says_its_doubt(rows: list[dict[str, Any]]) -> None:
     known = learned(Known(), samples(*rows), NOW, KEEPING) if rows else Known()
     answer = everything(known)
@@ -103,7 +103,7 @@ def test_every_prediction_is_positive_and_finite_and_says_its_doubt(rows: list[d
     st.lists(reports(CLASSES[:2]), min_size=1, max_size=20),
     st.lists(reports((OTHER,)), min_size=1, max_size=20),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_whatever_one_tenant_reports_nobody_elses_predictions_move(
     mine: list[dict[str, Any]], lies: list[dict[str, Any]]
 ) -> None:
@@ -117,7 +117,7 @@ def test_whatever_one_tenant_reports_nobody_elses_predictions_move(
 
 
 @given(st.lists(reports(wild=False), min_size=1, max_size=40))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_table_of_speeds_has_no_holes(rows: list[dict[str, Any]]) -> None:
     known = estimator(learned(Known(), samples(*rows), NOW, KEEPING), Links.unknown(), NOW, KEEPING)
     speeds = speeds_for(known, CLASSES, ["a100", "v100"], [1, 2, 4, 8], [8, 8])
@@ -134,7 +134,8 @@ def test_a_million_samples_of_one_class_are_bounded() -> None:
         nan, zeros = np.full(many, NAN), np.zeros(many, dtype=np.int64)
         some = Samples(
             job_class=zeros, gpu_type=zeros, node=dice.integers(0, 200, many), gpus=gpus, nodes=zeros + 1,
-            most=gpus, job=np.arange(many) + many * part, time=dice.uniform(0, NOW, many), rate=dice.uniform(1, 1e6, many),
+            most=gpus, job=np.arange(many) + many * part, time=dice.uniform(0, NOW, many),
+            rate=dice.uniform(1, 1e6, many),
             batch_size=nan, data=nan, forward=nan, backward=nan, update=nan, sync=nan,
             pattern=np.zeros(many, dtype=np.int8), classes=(BERT,), gpu_types=("a100",),
             node_names=tuple(f"n{node}" for node in range(200)),
