@@ -30,7 +30,6 @@ from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
 
-# A look at an enum's member costs as much as the comparison that it is for.
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 _NOBODY.setflags(write=False)
 

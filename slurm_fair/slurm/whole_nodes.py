@@ -48,9 +48,11 @@ def with_what_lies_idle(
         return held.take(held.gpus > 0)
     has, parts = _Has.of(names, machines), np.maximum(raw["nodes"][held.row], 1)
     here = _Has(*(column[held.node] for column in has))
-    idle = here.gpus - held.gpus - here.beside(
-        -(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts)
-    )  # fmt: skip
+    idle = (
+        here.gpus
+        - held.gpus
+        - here.beside(-(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts))
+    )
     idle = np.maximum(idle, 0)
     left = has.gpus - np.bincount(held.node, held.gpus, len(names)).astype(np.int64)
     for at in idle.nonzero()[0].tolist():

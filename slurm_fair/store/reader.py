@@ -171,11 +171,12 @@ class Reader:
         wanted = sorted(int(key) for key in keys)
         parts = [wanted[at : at + _MOST_PARAMETERS] for at in range(0, len(wanted), _MOST_PARAMETERS)]
         found = [
-            event for part in parts
+            event
+            for part in parts
             for event in self._events(
                 start, [*where, f"key IN ({_places(part)})"], [*values, *part], "INDEXED BY events_key"
             )
-        ]  # fmt: skip
+        ]
         yield from sorted(found, key=lambda event: event.time)
 
     def _events(
