@@ -156,14 +156,12 @@ class JobTable(Columns):
     @property
     def revocable(self) -> Bools:
         """Jobs that can be taken off their GPUs when a lease is over."""
-        able: Bools = (self.checkpoints | self.restartable) & self.requeueable
-        return able
+        return (self.checkpoints | self.restartable) & self.requeueable
 
     @property
     def unblocked(self) -> Bools:
         """Jobs that nothing but the want of GPUs keeps from starting."""
-        free: Bools = np.logical_not(self.blocked)  # NOT_BLOCKED is 0
-        return free
+        return np.logical_not(self.blocked)  # NOT_BLOCKED is 0
 
     def _in(self, state: JobState) -> Bools:
         there: Bools = self.state == _CODES[state]
@@ -172,8 +170,7 @@ class JobTable(Columns):
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        holds: Bools = (self.state >= _CODES[JobState.RUNNING]) & (self.state <= _CODES[JobState.SUSPENDED])
-        return holds
+        return (self.state >= _CODES[JobState.RUNNING]) & (self.state <= _CODES[JobState.SUSPENDED])
 
 
 def _dtype(annotation: str) -> type[np.generic]:

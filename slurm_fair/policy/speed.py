@@ -35,8 +35,7 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
             here = speeds.rates(rows, gpu_type, gpus, apart)
             known = here / speeds.rates(rows, gpu_type, usual, near)
         by_law = np.where(np.isfinite(known), known, by_law)
-    speed: Floats = told.rate[rows, gpu_type] * by_law
-    return speed
+    return told.rate[rows, gpu_type] * by_law
 
 
 def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
@@ -44,5 +43,4 @@ def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.log(scaling) / np.log(usual)
     exponent = np.where(np.isfinite(exponent), np.clip(exponent, 0.0, 1.0), 1.0)
-    scaled: Floats = (gpus / usual) ** exponent
-    return scaled
+    return (gpus / usual) ** exponent

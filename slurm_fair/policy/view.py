@@ -88,8 +88,7 @@ class View:
     @once
     def tenant_row(self) -> Ints:
         """Row of each job's tenant in the ledger's tenants."""
-        rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
-        return rows
+        return self.tenant_account[self.snapshot.jobs.tenant]
 
     @once
     def leased(self) -> Bools:
@@ -142,8 +141,7 @@ class View:
         if aside is None:
             return used
         gpus = aside.held.gpus * aside.jobs.gpu_weight[aside.held.row]
-        both: Floats = used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
-        return both
+        return used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
 
     @once
     def held_weight(self) -> Floats:
@@ -151,8 +149,7 @@ class View:
         snapshot, held = self.snapshot, self.holdings
         if snapshot.gpu_weights is None:
             return np.ones(len(held))
-        weights: Floats = snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
-        return weights
+        return snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
 
     @once
     def weighed_gpus(self) -> Ints | Floats:
@@ -164,8 +161,7 @@ class View:
     def lease_end(self) -> Floats:
         """The end of each job's lease; inf for a job without one."""
         row = self.lease_row
-        ends: Floats = np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
-        return ends
+        return np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
 
     @once
     def lease_ends(self) -> LeaseEnds:
@@ -264,8 +260,7 @@ class View:
             return self.expired
         places, usable = self.lease_places, self.snapshot.nodes.usable
         of_use = self.flags(places.row if all_of(usable) else places.row[usable[places.node]])
-        stranded: Bools = self.expired & ~of_use
-        return stranded
+        return self.expired & ~of_use
 
     def flags(self, rows: Ints) -> Bools:
         """These of the snapshot's jobs."""
@@ -292,8 +287,7 @@ class View:
     @once
     def bare_gpus(self) -> Ints:
         """The same with what is set aside for gangs."""
-        spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
-        return spare
+        return self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
 
     @once
     def _unreserved(self) -> Ints:
@@ -320,8 +314,7 @@ class View:
         here[self._nodes_of(reserved)] = True
         places = self.lease_places
         there = self.flags(places.row[here[places.node]])
-        rows: Ints = self.lapsed[there[self.lapsed]]
-        return rows
+        return self.lapsed[there[self.lapsed]]
 
     @once
     def first_turns(self) -> Ints:
@@ -412,21 +405,18 @@ class View:
         holders, parts = self.holdings.row, self._parts
         share = -(-of_job[holders] // parts)
         taken = np.bincount(self.holdings.node, weights=share, minlength=len(total))
-        spare: Ints = total - taken.astype(np.int64)
-        return spare
+        return total - taken.astype(np.int64)
 
     @once
     def _parts(self) -> Ints:
         """The number of nodes on which each holding's job lies."""
         holders = self.holdings.row
-        parts: Ints = np.bincount(holders)[holders]
-        return parts
+        return np.bincount(holders)[holders]
 
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
     """Submit times of jobs before any requeue. Row -1 of the accounts = as `seen`."""
-    submit: Floats = np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
-    return submit
+    return np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
 
 
 def _said(column: Floats, otherwise: Callable[[], Floats]) -> Floats:

@@ -36,8 +36,7 @@ class _Has(NamedTuple):
         least = np.maximum(self.memory_mb // np.maximum(_LEAST_PART * self.gpus, 1), 1)
         by_memory = np.where(self.memory_mb > 0, (self.memory_mb - memory_mb) // least, self.gpus)
         by_cpus = np.where(self.cpus > 0, self.cpus - cpus, self.gpus)
-        usable: Ints = np.clip(np.minimum(by_cpus, by_memory), 0, self.gpus)
-        return usable
+        return np.clip(np.minimum(by_cpus, by_memory), 0, self.gpus)
 
 
 def with_what_lies_idle(

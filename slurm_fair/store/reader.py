@@ -220,8 +220,7 @@ class Reader:
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with in_words(self.path):
-            rows: list[Row] = self._db.execute(sql, values).fetchall()
-            return rows
+            return self._db.execute(sql, values).fetchall()
 
     def _made(self, make: Callable[[Row], _Made], rows: list[Row]) -> list[_Made]:
         try:
