@@ -156,12 +156,14 @@ class JobTable(Columns):
     @property
     def revocable(self) -> Bools:
         """Jobs that can be taken off their GPUs when a lease is over."""
-        return (self.checkpoints | self.restartable) & self.requeueable
+        able: Bools = (self.checkpoints | self.restartable) & self.requeueable
+        return able
 
     @property
     def unblocked(self) -> Bools:
         """Jobs that nothing but the want of GPUs keeps from starting."""
-        return np.logical_not(self.blocked)  # NOT_BLOCKED is 0
+        free: Bools = np.logical_not(self.blocked)  # NOT_BLOCKED is 0
+        return free
 
     def _in(self, state: JobState) -> Bools:
         there: Bools = self.state == _CODES[state]
@@ -170,7 +172,8 @@ class JobTable(Columns):
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        return (self.state >= _CODES[JobState.RUNNING]) & (self.state <= _CODES[JobState.SUSPENDED])
+        holds: Bools = (self.state >= _CODES[JobState.RUNNING]) & (self.state <= _CODES[JobState.SUSPENDED])
+        return holds
 
 
 def _dtype(annotation: str) -> type[np.generic]:

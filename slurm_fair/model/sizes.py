@@ -44,7 +44,8 @@ class Sizes(Columns):
         if not len(self):
             return np.zeros(len(rows), dtype=bool)
         most = 1 + int(max(self.gpus.max(), gpus.max(initial=0)))
-        return np.isin(rows * most + gpus, self.row * most + self.gpus)
+        allowed: Bools = np.isin(rows * most + gpus, self.row * most + self.gpus)
+        return allowed
 
     def usual_gpus(self, gpus: Ints) -> Ints:
         """The usual size of each job; `gpus` = the gang of each, which is that of a rigid job."""

@@ -35,7 +35,8 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
             here = speeds.rates(rows, gpu_type, gpus, apart)
             known = here / speeds.rates(rows, gpu_type, usual, near)
         by_law = np.where(np.isfinite(known), known, by_law)
-    return told.rate[rows, gpu_type] * by_law
+    speed: Floats = told.rate[rows, gpu_type] * by_law
+    return speed
 
 
 def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
@@ -43,4 +44,5 @@ def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.log(scaling) / np.log(usual)
     exponent = np.where(np.isfinite(exponent), np.clip(exponent, 0.0, 1.0), 1.0)
-    return (gpus / usual) ** exponent
+    scaled: Floats = (gpus / usual) ** exponent
+    return scaled

@@ -30,6 +30,7 @@ from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
 
+# A look at an enum's member costs as much as the comparison that it is for.
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 _NOBODY.setflags(write=False)
 
@@ -88,7 +89,8 @@ class View:
     @once
     def tenant_row(self) -> Ints:
         """Row of each job's tenant in the ledger's tenants."""
-        return self.tenant_account[self.snapshot.jobs.tenant]
+        rows: Ints = self.tenant_account[self.snapshot.jobs.tenant]
+        return rows
 
     @once
     def leased(self) -> Bools:
@@ -141,7 +143,8 @@ class View:
         if aside is None:
             return used
         gpus = aside.held.gpus * aside.jobs.gpu_weight[aside.held.row]
-        return used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
+        both: Floats = used + np.bincount(aside.jobs.tenant[aside.held.row], gpus, tenants)
+        return both
 
     @once
     def held_weight(self) -> Floats:
@@ -149,7 +152,8 @@ class View:
         snapshot, held = self.snapshot, self.holdings
         if snapshot.gpu_weights is None:
             return np.ones(len(held))
-        return snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
+        weights: Floats = snapshot.gpu_weights[snapshot.nodes.gpu_type[held.node]]
+        return weights
 
     @once
     def weighed_gpus(self) -> Ints | Floats:
@@ -161,7 +165,8 @@ class View:
     def lease_end(self) -> Floats:
         """The end of each job's lease; inf for a job without one."""
         row = self.lease_row
-        return np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
+        ends: Floats = np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
+        return ends
 
     @once
     def lease_ends(self) -> LeaseEnds:
@@ -260,7 +265,8 @@ class View:
             return self.expired
         places, usable = self.lease_places, self.snapshot.nodes.usable
         of_use = self.flags(places.row if all_of(usable) else places.row[usable[places.node]])
-        return self.expired & ~of_use
+        stranded: Bools = self.expired & ~of_use
+        return stranded
 
     def flags(self, rows: Ints) -> Bools:
         """These of the snapshot's jobs."""
@@ -287,7 +293,8 @@ class View:
     @once
     def bare_gpus(self) -> Ints:
         """The same with what is set aside for gangs."""
-        return self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
+        spare: Ints = self.snapshot.nodes.capacity - self.holdings.per_node(len(self.snapshot.nodes.names))
+        return spare
 
     @once
     def _unreserved(self) -> Ints:
@@ -314,7 +321,8 @@ class View:
         here[self._nodes_of(reserved)] = True
         places = self.lease_places
         there = self.flags(places.row[here[places.node]])
-        return self.lapsed[there[self.lapsed]]
+        rows: Ints = self.lapsed[there[self.lapsed]]
+        return rows
 
     @once
     def first_turns(self) -> Ints:
@@ -405,18 +413,21 @@ class View:
         holders, parts = self.holdings.row, self._parts
         share = -(-of_job[holders] // parts)
         taken = np.bincount(self.holdings.node, weights=share, minlength=len(total))
-        return total - taken.astype(np.int64)
+        spare: Ints = total - taken.astype(np.int64)
+        return spare
 
     @once
     def _parts(self) -> Ints:
         """The number of nodes on which each holding's job lies."""
         holders = self.holdings.row
-        return np.bincount(holders)[holders]
+        parts: Ints = np.bincount(holders)[holders]
+        return parts
 
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
     """Submit times of jobs before any requeue. Row -1 of the accounts = as `seen`."""
-    return np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
+    submit: Floats = np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
+    return submit
 
 
 def _said(column: Floats, otherwise: Callable[[], Floats]) -> Floats:

@@ -63,4 +63,5 @@ def groups_of(user: Ints, name: Ints) -> Ints:
 
 def is_estimate(seconds: Floats) -> Bools:
     """True where a number is a run time: finite and above 0."""
-    return np.isfinite(seconds) & (seconds > 0)
+    is_one: Bools = np.isfinite(seconds) & (seconds > 0)
+    return is_one
