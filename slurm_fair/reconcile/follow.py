@@ -191,6 +191,17 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
     ]
 
 
+def taken_back(leases: Leases, at: Ints, why: str, snapshot: Snapshot) -> tuple[Leases, tuple[Event, ...]]:
+    """Without these promises."""
+    rows = find(snapshot.jobs.key, leases.key[at]).tolist()
+    events = [
+        _taken_back(leases, one, row, why, snapshot) for one, row in zip(at.tolist(), rows, strict=True)
+    ]
+    keep = np.ones(len(leases), dtype=bool)
+    keep[at] = False
+    return leases.take(keep), tuple(events)
+
+
 # -- events ---------------------------------------------------------------------------------------------------
 
 
