@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
 import sys
@@ -80,18 +79,13 @@ def hook(config: Config) -> str:
         "accounts = {},": f"accounts = {_lua_list(config.scope.accounts)},",
         'gate = "begin",': f'gate = "{config.slurm.gate}",',
         "gate_seconds = 1800,": f"gate_seconds = {round(2 * config.lease.term)},",
-        "near_seconds = 20,": f"near_seconds = {near_seconds(config)},",
+        "near_seconds = 20,": f"near_seconds = {config.lease.near_seconds},",
         'plain = "quota",': f'plain = "{config.scope.plain}",',
         'interactive = "leave",': f'interactive = "{config.scope.interactive}",',
         'health = "",': f"health = {json.dumps(health, ensure_ascii=False)},",
         'wake = "",': f"wake = {json.dumps(place(config.lease.publish_dir), ensure_ascii=False)},",
     }
     return _filled(source(HOOK), settings)
-
-
-def near_seconds(config: Config) -> int:
-    """A begin time so near is as good as now: before it comes, the controller has gated the job."""
-    return math.ceil(2 * config.lease.longest_interval)
 
 
 def wake_script(config: Config) -> str:

@@ -9,10 +9,11 @@
 -- never waits, and closed again; nothing is written and nothing is made.
 --
 -- slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options) looks at what a job's owner changes, so that a
--- gate stays what it was at submission. A begin time that is moved to now is a wish of which an account has one a
--- lease; further ones are refused. A job that is released, or gets a longer limit, or may not be requeued any more waits
--- behind its gate, or for its own begin time. A running job stays one that can be requeued. Root, admins and the controller change what they like. It remembers the wishes
--- since slurmctld read this file.
+-- gate stays what it was at submission. An account may move one begin time a lease to now; more is refused. A job that
+-- is released, gets a longer limit or may not be requeued any more waits behind its gate, or for its own begin time. A
+-- running job stays one that can be requeued (slurm-facts: owners-may-change). Root, admins and the controller change
+-- what they like. Moves are remembered since slurmctld read this file. The hook is shown neither a job's begin time nor
+-- whether it may be requeued (slurm-facts: hook-sees-changes), so the comment says whose a begin time is.
 --
 -- What it leaves alone: jobs without GPUs, heterogeneous jobs, other partitions and accounts, srun and salloc unless
 -- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
@@ -226,27 +227,28 @@ end
 
 -- What an owner changes on a job of its own ------------------------------------------------------------------------
 
-local wishes = {} -- by account: when the last one was
+local moves = {} -- by account: when the last one was
 
--- One wish a lease for all jobs of an account together, and for one job: what moves its gate is charged like the rest.
-local function has_a_wish(job_rec, now, options)
+-- One gate a lease of all jobs of an account, and not of a whole array. What starts so is charged like the rest.
+local function may_move(job_rec, now, options)
   local lease = (options.gate_seconds or 1800) / 2
-  if (job_rec.array_task_cnt or 0) > 1 or now < (wishes[job_rec.account] or 0) + lease then
+  if (job_rec.array_task_cnt or 0) > 1 or now < (moves[job_rec.account] or 0) + lease then
     return false
   end
-  for account, at in pairs(wishes) do
+  for account, at in pairs(moves) do
     if now >= at + lease then
-      wishes[account] = nil
+      moves[account] = nil
     end
   end
-  wishes[job_rec.account] = now
+  moves[job_rec.account] = now
   return true
 end
 
 local function is_managed_record(job_desc, job_rec, part_list, options)
   local batch = { script = "batch", comment = job_rec.comment }
   local account = job_desc.account or job_rec.account
-  return (names_gpus(job_rec.gres_req) or asks_for_gpus(job_desc)) and (job_rec.het_job_id or 0) == 0
+  return (names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec) or asks_for_gpus(job_desc))
+    and (job_rec.het_job_id or 0) == 0
     and job_rec.resv_name == nil and is_of_a_managed_kind(batch, options)
     and in_managed_partition({ partition = job_desc.partition or job_rec.partition }, part_list, options.partitions)
     and is_managed(options.accounts, account)
@@ -254,7 +256,7 @@ end
 
 local function refuse(why)
   slurm.log_user("slurm_fair: " .. why)
-  return slurm.ESLURM_ACCESS_DENIED
+  return slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
 end
 
 -- A held job that is let go, or one that could be taken back until now, perhaps with its gate open.
@@ -277,7 +279,7 @@ local function keep_waiting(job_desc, job_rec, options)
     else
       gated_from(now, job_desc, comment, options)
     end
-  elseif begin ~= 0 and not has_a_wish(job_rec, now, options) then
+  elseif begin ~= 0 and not may_move(job_rec, now, options) then
     return refuse("an account moves one gate a lease, and yours has done so; what is owed to it starts by itself")
   end
   return slurm.SUCCESS

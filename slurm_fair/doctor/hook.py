@@ -12,7 +12,6 @@ from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, ok, warning
 from slurm_fair.health import hooks_file
 from slurm_fair.model import Gate
-from slurm_fair.site_files import near_seconds
 
 _SETTING = re.compile(
     r"^[ \t]*(gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts)"
@@ -78,7 +77,7 @@ def differences(text: str, config: Config) -> Iterator[str]:
     seconds = round(2 * config.lease.term)
     if said.get("gate_seconds", "").isdigit() and int(said["gate_seconds"]) != seconds:
         yield f"gate_seconds = {said['gate_seconds']}, two leases are {seconds} s"
-    near = near_seconds(config)
+    near = config.lease.near_seconds
     if said.get("near_seconds", "").isdigit() and int(said["near_seconds"]) != near:
         yield f"near_seconds = {said['near_seconds']}, two intervals are {near} s"
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)

@@ -25,7 +25,7 @@ from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
-from slurm_fair.reconcile.wishes import wishes
+from slurm_fair.reconcile.moved_gates import stays_open
 
 _NOBODY = np.zeros(0, dtype=np.int64)
 _AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
@@ -245,7 +245,7 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated
     if not rows.size:
         return rows
-    stays = wishes(jobs, leases, terms, now)[rows]
+    stays = stays_open(jobs, leases, terms, now)[rows]
     due: Ints = rows[_gate_due(jobs.take(rows), jobs, stays, terms, now)]
     opened = leases.key[leases.promised & (leases.opened > 0)]
     return due[~among(jobs.key[due], opened)] if opened.size else due

@@ -21,8 +21,8 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Ints, all_of, any_of, find
 from slurm_fair.reconcile.events import job_event, lease_event
+from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
-from slurm_fair.reconcile.wishes import moved
 
 _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
 
@@ -184,15 +184,16 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
         opened=since,
         adopted=True,
     )
-    by_hand = moved(jobs, terms)[new]
     return after, [
-        _adoption(at, terms.said_end(until), by_wish, snapshot)
-        for at, until, by_wish in zip(new.tolist(), end.tolist(), by_hand.tolist(), strict=True)
+        _adoption(at, terms.said_end(until), by_hand, snapshot)
+        for at, until, by_hand in zip(
+            new.tolist(), end.tolist(), moved(jobs, terms)[new].tolist(), strict=True
+        )
     ]
 
 
 def taken_back(leases: Leases, at: Ints, why: str, snapshot: Snapshot) -> tuple[Leases, tuple[Event, ...]]:
-    """Without these promises."""
+    """The leases without these promises, and an event for each."""
     rows = find(snapshot.jobs.key, leases.key[at]).tolist()
     events = [
         _taken_back(leases, one, row, why, snapshot) for one, row in zip(at.tolist(), rows, strict=True)
@@ -232,7 +233,7 @@ def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot)
     return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, opened=opened, nodes=nodes)
 
 
-def _adoption(row: int, until: float | None, by_wish: bool, snapshot: Snapshot) -> Event:
+def _adoption(row: int, until: float | None, by_hand: bool, snapshot: Snapshot) -> Event:
     start = snapshot.jobs.start.item(row)
-    more = {"moved": True} if by_wish else {}
+    more = {"moved": True} if by_hand else {}
     return job_event(snapshot.time, EventKind.ADOPTED, snapshot, row, until=until, start=start, **more)

@@ -16,7 +16,7 @@ _ARRAY = -1  # in the place of a task: all of them
 def begins_without_mark(
     rows: NDArray[np.void], queue: Queue, marks: Marks, now: float
 ) -> dict[tuple[int, int], float]:
-    """By record and restarts: the begin time of each waiting job that none of our marks tells of.
+    """The begin times of waiting jobs that none of our marks tells of, by record and restarts.
 
     The hook puts a job that its owner releases behind a new gate, and notes that in its comment.
     """

@@ -1,6 +1,6 @@
-"""Gates that somebody moved by hand: a tenant has one such wish a lease, and what starts by it is charged.
+"""Gates that somebody moved by hand: one of a tenant stays open for a lease, and what starts by it is charged.
 
-The submit hook refuses further ones. Without it they are gated again at the next look.
+The submit hook refuses to move more. Without it they are gated again at the next look.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from slurm_fair.model import Blocked, JobTable, Leases, LeaseTerms
 from slurm_fair.model.columns import Bools, Ints, among, any_of, find
 
 _SLACK_SECONDS = 2.0  # Slurm keeps whole seconds, and starts a job a moment after its gate
-_OTHERS_WISH = (Blocked.OWN_BEGIN, Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
+_NOT_MOVED = (Blocked.OWN_BEGIN, Blocked.USER_HOLD, Blocked.ADMIN_HOLD, Blocked.SLURM_HOLD)
 
 
-def wishes(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Bools:
-    """Waiting jobs whose gate stays open because somebody moved it: the first of each tenant.
+def stays_open(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Bools:
+    """Waiting jobs whose gate stays open because somebody moved it: one of each tenant.
 
-    A tenant that has a job running by such a wish, under its first lease, has no other.
+    Of a tenant that has a job running by such a move, under its first lease, there is none.
     """
     stays: Bools = jobs.waiting & ~jobs.gated & ~jobs.pinned
     stays &= (jobs.gate_set > 0) & (now - jobs.gate_set < terms.term)
     if not any_of(stays):
         return stays
-    stays &= ~np.isin(jobs.blocked, np.array(_OTHERS_WISH, dtype=np.int8))
+    stays &= ~np.isin(jobs.blocked, np.array(_NOT_MOVED, dtype=np.int8))
     stays &= ~among(jobs.key, leases.key[leases.promised & (leases.opened > 0)])
-    stays &= ~among(jobs.tenant, jobs.tenant[_running_by_a_wish(jobs, leases, terms, now)])
+    stays &= ~among(jobs.tenant, jobs.tenant[_running_by_a_move(jobs, leases, terms, now)])
     rows = stays.nonzero()[0]
     oldest = rows[np.lexsort((jobs.gate_set[rows], jobs.tenant[rows]))]
     first = oldest[np.unique(jobs.tenant[oldest], return_index=True)[1]]
@@ -34,7 +34,7 @@ def wishes(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Boo
     return stays
 
 
-def _running_by_a_wish(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Ints:
+def _running_by_a_move(jobs: JobTable, leases: Leases, terms: LeaseTerms, now: float) -> Ints:
     first = leases.adopted & leases.running & (leases.renewals == 0) & (leases.end > now)
     rows = find(jobs.key, leases.key[first])
     rows = rows[rows >= 0]

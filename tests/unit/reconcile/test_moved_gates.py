@@ -1,4 +1,4 @@
-"""A gate that somebody moved: one such wish a lease for each tenant."""
+"""A gate that somebody moved: one of each tenant stays open for a lease."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, LeaseTerms, label
 from slurm_fair.reconcile import actions_for, follow
-from slurm_fair.reconcile.wishes import wishes
+from slurm_fair.reconcile.moved_gates import stays_open
 from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, snapshot
 
 TERMS = LeaseTerms(term=900.0, interval=10.0, aligned=False)
@@ -20,25 +20,25 @@ def opened(base: int, **columns: Any) -> JobSpec:
     return job(base, **({"gate_set": NOW - 60} | columns))
 
 
-def honoured(*jobs: JobSpec, held: tuple[LeaseSpec, ...] = ()) -> list[int]:
+def left_open(*jobs: JobSpec, held: tuple[LeaseSpec, ...] = ()) -> list[int]:
     """Ids of the jobs whose gates stay open."""
     shown = snapshot(time=NOW, nodes={"n1": 8}, jobs=jobs).jobs
-    return [int(key) >> 23 for key in shown.key[wishes(shown, leases(*held), TERMS, NOW)]]
+    return [int(key) >> 23 for key in shown.key[stays_open(shown, leases(*held), TERMS, NOW)]]
 
 
-def by_wish(base: int = 9, **columns: Any) -> tuple[JobSpec, LeaseSpec]:
+def by_a_move(base: int = 9, **columns: Any) -> tuple[JobSpec, LeaseSpec]:
     """A job that runs because its gate was moved, and its lease."""
     start = columns.pop("start", NOW - 30)
     runs = job(base, state=JobState.RUNNING, start=start, gate_set=NOW - 70)
     return runs, lease(base, {"n1": 1}, adopted=True, **({"granted": start, "end": start + 900.0} | columns))
 
 
-def test_a_tenant_has_one_wish_at_a_time_and_another_tenant_its_own() -> None:
-    assert honoured(opened(3), opened(4), opened(5, tenant="b")) == [3, 5]
+def test_one_moved_gate_of_each_tenant_stays_open() -> None:
+    assert left_open(opened(3), opened(4), opened(5, tenant="b")) == [3, 5]
 
 
 def test_the_gate_that_was_set_first_is_the_one() -> None:
-    assert honoured(opened(3), opened(4, gate_set=NOW - 80)) == [4]
+    assert left_open(opened(3), opened(4, gate_set=NOW - 80)) == [4]
 
 
 def test_all_other_gates_are_set_again_at_once() -> None:
@@ -59,30 +59,30 @@ def test_all_other_gates_are_set_again_at_once() -> None:
     ],
     ids=["never gated", "a lease ago", "gated", "with a list of ours", "waits for its own time", "held"],
 )
-def test_what_is_no_wish(columns: dict[str, Any]) -> None:
-    assert honoured(opened(3, **columns), opened(4)) == [4]
+def test_what_is_no_moved_gate(columns: dict[str, Any]) -> None:
+    assert left_open(opened(3, **columns), opened(4)) == [4]
 
 
-def test_a_gate_that_we_opened_is_nobodys_wish() -> None:
+def test_a_gate_that_we_opened_is_nobodys_move() -> None:
     ours = lease(3, {"n1": 1}, phase=LeasePhase.GRANTED, opened=NOW - 1)
-    assert honoured(opened(3), opened(4), held=(ours,)) == [4]
+    assert left_open(opened(3), opened(4), held=(ours,)) == [4]
 
 
-def test_a_wish_is_used_up_while_a_job_runs_its_first_lease_by_one() -> None:
-    runs, held = by_wish()
-    assert honoured(opened(3), opened(4, tenant="b"), runs, held=(held,)) == [4]
+def test_none_stays_open_while_a_job_of_its_tenant_runs_its_first_lease_by_a_move() -> None:
+    runs, held = by_a_move()
+    assert left_open(opened(3), opened(4, tenant="b"), runs, held=(held,)) == [4]
     for over in ({"renewals": 1}, {"end": NOW}):
-        runs, held = by_wish(**over)
-        assert honoured(opened(3), runs, held=(held,)) == [3]
+        runs, held = by_a_move(**over)
+        assert left_open(opened(3), runs, held=(held,)) == [3]
 
 
-def test_a_job_whose_gate_ran_out_by_itself_was_nobodys_wish() -> None:
-    runs, held = by_wish(start=NOW - 70 + 1800)
-    assert honoured(opened(3), runs, held=(held,)) == [3]
+def test_a_job_whose_gate_ran_out_by_itself_was_not_moved() -> None:
+    runs, held = by_a_move(start=NOW - 70 + 1800)
+    assert left_open(opened(3), runs, held=(held,)) == [3]
 
 
-def test_what_started_by_a_wish_is_told_so() -> None:
+def test_what_started_by_a_moved_gate_is_told_so() -> None:
     for start, told in ((NOW - 30, True), (NOW - 70 + 1800, None)):
-        shown = snapshot(time=NOW + 1800, nodes={"n1": 8}, jobs=[by_wish(start=start)[0]])
+        shown = snapshot(time=NOW + 1800, nodes={"n1": 8}, jobs=[by_a_move(start=start)[0]])
         _, (event,), _ = follow(Leases.none(), shown, TERMS)
         assert event.detail.get("moved") is told
