@@ -23,6 +23,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
+from slurm_fair.slurm.elastic import requests_of, sizes_of, usual_gpus
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
@@ -51,11 +52,15 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
+    most = sum(seen.machines.nodes[name].gpus for name in names)
+    asked = requests_of(raw, key, seen.queue, seen.details, seen.marks, most)
+    raw = asked.rows
     others, other_key = _aside_rows(key, names, seen)
     raw, others, held, held_aside = _holdings(raw, others, names, seen)
     others, other_key, held_aside = that_count(others, other_key, held_aside)
     nodes = _nodes(seen, names, raw, held, held_aside)
     gates = gates_of(raw, key, seen.keepers)
+    gates = replace(gates, pinned=gates.pinned | asked.resized)
     everyone, first = np.concatenate([raw, others]), len(raw)
     users, user = _packed(seen.queue.users.texts, everyone["user"])
     tenants, tenant = _tenants(seen, everyone)
@@ -64,6 +69,8 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     partitions, partition = _partitions(seen, names, raw)
     raw = as_it_must_lie(raw, partition, partitions, nodes)
     jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
+    sizes, rigid = sizes_of(jobs, asked)
+    jobs = jobs.with_columns(usual_gpus=usual_gpus(jobs, asked, sizes))
     weights = of_types(seen.gpu_weights, _gpu_types(seen))
     if weights is not None:
         jobs = jobs.with_columns(gpu_weight=weights_by_place(weights, raw, jobs.gpu_type, nodes, held, seen))
@@ -80,6 +87,8 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
         aside=aside,
         gpu_weights=weights,
+        sizes=sizes,
+        rigid=rigid,
     )  # fmt: skip
 
 

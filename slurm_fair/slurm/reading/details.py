@@ -40,6 +40,7 @@ class JobDetails:
 
     commands: Commands
     scheduled: LastScheduled = field(init=False)
+    naming: set[tuple[int, int]] = field(default_factory=set)  # those that name sizes
     _known: dict[tuple[int, int], Details] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -57,6 +58,9 @@ class JobDetails:
         for who in missing:
             row = rows.get(who[0])
             self._known[who] = _details(row) if row else UNKNOWN
+        if missing or len(self.naming) > len(wanted):
+            stamps = ((who, known.gate_stamp) for who, known in self._known.items())
+            self.naming = {who for who, stamp in stamps if stamp.sizes or stamp.bad_sizes}
         return ""
 
     def of(self, record: int, restarts: int) -> Details:
