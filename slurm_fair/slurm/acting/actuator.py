@@ -235,31 +235,33 @@ class Actuator:
             else:
                 continue
             failed[action] = refused_or_unknown(answers[action], _ids(action), what)
-        return failed | self._put_back({action: after.get((action.key, False)) for action in failed}, lines)
+        return failed | self._put_back(failed, {a: after.get((a.key, False)) for a in failed}, lines)
 
     def _put_back(
-        self, rows: Mapping[Action, FreshRow | None], lines: Mapping[Action, scontrol_lines.ScontrolLines]
+        self,
+        failed: Mapping[Action, tuple[Result, str]],
+        rows: Mapping[Action, FreshRow | None],
+        lines: Mapping[Action, scontrol_lines.ScontrolLines],
     ) -> dict[Action, tuple[Result, str]]:
-        """Give jobs their users' own requests back that were not opened with another; those that now have none.
+        """Give jobs that were not opened their users' own requests back: none is ever left half changed.
 
-        A request is never left half changed: what cannot be seen to be whole again is looked at anew.
+        The act is refused where that is seen, and unknown where it is not.
         """
         half = {a: row for a, row in rows.items() if row is not None and lines[a].request}
         undo = {a: resizing.words_to_undo(self.claims, a, row) for a, row in half.items()}
         undo = {action: words for action, words in undo.items() if words}
         if not undo:
             return {}
-        tell(self.commands, {a: scontrol_lines.resize(self._job(a, half[a]), undo[a]) for a in undo})
-        after = self._look(undo)
-        unseen: dict[Action, tuple[Result, str]] = {}
-        for action in undo:
+        back = {a: scontrol_lines.resize(self._job(a, half[a]), undo[a]) for a in undo}
+        answers, after = tell(self.commands, back), self._look(undo)
+        done: dict[Action, tuple[Result, str]] = {}
+        for action, answer in answers.items():
             row = None if isinstance(after, str) else after.get((action.key, False))
-            if row is None or resizing.words_to_undo(self.claims, action, row):
-                unseen[action] = (
-                    Result.UNKNOWN,
-                    "its request for GPUs was not seen to be its user's own again",
-                )
-        return unseen
+            left = row is None or resizing.words_to_undo(self.claims, action, row)
+            detail = f"{failed[action][1]}, and its own request was not seen to be back" if left else ""
+            unsure = left or answer.timed_out
+            done[action] = (Result.UNKNOWN if unsure else Result.REFUSED), detail or failed[action][1]
+        return done
 
     def _send_in_rounds(
         self, lines: Mapping[Action, scontrol_lines.ScontrolLines], before: Rows
