@@ -212,6 +212,15 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, rule: Decided
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
 
 
+def _sizes(snapshot: Snapshot) -> list[list[int]]:
+    """The numbers of GPUs with which each job can run; none for a job that has one size."""
+    sizes: list[list[int]] = [[] for _ in range(len(snapshot.jobs))]
+    if snapshot.sizes is not None:
+        for row, gpus in zip(snapshot.sizes.row.tolist(), snapshot.sizes.gpus.tolist(), strict=True):
+            sizes[row].append(gpus)
+    return sizes
+
+
 def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
     jobs, rank = record.snapshot.jobs, record.plan.explanation.rank
@@ -258,6 +267,9 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "latest_start": _latest_starts(record),
         "nodes": _nodes(record),
         "pinned": jobs.pinned.tolist(),
+        "usual_gpus": jobs.usual_gpus.tolist(),
+        "sizes": _sizes(snapshot),
+        "rigid": [snapshot.rigid.get(key, "") for key in jobs.key.tolist()],
         "set_aside": _set_aside(record, standing),
         **_leases(record, standing),
     }

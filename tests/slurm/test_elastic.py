@@ -13,7 +13,7 @@ import pytest
 
 from slurm_fair.config import Config, SlurmSection
 from slurm_fair.lab import LabSpec, available
-from slurm_fair.model import Action, Outcome, Result, Snapshot, Verb
+from slurm_fair.model import Action, Outcome, Result, Snapshot, Verb, parse_label
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import CommandResult, Commands
@@ -270,7 +270,8 @@ def test_after_a_crash_the_next_controller_knows_whose_size_it_is(begin: Adapter
     again = cluster(begin.slurm, journal, lambda line: line)
     seen = again.observe({})
     assert isinstance(seen, Snapshot)
-    assert (seen.jobs.gpus.tolist(), seen.jobs.pinned.tolist()) == ([2], [True])
+    (row,) = (seen.jobs.key == parse_label(job)).nonzero()[0].tolist()
+    assert (seen.jobs.gpus.item(row), seen.jobs.pinned.item(row)) == (2, True)
     assert act(again, begin.action(Verb.OPEN, job, ("n2",))._replace(gpus=4)).result is Result.DONE
     begin.slurm.wait_state(job, "RUNNING")
     assert gpus(begin.slurm, job) == 4

@@ -27,6 +27,7 @@ _COLUMNS = {"tres-per-node": PER_NODE, "tres-per-job": PER_JOB}
 _ODD = "its request for GPUs is not a plain number of them"
 _PER_TASK = "its GPUs are asked for by the task"
 _BOTH = "its GPUs are asked for both by the node and in all"
+# slurm-facts: cpus-per-gpu-stay
 _PER_GPU_CPUS = "its CPUs are asked for by the GPU, and Slurm does not change them along"
 _UNEVEN = "its tasks or CPUs do not lie evenly on its nodes"
 
@@ -70,7 +71,10 @@ class SizeRequest:
         return replace(self, count=gpus // nodes, nodes=nodes, tasks=tasks, cpus=cpus)
 
     def words_from(self, now: SizeRequest) -> tuple[str, ...]:
-        """What scontrol is to change where the request is as `now`; all in one update."""
+        """What scontrol is to change where the request is as `now`: all in one update.
+
+        (slurm-facts: nodes-by-four-fields)
+        """
         words: list[str] = []
         if self.nodes != now.nodes and self.field == PER_NODE:
             words += [f"numnodes={self.nodes}-{self.nodes}", f"numtasks={self.tasks}", f"numcpus={self.cpus}"]
