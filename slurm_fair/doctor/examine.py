@@ -15,6 +15,7 @@ from slurm_fair.doctor import (
     rights,
     rivals,
     scheduler,
+    sizes,
     storage,
     terms,
     versions,
@@ -33,6 +34,7 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("nodes", machines.findings),
     ("storage", storage.findings),
     ("node lists", node_lists.findings),
+    ("sizes", sizes.findings),
     ("published", published.findings),
     ("daemons", rivals.findings),
 )

@@ -22,6 +22,7 @@ from slurm_fair.slurm.reading.request import PER_JOB, PER_NODE, SizeRequest
 
 _CANNOT_SAVE = "it cannot save and be requeued, so it keeps its size"
 _WHOLE_NODES = "it takes whole nodes"
+_ON_SO_MANY = "it asks for GPUs in all and for a number of nodes: give the GPUs of each node, or no -N"
 _SHARED = "what it asks for cannot be read"
 
 
@@ -114,6 +115,8 @@ def sizes_of(jobs: JobTable, found: Requests) -> tuple[Sizes | None, dict[int, s
             rigid[row] = _CANNOT_SAVE
         elif jobs.waiting[row] and jobs.gpus[row] != found.usual[row]:
             rigid[row] = _WHOLE_NODES
+        elif found.requests[row].field == PER_JOB and jobs.waiting[row] and jobs.most_nodes[row]:
+            rigid[row] = _ON_SO_MANY
         elif len(found.named[row]) > 1:
             rows.append(row)
     why = {jobs.key.item(row): text for row, text in rigid.items()}

@@ -136,6 +136,8 @@ def test_memory_that_is_asked_for_by_the_gpu_goes_along(begin: Adapter) -> None:
         (("--gres=gpu:2", "--cpus-per-gpu=2"), "CPUs are asked for by the GPU"),
         (("--gres=gpu:3",), "3 GPUs, which is none of its sizes"),
         (("--gres=gpu",), "not a plain number"),
+        (("-N1", "--gpus=2"), "for a number of nodes"),
+        (("-N2", "--gpus=4"), "for a number of nodes"),
         (("--gres=gpu:2", "--no-requeue"), "cannot save and be requeued"),
     ],
 )

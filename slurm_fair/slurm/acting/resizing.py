@@ -20,6 +20,8 @@ def wanted(claims: Claims, action: Action, row: FreshRow) -> SizeRequest | None:
     request = SizeRequest.read(own)
     if action.gpus and request is None:
         raise SlurmTextError(f"its size cannot be changed: {own}")
+    if request and action.gpus not in (0, request.gpus, *claims.stamp_on(action).sizes):
+        raise SlurmTextError(f"it cannot run with {action.gpus} GPUs")
     if request is None or not (action.gpus or claims.resized(action, row)):
         return None
     return request.resized(action.gpus, len(action.nodes)) if action.gpus else request
