@@ -224,8 +224,7 @@ def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
     ends = np.array([end or math.inf for end in columns["lease_end"]])
     within = np.where(group == 1, ends, np.where(group == 2, rank, 0))
-    order: Ints = np.lexsort((jobs.key, within, group))
-    return order
+    return np.lexsort((jobs.key, within, group))
 
 
 def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:

@@ -64,7 +64,6 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 
-# Members of enums, bound once: looking one up costs as much as comparing with it, and this runs at every look.
 _TOLD = (Verb.OPEN, Verb.ASK, Verb.REQUEUE)
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 

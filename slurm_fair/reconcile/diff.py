@@ -273,13 +273,11 @@ def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float)
 
 def _as_submitted(jobs: JobTable) -> Bools:
     """Behind the hold of their submission: a begin time takes its place at once, so that later holds are seen."""
-    held: Bools = np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
-    return held
+    return np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
 
 
 def _shared_records(record: Ints, waiting: Bools) -> Bools:
     """Rows whose Slurm record stands for several waiting tasks."""
     values, inverse, counts = np.unique(record, return_inverse=True, return_counts=True)
     del values
-    shared: Bools = (counts[inverse] > 1) & waiting
-    return shared
+    return (counts[inverse] > 1) & waiting
