@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from slurm_fair.model import Plan
-from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy import Order, View, Within, Words, check_settings, over_array_limit, sizes_of
-from slurm_fair.policy.orders.offer import Offer
+from slurm_fair.policy.orders.offer import Offer, moves_under_way
 from slurm_fair.policy.packing.gang import Sites
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, fast
-from slurm_fair_plugins.hops.configurations import Configurations, configurations, plain, problem, shapes_now
+from slurm_fair_plugins.configurations import Configurations, configurations, plain, shapes_now
 from slurm_fair_plugins.hops.priority import Name, priorities
+from slurm_fair_plugins.hops.program import considered, program, worth
 from slurm_fair_plugins.hops.window import queue, sensitivity, window_end, with_insensitive
 
 WORDS = Words(
@@ -26,7 +27,6 @@ WORDS = Words(
     waits="others are worth more in the plan of this round",
 )
 OUTSIDE = "jobs ahead of it in the queue ask for all GPUs of the cluster"
-MOVES = "moves"  # in the memory: jobs that stopped to go on with other GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Hops:
 
     def rests(self, snapshot: object, memory: Mapping[str, Any]) -> bool:
         """True while nobody is on the way to other GPUs: who runs then only goes on."""
-        return not memory.get(MOVES)
+        return not moves_under_way(memory)
 
 
 class _Round:
@@ -79,48 +79,31 @@ class _Round:
         least = np.full(len(view.waiting), np.iinfo(np.int64).max)
         np.minimum.at(least, sizes.row, sizes.gpus)
         self.least = least[self.rows]
-        self.moves: dict[int, Sites] = {}
         self._over_array_limit = over_array_limit(view, self.rows)
 
     def plan(self) -> Plan:
-        """Moves that are under way, jobs with one shape, the round's plan, and one of what it leaves."""
-        self._go_on_with_moves()
+        """Jobs with one shape, the round's plan, plans of what it leaves, and whoever fits the rest."""
         inside = self._window()
-        if len(self.rows) and (self.view.anything_to_have or self.view.owes):
-            self._lay_those_of_one_shape(inside)
-            first = bool(self.offer.contested.any())
-            if first:
-                self._solve(inside, fragments=False)
-            self._solve(inside, fragments=True)
+        self._lay_those_of_one_shape(inside)
+        if self.offer.contested.any():
+            self._solve(inside, fragments=False)
         self.offer.settle(self.rows)
+        self._solve(inside, fragments=True)
         self._lay_the_rest()
         score = np.full(len(self.view.waiting), np.nan)
         score[self.rows] = self.prior
         outside = self.rows[~inside & self.view.waiting[self.rows]]
-        return self.offer.finish(
-            self.rows, score=score, memory=self._memory(), words=WORDS, waits=((outside, OUTSIDE),)
-        )
+        return self.offer.finish(self.rows, score=score, words=WORDS, waits=((outside, OUTSIDE),))
 
     def _window(self) -> Bools:
         total = int(np.maximum(self.view.snapshot.nodes.capacity, 0).sum())
         return np.arange(len(self.rows)) < window_end(self.least, total)
 
-    def _go_on_with_moves(self) -> None:
-        """Room for those on their way back, and their new GPUs for those that wait for them by now."""
-        for row, sites in _moving(self.view):
-            if self.view.revoking[row]:
-                if self.offer.move(row, sites):
-                    self.moves[row] = sites
-            elif self.view.waiting[row]:
-                self.offer.grant(row, sites)
-
     def _lay_those_of_one_shape(self, inside: Bools) -> None:
         first = self.view.first_turns
         fixed = self.rows[inside & self._undecided() & ~plain(self.view, self.rows)]
         fixed = np.concatenate([first, fixed[~np.isin(fixed, first)]])
-        fixed = fixed[self.view.waiting[fixed]]
-        fixed = fixed[[row not in self.offer.granted for row in fixed.tolist()]]
-        self.offer.lay(fixed)
+        self.offer.lay(fixed[self.view.waiting[fixed] & self.offer.undecided[fixed]])
 
     def _lay_the_rest(self) -> None:
         """What no plan used goes to whoever fits it, in the order of the queue."""
@@ -130,9 +113,8 @@ class _Round:
 
     def _undecided(self) -> Bools:
         """Jobs of the queue of which nothing was decided yet."""
-        decided = self.offer.kept.copy()
-        decided[[*self.offer.granted, *self.offer.moved]] = True
-        return ~decided[self.rows] & ~self._over_array_limit
+        undecided: Bools = self.offer.undecided[self.rows] & ~self._over_array_limit
+        return undecided
 
     def _solve(self, inside: Bools, *, fragments: bool) -> None:
         """One plan: whoever keeps its shape stays, all others are laid on what is left then."""
@@ -146,23 +128,23 @@ class _Round:
         rows = self.rows[chosen]
         if not len(rows) or int(self.least[chosen].min()) > int(self.offer.free.sum()):
             return
-        ways = configurations(self.view, self.offer.pools, rows, rho[chosen], self.policy.threshold)
+        ways = configurations(self.view, self.offer.pools, rows)
+        ways = considered(ways, rho[chosen], self.policy.threshold)
         if not len(ways.job):
             return
         now = shapes_now(self.view, self.offer.pools, rows)
-        value = ways.worth(self._weights()[chosen], now, self.policy.inertia)
+        value = worth(ways, self._weights()[chosen], now, self.policy.inertia)
         if not fragments:
             answer = self._answer(ways, value, len(rows))
             got = answer.column
-            same = (got >= 0) & (now.on >= 0) & (now.on == ways.on[got]) & (now.gpus == ways.gpus[got])
-            same &= (now.spread == ways.spread[got]) & self.offer.contested[rows]
+            same = (got >= 0) & ways.unchanged(now)[got] & self.offer.contested[rows]
             self.offer.keep(rows[same])
             value = np.where(same[ways.job] | (got < 0)[ways.job], 0.0, value)
         self._carry_out(rows, self._answer(ways, value, len(rows)))
 
     def _answer(self, ways: Configurations, value: Floats, jobs: int) -> PlacesAnswer:
         limits = PlacesLimits(gap=self.policy.gap)
-        return fast(problem(self.offer, ways, value, jobs), limits)
+        return fast(program(self.offer, ways, value, jobs), limits)
 
     def _carry_out(self, rows: Ints, answer: PlacesAnswer) -> None:
         nodes = np.flatnonzero(self.offer.pools.usable)
@@ -173,8 +155,7 @@ class _Round:
             sites.setdefault(int(rows[job]), []).append((server, gpus))
         for row, place in sites.items():
             if self.offer.contested[row]:
-                if self.offer.move(row, place):
-                    self.moves[row] = place
+                self.offer.move(row, place)
             else:
                 self.offer.grant(row, place)
 
@@ -184,20 +165,3 @@ class _Round:
         bias = 0.0 if least > 0 else abs(least) + 0.01
         weights: Floats = (self.prior + bias) ** self.policy.power
         return weights
-
-    def _memory(self) -> Mapping[str, Any]:
-        names, keys = self.view.snapshot.nodes.names, self.view.snapshot.jobs.key
-        kept = [
-            [int(keys[row]), [[names[node], gpus] for node, gpus in on]] for row, on in self.moves.items()
-        ]
-        return {MOVES: kept} if kept else {}
-
-
-def _moving(view: View) -> Iterable[tuple[int, Sites]]:
-    """Rows of jobs that stopped to go on elsewhere, and where."""
-    kept = view.memory.get(MOVES, ())
-    at = {name: node for node, name in enumerate(view.snapshot.nodes.names)}
-    rows = find(view.snapshot.jobs.key, np.array([key for key, _ in kept], dtype=np.int64)) if kept else ()
-    for row, (_, sites) in zip(list(rows), kept, strict=True):
-        if row >= 0 and all(name in at for name, _ in sites):
-            yield int(row), [(at[name], int(gpus)) for name, gpus in sites]

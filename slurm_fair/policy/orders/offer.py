@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slurm_fair.model import Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.policy.draft import LOSES_WORK, UNUSABLE_NODES, Draft, placed, ranks
 from slurm_fair.policy.orders.ordered import WORDS, Words
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
@@ -16,6 +16,8 @@ from slurm_fair.policy.packing.placement import consolidated
 from slurm_fair.policy.packing.room import Amounts, Room
 from slurm_fair.policy.packing.shapes import Shapes
 from slurm_fair.policy.view import View
+
+MOVES = "moves"  # in a plan's memory: jobs that stop to go on elsewhere, and where
 
 
 class Held(NamedTuple):
@@ -43,7 +45,8 @@ class Offer:
     """Free GPUs and those of contested jobs, whose lease is over, and what was chosen of them so far.
 
     A policy first keeps jobs where they are, then lays others. A contested job that it neither kept nor moved
-    stays too, unless its GPUs were given away.
+    stays too, unless its GPUs were given away. A job that moves is stopped, and its new GPUs are kept for it in
+    the plan's memory until it waits for them.
     """
 
     def __init__(self, view: View) -> None:
@@ -60,6 +63,37 @@ class Offer:
         ] = {}  # contested jobs, and jobs on their way back, by where they are to go on
         self.kept: Bools = np.zeros(len(self.contested), dtype=bool)
         self.stops: list[int] = []
+        self._resume()
+
+    def _resume(self) -> None:
+        """Jobs that were stopped to go on elsewhere: room for those on their way, GPUs for those that wait."""
+        view, kept = self.view, self.view.memory.get(MOVES, ())
+        if not kept:
+            return
+        at = {name: node for node, name in enumerate(view.snapshot.nodes.names)}
+        rows = find(view.snapshot.jobs.key, np.array([key for key, _ in kept], dtype=np.int64))
+        for row, (_, sites) in zip(rows.tolist(), kept, strict=True):
+            if row < 0 or not all(name in at for name, _ in sites):
+                continue
+            place = [(at[name], int(gpus)) for name, gpus in sites]
+            if view.revoking[row]:
+                self.move(row, place)
+            elif view.waiting[row]:
+                self.grant(row, place)
+
+    @property
+    def undecided(self) -> Bools:
+        """Waiting and contested jobs of which nothing was chosen yet."""
+        open_: Bools = (self.view.waiting | self.contested) & ~self.kept
+        open_[[*self.granted, *self.moved]] = False
+        return open_
+
+    def _memory(self) -> Mapping[str, Any]:
+        names, keys = self.view.snapshot.nodes.names, self.view.snapshot.jobs.key
+        kept = [
+            [int(keys[row]), [[names[node], gpus] for node, gpus in on]] for row, on in self.moved.items()
+        ]
+        return {MOVES: kept} if kept else {}
 
     @property
     def free(self) -> Ints:
@@ -146,7 +180,6 @@ class Offer:
         order: Ints,
         *,
         score: Floats | None = None,
-        memory: Mapping[str, Any] | None = None,
         words: Words = WORDS,
         waits: Iterable[tuple[Ints, str]] = (),
     ) -> Plan:
@@ -164,7 +197,12 @@ class Offer:
         granted = _rows(self.granted)
         sheet.say(granted, Verdict.GRANT, words.granted)
         places = placed(granted, list(self.granted.values())) if len(granted) else Placement.none()
-        return sheet.finish(places, ranks(len(view.waiting), order), score, memory)
+        return sheet.finish(places, ranks(len(view.waiting), order), score, self._memory())
+
+
+def moves_under_way(memory: Mapping[str, Any]) -> bool:
+    """True if a plan left jobs that are to go on elsewhere."""
+    return bool(memory.get(MOVES))
 
 
 def _rows(rows: Iterable[int]) -> Ints:

@@ -1,4 +1,4 @@
-"""Configurations of jobs and what they are worth: the columns of Hops' integer program (section 3.6, eq. 11)."""
+"""Configurations of jobs: every size on every kind of server, and how fast a job would be so."""
 
 from __future__ import annotations
 
@@ -6,46 +6,58 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.columns import Bools, Columns, Floats, Ints
 from slurm_fair.policy import Pools, View, sizes_of, speed_in
-from slurm_fair.policy.orders.offer import Offer
-from slurm_fair.solve.places import PlacesProblem
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape in which each of some jobs runs now: kind of server, GPUs, on several; -1 = it does not run."""
+    """The shape in which each of some jobs runs now."""
 
-    on: Ints
+    on: Ints  # the region of its servers; -1 = it holds no GPUs
     gpus: Ints
     spread: Bools
 
 
-@dataclass(frozen=True, slots=True)
-class Configurations:
+@dataclass(frozen=True)
+class Configurations(Columns):
     """One entry for each job and configuration; `job` counts along the rows that were asked about."""
 
     job: Ints
     on: Ints  # the region of its servers
     gpus: Ints
-    spread: Bools
-    gain: Floats  # speed over the least speed of the job (Table 1)
+    spread: Bools  # on more than one of them
+    speed: Floats
+    biggest: Ints  # GPUs of the biggest server of that region
 
-    def worth(self, weight: Floats, now: Shape, inertia: float) -> Floats:
-        """(prior + bias)^lambda * G, a little more where the job runs so already."""
+    @property
+    def gain(self) -> Floats:
+        """Speed over the least speed of the job (Hops, Table 1)."""
+        slowest = np.full(1 + int(self.job.max(initial=-1)), np.inf)
+        np.minimum.at(slowest, self.job, self.speed)
+        gain: Floats = self.speed / slowest[self.job]
+        return gain
+
+    def unchanged(self, now: Shape) -> Bools:
+        """The configurations in which jobs run already."""
         job = self.job
-        same: Bools = (
-            (now.on[job] == self.on) & (now.gpus[job] == self.gpus) & (now.spread[job] == self.spread)
-        )
-        return weight[self.job] * self.gain * np.where(same, 1.0 + inertia, 1.0)
+        alike = now.on[job] == self.on, now.gpus[job] == self.gpus, now.spread[job] == self.spread
+        same: Bools = np.logical_and.reduce(alike)
+        return same
+
+    def least(self, jobs: int) -> Ints:
+        """The smallest size of each job."""
+        least = np.full(jobs, np.iinfo(np.int64).max)
+        np.minimum.at(least, self.job, self.gpus)
+        return least
 
 
 def plain(view: View, rows: Ints) -> Bools:
     """Jobs whose places may be chosen freely: all on one node, or split as Slurm likes; others have one shape."""
     jobs, snapshot = view.snapshot.jobs, view.snapshot
     each, named = jobs.gpus_per_node[rows], np.union1d(snapshot.wanted.row, snapshot.barred.row)
-    one: Bools = (jobs.nodes[rows] <= 1) & ((each == 0) | (each == jobs.gpus[rows]))
-    return one & ~np.isin(rows, named)
+    free: Bools = (jobs.nodes[rows] <= 1) & ((each == 0) | (each == jobs.gpus[rows]))
+    return free & ~np.isin(rows, named)
 
 
 def may_spread(view: View, rows: Ints) -> Bools:
@@ -62,15 +74,12 @@ def regions_of(pools: Pools, view: View, rows: Ints) -> Bools:
     for pool, inside in enumerate(pools.regions):
         in_pool[pool, list(inside)] = True
     choices = pools.choices_of(jobs.partition[rows], jobs.gpu_type[rows])  # -1 = none: the last row, empty
-    found: Bools = in_pool[choices].any(axis=0)
+    found: Bools = np.logical_or.reduce(in_pool[choices], axis=0)
     return found
 
 
-def configurations(view: View, pools: Pools, rows: Ints, rho: Floats, threshold: float) -> Configurations:
-    """Every size on every kind of server: on one of them, and spread where that costs the job little.
-
-    A job that is too sensitive is spread only where its least size is larger than any server of the kind.
-    """
+def configurations(view: View, pools: Pools, rows: Ints) -> Configurations:
+    """Every size of these jobs on every kind of server on which they run: on one of them, and on several."""
     sizes, regions = sizes_of(view), regions_of(pools, view, rows)
     at = np.full(len(view.waiting), -1, dtype=np.int64)
     at[rows] = np.arange(len(rows))
@@ -79,18 +88,12 @@ def configurations(view: View, pools: Pools, rows: Ints, rho: Floats, threshold:
     entry, on = np.nonzero(regions[job])
     job, gpus = job[entry], gpus[entry]
     biggest = _per_region(pools, pools.size)
-    least = np.full(len(rows), np.iinfo(np.int64).max)
-    np.minimum.at(least, job, gpus)
-    apart = may_spread(view, rows)[job] & (gpus > 1) & ((rho[job] <= threshold) | (least[job] > biggest[on]))
-    together = gpus <= biggest[on]
+    together, apart = gpus <= biggest[on], may_spread(view, rows)[job] & (gpus > 1)
     job, on, gpus = (np.concatenate([each[together], each[apart]]) for each in (job, on, gpus))
     spread = np.arange(len(job)) >= np.count_nonzero(together)
-    speed = speed_in(view, rows[job], _types(pools, view)[on], gpus, spread)
-    runs = speed > 0
-    slowest = np.full(len(rows), np.inf)
-    np.minimum.at(slowest, job[runs], speed[runs])
-    gain = speed[runs] / slowest[job[runs]]
-    return Configurations(job[runs], on[runs], gpus[runs], spread[runs], gain)
+    kind = _per_region(pools, view.snapshot.nodes.gpu_type)[on]
+    speed = speed_in(view, rows[job], kind, gpus, spread)
+    return Configurations(job, on, gpus, spread, speed, biggest[on]).take(speed > 0)
 
 
 def _per_region(pools: Pools, of_node: Ints) -> Ints:
@@ -101,11 +104,6 @@ def _per_region(pools: Pools, of_node: Ints) -> Ints:
     return most
 
 
-def _types(pools: Pools, view: View) -> Ints:
-    """The GPU type of each region."""
-    return _per_region(pools, view.snapshot.nodes.gpu_type)
-
-
 def shapes_now(view: View, pools: Pools, rows: Ints) -> Shape:
     """The shapes of those of these jobs that hold GPUs."""
     places, jobs = view.lease_places, len(view.waiting)
@@ -114,15 +112,3 @@ def shapes_now(view: View, pools: Pools, rows: Ints) -> Shape:
     on = np.full(jobs, -1, dtype=np.int64)
     on[places.row] = pools.region[places.node]
     return Shape(np.where(nodes > 0, on[rows], -1), gpus, nodes > 1)
-
-
-def problem(offer: Offer, configurations: Configurations, value: Floats, jobs: int) -> PlacesProblem:
-    """The integer program over what is free of the offer; racks are blocks."""
-    pools, racks = offer.pools, offer.view.snapshot.racks
-    usable = pools.usable
-    block = np.zeros(len(usable), dtype=np.int64) if racks is None else racks
-    free = offer.free
-    return PlacesProblem(
-        free[usable], pools.region[usable], block[usable], np.maximum(pools.size, free)[usable],
-        configurations.job, configurations.on, configurations.gpus, configurations.spread, value, jobs,
-    )  # fmt: skip
