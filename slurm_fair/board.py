@@ -175,7 +175,7 @@ def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> l
     rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
     by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
-    demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
+    demand = np.bincount(jobs.tenant, jobs.usual_gpus * jobs.active, minlength=len(names))
     at_home = {name: row for row, name in enumerate(ledger.names)}
     with_jobs = np.array([at_home.get(names[row], -1) for row in np.flatnonzero(demand)], dtype=np.int64)
     total = record.snapshot.weighted_gpus

@@ -327,6 +327,7 @@ def _jobs(
         weight=np.ones(len(raw)),
         restartable=~checkpoints & (seen.settings.scope.plain == "revoke"),
         gpu_weight=np.ones(len(raw)),
+        usual_gpus=ints["gpus"],
         **ints,
     )
 
