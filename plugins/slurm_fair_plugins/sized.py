@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import Plan, Snapshot
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy import View, Within, Words, over_array_limit
-from slurm_fair.policy.orders.offer import Offer, moves_under_way
+from slurm_fair.policy.orders.offer import Offer, only_one_shape
 from slurm_fair.policy.packing.gang import Sites
 from slurm_fair.solve.capacity import CapacityProblem, within_capacity
 from slurm_fair.solve.linear import Effort
@@ -31,7 +31,7 @@ WORDS = Words(
     moved="it goes on with another size or GPU type",
     waits="the best choice for all jobs has nothing for it, or no place was left for it",
 )
-_EFFORT = Effort(nodes=500, iterations=200_000, gap=0.005)
+_EFFORT = Effort(nodes=500, iterations=200_000, gap=0.01)
 _LEAST_GAIN = 0.01
 
 
@@ -59,9 +59,9 @@ class Sized:
         """The best choice for all whose lease is over or who wait; then places, the largest jobs first."""
         return _Choice(view, self).plan()
 
-    def rests(self, snapshot: object, memory: Mapping[str, Any]) -> bool:
-        """True while nobody is on the way to other GPUs: who runs then only goes on."""
-        return not moves_under_way(memory)
+    def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
+        """True where nobody who runs could go on with another size or on another GPU type."""
+        return only_one_shape(snapshot, memory)
 
 
 class _Choice:

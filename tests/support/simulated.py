@@ -83,7 +83,9 @@ def trace(arrivals: Iterable[Arrival]) -> Trace:
     model, models = _coded([job.model for job in jobs])
     app, apps = _coded([job.app for job in jobs])
     choice_sets = tuple(sorted({job.choices for job in jobs if job.choices}))
-    choice_set = np.array([choice_sets.index(job.choices) if job.choices else -1 for job in jobs], dtype=np.int64)
+    choice_set = np.array(
+        [choice_sets.index(job.choices) if job.choices else -1 for job in jobs], dtype=np.int64
+    )
 
     def column(name: str, dtype: type = np.float64) -> Any:
         return np.array([getattr(job, name) for job in jobs], dtype=dtype)

@@ -24,7 +24,9 @@ class TurningSizes:
         sheet.say(ends, Verdict.REVOKE, "it is to run with another size")
         free = view.free_gpus.copy()
         rows, sites = [], []
-        for row in view.waits[np.lexsort((view.snapshot.jobs.key[view.waits], view.first_submit[view.waits]))]:
+        for row in view.waits[
+            np.lexsort((view.snapshot.jobs.key[view.waits], view.first_submit[view.waits]))
+        ]:
             site = self._site(free, self._size(view, int(row)))
             if site:
                 rows.append(int(row))

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slurm_fair.model import Plan
+from slurm_fair.model import Plan, Snapshot
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.policy import Order, View, Within, Words, check_settings, over_array_limit, sizes_of
-from slurm_fair.policy.orders.offer import Offer, moves_under_way
+from slurm_fair.policy.orders.offer import Offer, only_one_shape
 from slurm_fair.policy.packing.gang import Sites
 from slurm_fair.solve.places import PlacesAnswer, PlacesLimits, fast
 from slurm_fair_plugins.configurations import Configurations, configurations, plain, shapes_now
@@ -61,9 +61,9 @@ class Hops:
         """The plan of a round, or of what is left of one."""
         return _Round(view, self).plan()
 
-    def rests(self, snapshot: object, memory: Mapping[str, Any]) -> bool:
-        """True while nobody is on the way to other GPUs: who runs then only goes on."""
-        return not moves_under_way(memory)
+    def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
+        """True where nobody who runs could go on with another size or on another GPU type."""
+        return only_one_shape(snapshot, memory)
 
 
 class _Round:

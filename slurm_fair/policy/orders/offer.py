@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slurm_fair.model import Placement, Plan, Verdict
+from slurm_fair.model import Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.policy.draft import LOSES_WORK, UNUSABLE_NODES, Draft, placed, ranks
 from slurm_fair.policy.orders.ordered import WORDS, Words
@@ -200,9 +200,10 @@ class Offer:
         return sheet.finish(places, ranks(len(view.waiting), order), score, self._memory())
 
 
-def moves_under_way(memory: Mapping[str, Any]) -> bool:
-    """True if a plan left jobs that are to go on elsewhere."""
-    return bool(memory.get(MOVES))
+def only_one_shape(snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
+    """For a policy's `rests`: nobody is on the way elsewhere, and who runs could have no other shape."""
+    elastic = snapshot.sizes is not None and len(snapshot.sizes) > 0
+    return not memory.get(MOVES) and not elastic and len(snapshot.gpu_types) < 2
 
 
 def _rows(rows: Iterable[int]) -> Ints:

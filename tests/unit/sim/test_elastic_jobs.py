@@ -55,7 +55,9 @@ def test_a_job_is_charged_for_what_it_holds_and_owed_for_its_usual_size() -> Non
 
 
 def test_a_measured_speed_goes_before_the_assumed_one() -> None:
-    rates = {("v100", "consolidated", "net", 32, gpus): rate for gpus, rate in ((1, 10.0), (2, 15.0), (4, 0.0))}
+    rates = {
+        ("v100", "consolidated", "net", 32, gpus): rate for gpus, rate in ((1, 10.0), (2, 15.0), (4, 0.0))
+    }
     speeds = Throughputs("x", ("x",), "v100", rates)
     job = arrival(gpus=1, seconds=900.0, model="net", batch_size=32, choices=(2, 4, 8))
     result = turning(job, throughputs=speeds, elastic_exponent=0.5)
@@ -102,4 +104,6 @@ def test_a_policy_that_grants_what_is_asked_for_does_the_same_with_elastic_jobs(
     results = [simulate(Scenario(each, uniform(32, 4)), rules) for each in (jobs, rigid)]
     one, other = (result.summary for result in results)
     assert one == other
-    assert all((a == b).all() for a, b in zip(*(result.runs._arrays().values() for result in results), strict=True))
+    assert all(
+        (a == b).all() for a, b in zip(*(result.runs._arrays().values() for result in results), strict=True)
+    )
