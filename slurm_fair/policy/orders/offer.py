@@ -9,6 +9,7 @@ import numpy as np
 
 from slurm_fair.model import Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Bools, Floats, Ints, find
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.draft import LOSES_WORK, UNUSABLE_NODES, Draft, placed, ranks
 from slurm_fair.policy.orders.ordered import WORDS, Words
 from slurm_fair.policy.packing.gang import Gang, Pools, Sites
@@ -141,19 +142,14 @@ class Offer:
         return sites if gang.whole else claimed
 
     def _taken(self, row: int, sites: Sites) -> bool:
-        cpus, memory_mb = self._apiece(row, sites)
-        if not all(self.room.carries(node, gpus, cpus, memory_mb) for node, gpus in sites):
+        snapshot, places = self.view.snapshot, Placement.of([(0, *site) for site in sites])
+        columns = shares(places, np.full(len(places), row), snapshot.jobs, snapshot.sizes)
+        needs = list(zip(*(column.tolist() for column in (places.node, *columns)), strict=True))
+        if not all(self.room.carries(*need) for need in needs):
             return False
-        for node, gpus in sites:
+        for node, gpus, cpus, memory_mb in needs:
             self.room.add(node, -gpus, -cpus, -memory_mb)
         return True
-
-    def _apiece(self, row: int, sites: Sites) -> tuple[int, int]:
-        """CPUs and memory that the job takes of each of its nodes: with another size in proportion to it."""
-        jobs, gpus = self.view.snapshot.jobs, sum(here for _, here in sites)
-        parts = len(sites) * max(int(jobs.gpus[row]), 1)
-        cpus, memory_mb = (-(-int(column[row]) * gpus // parts) for column in (jobs.cpus, jobs.memory_mb))
-        return cpus, memory_mb
 
     def settle(self, order: Ints) -> None:
         """Contested jobs stop as far as what was chosen needs it, those last in `order` first; all others stay.
@@ -211,12 +207,10 @@ def _rows(rows: Iterable[int]) -> Ints:
 
 
 def _held(view: View, pools: Pools, contested: Bools) -> Held:
-    jobs, places = view.snapshot.jobs, view.lease_places
+    snapshot, places = view.snapshot, view.lease_places
     places = places.take(contested[places.row]) if places.row.size else places
-    parts = np.bincount(places.row, minlength=len(jobs))[places.row]
-    row, node = places.row, places.node
-    cpus, memory_mb = -(-jobs.cpus[row] // parts), -(-jobs.memory_mb[row] // parts)
-    return Held(row, node, places.gpus, cpus, memory_mb).of(pools.usable[node])
+    columns = shares(places, places.row, snapshot.jobs, snapshot.sizes)
+    return Held(places.row, places.node, *columns).of(pools.usable[places.node])
 
 
 def _victims(here: Held, last: Ints, already: Sequence[int], short: Amounts) -> list[int]:
