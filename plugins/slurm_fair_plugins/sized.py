@@ -102,6 +102,8 @@ class _Choice:
             shapes_now(view, pools, rows),
             np.bincount(pools.region[pools.usable], offer.free[pools.usable]),
         )
+        if not offer.contested.any():  # between rounds: nothing is chosen for which there is no room now
+            ways = ways.take(_has_room(offer, ways))
         if self.policy.blind_to_types:
             ways, free = blind(ways, len(rows)), free.sum(keepdims=True)
             now = replace(now, on=np.minimum(now.on, 0))
@@ -152,6 +154,18 @@ class _Choice:
                 here = np.minimum(free[idle], gpus - together + free[idle])[:count]
                 return list(zip(idle[:count].tolist(), here.tolist(), strict=True))
         return []
+
+
+def _has_room(offer: Offer, ways: Configurations) -> Bools:
+    """True for what one server, or for what is larger the idle servers of a kind, have free."""
+    pools, free = offer.pools, offer.free
+    regions = 1 + int(pools.region.max(initial=-1))
+    most, idle = np.zeros((2, regions), dtype=np.int64)
+    np.maximum.at(most, pools.region[pools.usable], free[pools.usable])
+    whole = pools.usable & (free == pools.size)
+    np.add.at(idle, pools.region[whole], free[whole])
+    room: Bools = ways.gpus <= np.where(ways.spread, idle[ways.on], most[ways.on])
+    return room
 
 
 def blind(ways: Configurations, jobs: int) -> Configurations:

@@ -106,7 +106,7 @@ class _Round:
         self.offer.lay(fixed[self.view.waiting[fixed] & self.offer.undecided[fixed]])
 
     def _lay_the_rest(self) -> None:
-        """What no plan used goes to whoever fits it, in the order of the queue."""
+        """Whoever fits what no plan used gets it, in the order of the queue."""
         rest = self.rows[self._undecided() & self.view.waiting[self.rows]]
         if len(rest) and self.offer.free.any():
             self.offer.lay(rest)

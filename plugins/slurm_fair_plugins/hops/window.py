@@ -16,7 +16,7 @@ def queue(view: View, rows: Ints, prior: Floats) -> Ints:
 
 
 def window_end(least: Ints, total: int) -> int:
-    """How many jobs of a queue make up its window: until their least sizes come to all GPUs of the cluster."""
+    """The number of jobs in the window: the head of a queue whose least sizes come to all GPUs of the cluster."""
     return min(int(np.searchsorted(np.cumsum(least), total)) + 1, len(least))
 
 

@@ -22,7 +22,7 @@ MOVES = "moves"  # in a plan's memory: jobs that stop to go on elsewhere, and wh
 
 
 class Held(NamedTuple):
-    """What contested jobs hold on usable nodes, one entry for each job and node."""
+    """Holdings of contested jobs on usable nodes, one entry for each job and node."""
 
     row: Ints
     node: Ints
