@@ -32,8 +32,8 @@ def test_the_usual_size_is_asked_for_whatever_the_job_has_now() -> None:
     assert sizes_of(sight()).gpus.tolist() == [2, 4, 8, 2]
 
 
-def test_where_nobody_measured_speed_is_in_proportion_to_gpus() -> None:
-    assert speeds_of_job_1(sight(), [2, 4, 8]) == [0.5, 1.0, 2.0]
+def test_where_nobody_measured_speed_is_a_power_of_the_gpus() -> None:
+    assert speeds_of_job_1(sight(), [2, 4, 8]) == pytest.approx([0.5**0.9, 1.0, 2.0**0.9])
 
 
 def test_speed_follows_the_scaling_that_was_measured() -> None:
