@@ -68,7 +68,12 @@ def test_a_latency_ratio_is_the_wait_over_the_expected_run_time() -> None:
 def test_the_expected_time_is_over_types_by_their_part_and_over_sizes_by_their_mean() -> None:
     nodes: dict[str, int | NodeSpec] = {"n1": node(6, gpu_type="x"), "n2": node(2, gpu_type="y")}
     seen = sight(
-        [job(1, gpus=2)], nodes, elastic={0: (2, 4)}, rates=[[1.0, 2.0]], declared_seconds=[300.0]
+        [job(1, gpus=2)],
+        nodes,
+        elastic={0: (2, 4)},
+        rates=[[1.0, 2.0]],
+        declared_seconds=[300.0],
+        scaling=[2.0],
     )  # with one GPU half as fast as with two: 0.75 * 300 / (0.5 * 3) + 0.25 * 300 / (1 * 3)
     assert expected_seconds(seen, np.arange(1)).tolist() == pytest.approx([0.75 * 200 + 0.25 * 100])
 
@@ -109,7 +114,7 @@ def test_jobs_behind_the_window_join_a_plan_of_fragments_while_the_window_is_too
 
 
 def test_sensitivity_is_speed_alone_over_speed_per_gpu_apart() -> None:
-    seen = sight([job(1, gpus=2), job(2, gpus=2)], spread_rate=[[0.5], [1.0]])
+    seen = sight([job(1, gpus=2), job(2, gpus=2)], spread_rate=[[0.5], [1.0]], scaling=[2.0, 2.0])
     assert sensitivity(seen, np.arange(2)).tolist() == pytest.approx([2.0, 1.0])
 
 

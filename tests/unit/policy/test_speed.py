@@ -52,6 +52,6 @@ def test_apart_and_on_another_type_a_job_is_as_fast_as_told() -> None:
 def test_what_is_known_of_the_class_comes_first() -> None:
     rate = np.array([[[[30.0, np.nan], [40.0, 20.0], [50.0, 44.0]]]])
     known = Speeds(np.array([0, -1]), np.array([2, 4, 8]), rate, rate * 0)
-    seen = sight(known, spread_rate=0.9)
+    seen = sight(known, spread_rate=0.9, scaling=4.0)
     assert speeds_of_job_1(seen, [2, 4, 8]) == [0.75, 1.0, 1.25]
     assert speeds_of_job_1(seen, [2, 4, 8], apart=True) == pytest.approx([0.45, 0.5, 1.1])
