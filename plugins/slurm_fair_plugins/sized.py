@@ -44,6 +44,7 @@ class Sized:
     """
 
     by_solver: ClassVar[bool] = True
+    solves: ClassVar[bool] = True
     lease_seconds: ClassVar[float] = 60.0
     blind_to_types: ClassVar[bool] = False  # takes all kinds of servers for one
 
@@ -57,7 +58,11 @@ class Sized:
 
     def plan(self, view: View) -> Plan:
         """The best choice for all whose lease is over or who wait; then places, the largest jobs first."""
-        return _Choice(view, self).plan()
+        return _Choice(view, self, (view.deadline - view.now) / 2).plan()
+
+    def quick_plan(self, view: View) -> Plan:
+        """The same without a solver: the most valuable per GPU first."""
+        return _Choice(view, self, 0.0).plan()
 
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
         """True where nobody who runs could go on with another size or on another GPU type."""
@@ -67,8 +72,8 @@ class Sized:
 class _Choice:
     """The jobs of one look in the order of submission, and the offer."""
 
-    def __init__(self, view: View, policy: Sized) -> None:
-        self.view, self.policy, self.offer = view, policy, Offer(view)
+    def __init__(self, view: View, policy: Sized, limit_seconds: float) -> None:
+        self.view, self.policy, self.offer, self.limit_seconds = view, policy, Offer(view), limit_seconds
         rows = np.flatnonzero(view.waiting | self.offer.contested)
         self.rows = rows[np.argsort(view.first_submit[rows], kind="stable")]
         self._barred = over_array_limit(view, self.rows)
@@ -111,7 +116,7 @@ class _Choice:
             return
         value = self._values(rows, ways, now)
         problem = CapacityProblem(ways.job, ways.on, ways.gpus, value, len(rows), free.astype(np.int64))
-        column = within_capacity(problem, _EFFORT).column
+        column = within_capacity(problem, _EFFORT, self.limit_seconds).column
         got = np.flatnonzero(column >= 0)
         self.score[rows[got]] = ways.gain[column[got]]
         self._lay(rows, got, ways.take(column[got]), now)

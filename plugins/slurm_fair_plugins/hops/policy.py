@@ -46,6 +46,7 @@ class Hops:
 
     score_is: ClassVar[Order] = Order("its priority in the queue", highest_first=True)
     by_solver: ClassVar[bool] = True
+    solves: ClassVar[bool] = True
     lease_seconds: ClassVar[float] = 360.0
 
     priority: Name = "lr"
@@ -59,7 +60,12 @@ class Hops:
 
     def plan(self, view: View) -> Plan:
         """The plan of a round, or of what is left of one."""
-        return _Round(view, self).plan()
+        limits = PlacesLimits(gap=self.gap).within(view.deadline - view.now)
+        return _Round(view, self, limits).plan()
+
+    def quick_plan(self, view: View) -> Plan:
+        """The same without a solver: prices and packing alone."""
+        return _Round(view, self, PlacesLimits(gap=self.gap, seconds=0.0)).plan()
 
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
         """True where nobody who runs could go on with another size or on another GPU type."""
@@ -69,8 +75,8 @@ class Hops:
 class _Round:
     """The queue of one look, and the offer that is planned."""
 
-    def __init__(self, view: View, policy: Hops) -> None:
-        self.view, self.policy, self.offer = view, policy, Offer(view)
+    def __init__(self, view: View, policy: Hops, limits: PlacesLimits) -> None:
+        self.view, self.policy, self.offer, self.limits = view, policy, Offer(view), limits
         rows = np.flatnonzero(view.waiting | self.offer.contested)
         prior = priorities(view, rows, policy.priority)
         order = queue(view, rows, prior)
@@ -143,8 +149,7 @@ class _Round:
         self._carry_out(rows, self._answer(ways, value, len(rows)))
 
     def _answer(self, ways: Configurations, value: Floats, jobs: int) -> PlacesAnswer:
-        limits = PlacesLimits(gap=self.policy.gap)
-        return fast(program(self.offer, ways, value, jobs), limits)
+        return fast(program(self.offer, ways, value, jobs), self.limits)
 
     def _carry_out(self, rows: Ints, answer: PlacesAnswer) -> None:
         nodes = np.flatnonzero(self.offer.pools.usable)

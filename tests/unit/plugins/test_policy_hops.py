@@ -11,6 +11,7 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import JobState, Sizes, Told, Verdict, labels
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
+from slurm_fair.policy.protocol import QuickPolicy
 from slurm_fair_plugins.hops import Hops
 from slurm_fair_plugins.hops.priority import expected_seconds, priorities
 from slurm_fair_plugins.hops.window import sensitivity, window_end, with_insensitive
@@ -193,3 +194,19 @@ def test_it_rests_only_where_nobody_could_have_another_shape() -> None:
 def test_a_setting_that_cannot_be_is_refused(setting: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=next(iter(setting))):
         load("hops", setting)
+
+
+@pytest.mark.parametrize("name", ["hops", "sia", "pollux"])
+def test_a_quick_plan_asks_no_solver(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> None:
+        raise AssertionError("a solver was asked")
+
+    monkeypatch.setattr("highspy.Highs", refuse)
+    seen = sight(
+        [job(1, gpus=6), job(2, gpus=4)], {"n1": 8}, elastic={0: (2, 4, 6)}, declared_seconds=[9.0, 9.0]
+    )
+    policy = load(name, {})
+    assert isinstance(policy, QuickPolicy)
+    quick = policy.quick_plan(seen)
+    assert objections(quick, seen) == ""
+    assert sum(places(seen.snapshot, quick)["1"].values()) in (2, 4, 6)
