@@ -26,11 +26,8 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 from slurm_fair.model.gpu_weight import of_jobs
-<<<<<<< HEAD
 from slurm_fair.model.sizes import with_gangs
-=======
 from slurm_fair.policy.protocol import QuickPlans, QuickPolicy, solves
->>>>>>> main
 from slurm_fair.reconcile import apply_plan
 from slurm_fair.tick import Rules, decide, prepare
 
