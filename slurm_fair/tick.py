@@ -32,12 +32,12 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import find
+from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.fading import with_faded, with_fading
-from slurm_fair.policy.own_share import within_own_share
+from slurm_fair.policy.own_share import BEYOND, promised_beyond, within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.policy.where import beginning, where
@@ -50,6 +50,7 @@ from slurm_fair.reconcile import (
     follow,
     hold_back,
     requeues_for,
+    taken_back,
 )
 from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.events import job_event, lease_event
@@ -64,7 +65,6 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 
-# Members of enums, bound once: looking one up costs as much as comparing with it, and this runs at every look.
 _TOLD = (Verb.OPEN, Verb.ASK, Verb.REQUEUE)
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 
@@ -233,6 +233,10 @@ def prepare(
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
+    beyond = promised_beyond(view)
+    if beyond.size:
+        standing, view, back = _without_promises(standing, view, beyond)
+        followed += back
     view = within_own_share(without_the_kept_out(view, rules.policy))
     view = with_fading(set_aside(view, rules.policy), rules.ledger.half_life_seconds)
     return Prepared(standing, snapshot, view, happened + followed)
@@ -241,6 +245,12 @@ def prepare(
 def _with_missed(ready: Prepared, missed: tuple[Event, ...]) -> Prepared:
     view = replace(ready.view, happened=(*missed, *ready.view.happened))
     return ready._replace(view=view, events=missed + ready.events)
+
+
+def _without_promises(standing: Standing, view: View, at: Ints) -> tuple[Standing, View, tuple[Event, ...]]:
+    """Take promises back of work that cannot be taken back, beyond its tenant's own share."""
+    leases, events = taken_back(view.leases, at, BEYOND, view.snapshot)
+    return standing._replace(leases=leases), replace(view, leases=leases, joined=None), events
 
 
 def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, tuple[Event, ...]]:
