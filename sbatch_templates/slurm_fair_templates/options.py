@@ -74,7 +74,7 @@ class Options:
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
 
     def _check_usual(self) -> None:
-        """What the job asks for is its usual size, and one of those with which it can run."""
+        """Refuse a usual size, which is what the job asks for, that is none of those with which it can run."""
         if not self.gpus_choices or self.gpus_reference in self.gpus_choices:
             return
         listed = ",".join(map(str, self.gpus_choices))
