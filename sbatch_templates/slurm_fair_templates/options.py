@@ -74,7 +74,7 @@ class Options:
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
 
     def _check_usual(self) -> None:
-        """What the job asks for is its usual size, and one of those with which it can run."""
+        """Refuse a usual size that is not among the sizes with which the job can run."""
         if not self.gpus_choices or self.gpus_reference in self.gpus_choices:
             return
         listed = ",".join(map(str, self.gpus_choices))

@@ -12,7 +12,7 @@ _NAMED = 5
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """How many jobs are elastic, and which others name sizes in vain."""
+    """Count the elastic jobs, and name those that list sizes in vain."""
     seen = facts.snapshot
     if isinstance(seen, str):
         return
