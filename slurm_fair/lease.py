@@ -62,6 +62,7 @@ class Status:
     gpus: int
     lease_end: float | None
     learning_rate_factor: float
+    nodes: int = 1
 
 
 @dataclass(frozen=True, order=True)
@@ -126,7 +127,7 @@ class Lease:
             time.sleep(min(left, LOOK_SECONDS))
 
     def on_checkpoint(self, save: Callable[[], int | None]) -> bool:
-        """Once asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
+        """Save once asked to stop (`save` returns the step), acknowledge and wait; True if all that happened."""
         if not self.should_stop():
             return False
         if self.acknowledge(save()):
@@ -171,7 +172,7 @@ class Lease:
         return self._stored[0] == step
 
     def _start_thread(self) -> None:
-        """Once; not in a process forked from the one that keeps: it has its parent's handler and an old state."""
+        """Start the thread once. A forked process has its parent's handler and an old state: it starts none."""
         if self._kept_by == os.getpid() != self._thread_of:
             self._thread_of = os.getpid()
             _thread.start_new_thread(self._store_when_asked, ())  # `threading` takes locks: not for handlers
@@ -220,9 +221,10 @@ class Lease:
     def status(self) -> Status:
         """The lease of this run as it is now."""
         env = self._environ
-        gpus = _whole(env.get("SLURM_GPUS_ON_NODE"), 0) * _whole(env.get("SLURM_JOB_NUM_NODES"), 1)
+        nodes = _whole(env.get("SLURM_JOB_NUM_NODES"), 1)
+        gpus = _whole(env.get("SLURM_FAIR_GPUS"), _whole(env.get("SLURM_GPUS_ON_NODE"), 0) * nodes)
         factor = learning_rate_factor(env.get("SLURM_FAIR_LR_RULE", ""), gpus, self._reference_gpus(gpus))
-        return Status(self.restart, gpus, self._lease_end(), factor)
+        return Status(self.restart, gpus, self._lease_end(), factor, nodes)
 
     def _reference_gpus(self, gpus: int) -> int:
         """The GPUs that the learning rate was chosen for: declared, else the first choice, else today's."""

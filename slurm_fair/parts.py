@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError
+from slurm_fair.planner import IsolatedPlanner, PlannerLimits
+from slurm_fair.policy.protocol import solves
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
@@ -14,9 +17,11 @@ from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.state_folder import Places
 from slurm_fair.tick import Rules
 
+_PART_OF_TERM, _LEAST_SECONDS = 0.5, 5.0  # a plan that takes longer is of no use any more
+
 
 def rules_of(config: Config) -> Rules:
-    """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
+    """The rules of a tick, from the configuration; a policy that cannot be loaded is a ConfigError here."""
     settings = config.policy.chosen()
     for name, others in config.policy.settings.items():
         load_policy(name, others)  # a mistake in settings that are not in force yet is a mistake all the same
@@ -32,8 +37,22 @@ def rules_of(config: Config) -> Rules:
             config.guard.max_closes,
             config.guard.shrink_alarm,
         ),
-        plan_limit_seconds=max(30.0, config.lease.longest_interval),
+        plan_limit_seconds=min(
+            config.policy.plan_limit, max(_PART_OF_TERM * config.lease.term, _LEAST_SECONDS)
+        ),
     )
+
+
+def planner_of(
+    config: Config, rules: Rules, waits: Callable[[], None] = lambda: None
+) -> IsolatedPlanner | None:
+    """The planner of a policy that solves, its process under way; None for one that this process calls itself."""
+    if not solves(rules.policy):
+        return None
+    limits = PlannerLimits(config.policy.plan_memory_mb, config.policy.late_plan == "next")
+    planner = IsolatedPlanner(rules.policy, limits, waits=waits)
+    planner.begin()
+    return planner
 
 
 def commands_of(config: Config, places: Places) -> Commands:
@@ -48,7 +67,7 @@ def commands_of(config: Config, places: Places) -> Commands:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether the storage is this account's own.
+    """True if the storage is this account's own.
 
     Root neither makes the daemon's copy of slurm.conf, which the daemon could not read then, nor believes it.
     """

@@ -29,8 +29,7 @@ class Crowd:
     @once
     def key(self) -> Ints:
         """Key of each job."""
-        key: Ints = self.view.snapshot.jobs.key[self.rows]
-        return key
+        return self.view.snapshot.jobs.key[self.rows]
 
     @once
     def kinds(self) -> Ints:
@@ -88,7 +87,7 @@ class Crowd:
         return self._of_key(name, default)
 
     def to_remember(self, **numbers: Floats) -> Mapping[str, Any]:
-        """Such numbers, as plain data."""
+        """Numbers of each job, as plain data."""
         return {"key": self.key.tolist(), **{name: values.tolist() for name, values in numbers.items()}}
 
     def _of_key(self, name: str, default: float) -> Floats:
@@ -154,7 +153,7 @@ class KeptShares(dict[str, Any]):
 
     @once
     def past(self) -> SharesPast:
-        """The same as arrays."""
+        """The memory of the last plan, as arrays."""
         return SharesPast.read(self)
 
 
@@ -180,7 +179,7 @@ class Received:
             self.time = self._with_last_run(kept, shape)
 
     def anew(self, share: Table, deficit: Table) -> Received:
-        """From this moment on."""
+        """A table of these shares that counts from now on."""
         fresh = Received(self._crowd, self._clock, {})
         fresh.share, fresh.deficit = share, deficit
         return fresh
@@ -206,8 +205,7 @@ class Received:
         on = np.full(len(view.waiting), -1, dtype=np.int64)
         places = view.lease_places
         on[places.row] = column[view.snapshot.nodes.gpu_type[places.node]]
-        mine: Ints = on[crowd.rows]
-        return mine
+        return on[crowd.rows]
 
     def noted(self) -> Mapping[str, Any]:
         """The memory for the next plan."""

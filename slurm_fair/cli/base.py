@@ -64,8 +64,7 @@ def site_of(context: click.Context) -> Site:
     found = context.find_root()
     if not isinstance(found.obj, Site):
         found.obj = open_site(found.params.get("config"))
-    site: Site = found.obj
-    return site
+    return found.obj
 
 
 def one_line(problem: SlurmFairError) -> int:
@@ -83,7 +82,7 @@ class OneLineErrors(click.Group):
         self._lazy = dict(lazy or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they were given."""
+        """The commands in the order in which they were given."""
         return [*self._lazy, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -13,15 +13,14 @@ T = TypeVar("T")
 
 
 def rows_apiece(owner: Ints, most: int) -> Ints:
-    """At most so many rows, in their order; `owner` is whose each row is."""
+    """At most so many rows of each owner, in their order."""
     if len(owner) <= most:
         return np.arange(len(owner))
     order = np.argsort(owner, kind="stable")
     first = np.flatnonzero(np.diff(owner[order], prepend=owner[order[0]] - 1))
     turn = np.empty(len(owner), dtype=np.int64)
     turn[order] = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
-    kept: Ints = np.sort(np.argsort(turn, kind="stable")[:most])
-    return kept
+    return np.sort(np.argsort(turn, kind="stable")[:most])
 
 
 def apiece(items: Sequence[T], whose: Callable[[T], str], most: int) -> list[T]:

@@ -13,6 +13,8 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
+from slurm_fair.model.sizes import Sizes
+from slurm_fair.model.speeds import Speeds
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Told
 
@@ -67,6 +69,9 @@ class Snapshot:
     to_free: tuple[Action, ...] = ()  # of jobs that are not managed and carry something of ours
     aside: Aside | None = None  # left alone, and charged; None where nobody is
     gpu_weights: Floats | None = None  # what a GPU of each type counts; None = 1 each
+    sizes: Sizes | None = None  # of elastic jobs; None where nobody is elastic
+    speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
+    rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
 
     @property
     def total_gpus(self) -> int:
@@ -88,8 +93,7 @@ class Snapshot:
         if self.aside is None:
             return np.zeros(len(self.tenants), dtype=np.int64)
         jobs, held = self.aside.jobs, self.aside.held
-        gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
-        return gpus
+        return np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def _most(column: Ints) -> int:
 
 
 def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> Ints:
-    """Those of these waiting rows that find no place though nobody else has anything of these means."""
+    """The waiting rows that find no place though nobody else has anything of these means."""
     pools = Pools.of(snapshot)
     doubtful = rows[~_surely(pools, snapshot, rows, means)]
     if not doubtful.size:
@@ -139,8 +139,7 @@ def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> I
                 if gang not in found:
                     found[gang] = lay(room, gang) is not None
             fits[at] = any(found[gang] for gang in ways)
-    beyond: Ints = doubtful[~fits]
-    return beyond
+    return doubtful[~fits]
 
 
 def _surely(pools: Pools, snapshot: Snapshot, rows: Ints, means: Means) -> Bools:

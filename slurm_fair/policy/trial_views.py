@@ -129,7 +129,7 @@ def only(view: View, rows: Ints) -> View:
 
 
 def without_nodes(view: View) -> View:
-    """Those who wait, and no node at all."""
+    """A view with its waiting jobs and no node at all."""
     waits = only(view, view.waits)
     snapshot, nothing = waits.snapshot, np.zeros(0, dtype=np.int64)
     nodes = snapshot.nodes.take(nothing).with_columns(names=(), why=())
@@ -156,4 +156,6 @@ def _taken(snapshot: Snapshot, rows: Ints) -> Snapshot:
         qos=tuple(snapshot.qos[at] for at in listed) if snapshot.qos else (),
         graces={},
         told=None if snapshot.told is None else snapshot.told.take(rows),
+        sizes=None if snapshot.sizes is None else snapshot.sizes.for_rows(rows),
+        speeds=None if snapshot.speeds is None else snapshot.speeds.for_rows(rows),
     )

@@ -15,6 +15,8 @@ from slurm_fair.model.columns import Floats
 from slurm_fair.model.gpu_weight import GpuWeights
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
+ELASTIC_EXPONENT = 0.9
+
 
 class NodeEvent(Enum):
     """A change of a node's state."""
@@ -44,7 +46,7 @@ class Costs:
 
     @property
     def of_one_change(self) -> float:
-        """What a lease must be longer than, for a job to get anywhere in it."""
+        """Seconds that one change of jobs costs; a job gets somewhere only in a longer lease."""
         return self.checkpoint + self.start + self.restart
 
 
@@ -88,6 +90,8 @@ class Scenario:
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
+    # Speed of an elastic job by its size where that was not measured: this power of its GPUs.
+    elastic_exponent: float = ELASTIC_EXPONENT
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)

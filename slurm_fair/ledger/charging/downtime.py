@@ -67,7 +67,7 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
 
 
 def _events_of(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
-    """In the order of time. Accounting knows whose the jobs are, and counts no restarts of their runs."""
+    """Events in the order of time. Accounting knows the users of jobs, and counts no restarts of their runs."""
     user = {key: runs.users[row] for key, row in zip(runs.key.tolist(), runs.user.tolist(), strict=True)}
     events = []
     for event in (event for some in happened.became for event in written(some)):
@@ -90,7 +90,7 @@ def _of_this_gap(ledger: Ledger, chains: _Chains, lives: JobLives, until: float)
 
 
 def _places(account: Ints, kept: Bools, accounts: int) -> Ints:
-    """Where each life goes: accounts in their order, then new ones; -1 for one that is not kept."""
+    """The row of each life: accounts in their order, then new ones; -1 for one that is not kept."""
     new = kept & (account < 0)
     place = np.where(kept, account, -1)
     place[new] = np.arange(accounts, accounts + int(new.sum()))
@@ -137,11 +137,12 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
     tenant = tenant_row[last.tenant] if len(last) else last.tenant
     weight = take_or(jobs.weight, account, 1.0)
     gpu_weight = take_or(jobs.gpu_weight, account, ledger.mean_gpu_weight)
+    gpus = np.where(account >= 0, take_or(jobs.gpus, account, 0), last.gpus)
     return JobLives(
         key=last.key,
         submit=submit,
         tenant=tenant,
-        gpus=last.gpus,
+        gpus=gpus,
         weight=weight,
         gpu_weight=gpu_weight,
         active=active,
@@ -152,7 +153,7 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
         incarnation=last.submit,
         restarts=np.where(account >= 0, known_restarts, chains.last - chains.first),
         then_tenant=tenant,
-        then_gpus=last.gpus,
+        then_gpus=gpus,
         then_weight=weight,
         then_gpu_weight=gpu_weight,
         then_active=(account < 0) | (active_to > active_from),
@@ -171,11 +172,13 @@ def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns
     touches = (runs.start > 0) & (runs.start <= until) & (is_open | (runs.end > ledger.time) | open_before)
     rows = np.flatnonzero(touches & (place[chains.life] >= 0))
     some, account, before = runs.take(rows), account[rows], open_before[rows]
+    gpus = np.maximum(some.gpus, np.where(before, take_or(jobs.run_gpus, account, 0), 0))
     return JobRuns(
         life=place[chains.life[rows]],
         incarnation=some.submit,
         restarts=np.zeros(len(rows), dtype=np.int64),
-        gpus=np.maximum(some.gpus, np.where(before, take_or(jobs.gpus, account, 0), 0)),
+        gpus=gpus,
+        then_gpus=gpus,
         gpu_weight=take_or(jobs.gpu_weight, account, ledger.mean_gpu_weight),
         start=some.start,
         end=np.where(is_open[rows], until, some.end),
@@ -218,7 +221,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
 
 
 def _first_submit(chains: _Chains, keys: Ints) -> Floats:
-    """When the first job of accounting under each key was submitted, inf without one."""
+    """The submit time of the first job of accounting under each key, inf without one."""
     first = chains.runs.take(chains.first)
     earliest = np.searchsorted(first.key, keys)
     there = find(first.key, keys) >= 0
@@ -233,7 +236,8 @@ def _silent_runs(ledger: Ledger, accounts: Ints, lives: JobLives) -> JobRuns:
         life=accounts[rows],
         incarnation=some.incarnation[rows],
         restarts=some.restarts[rows],
-        gpus=some.gpus[rows],
+        gpus=some.run_gpus[rows],
+        then_gpus=some.run_gpus[rows],
         gpu_weight=some.gpu_weight[rows],
         start=some.run_start[rows],
         end=np.maximum(lives.active_to[rows], some.run_start[rows]),

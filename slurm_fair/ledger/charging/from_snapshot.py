@@ -47,7 +47,7 @@ class _Match(NamedTuple):
     some_requeued: bool = False
 
     def shown(self, column: Column, absent: Any) -> Column:
-        """What the snapshot says of each life."""
+        """A column of the snapshot, by life; `absent` for lives that it does not show."""
         return column if self.row is None else take_or(column, self.row, absent)
 
     def grown(self, accounts: Column, shown: Column) -> Column:
@@ -64,7 +64,7 @@ class _Match(NamedTuple):
 
 
 class _Sight(NamedTuple):
-    """What the snapshot says of each life."""
+    """Columns of the snapshot, by life."""
 
     now: float
     state: Codes
@@ -72,6 +72,7 @@ class _Sight(NamedTuple):
     end: Floats
     submit: Floats
     restarts: Ints
+    gpus: Ints  # that it holds, or held when it ended
     holds: Bools
     done: Ints  # rows of the lives
 
@@ -89,6 +90,7 @@ def window_seen(
         end=match.shown(jobs.end, 0.0),
         submit=match.shown(jobs.submit, 0.0),
         restarts=match.shown(jobs.restarts, 0),
+        gpus=match.shown(jobs.gpus, 0),
         holds=HOLDS.take(state) & (start > ZERO),
         done=(state == _DONE).nonzero()[0],
     )
@@ -97,20 +99,20 @@ def window_seen(
 
 
 def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenant_row: Ints) -> Bools:
-    """Which of these jobs are the same although SubmitTime and Restarts do not say so.
+    """True for jobs that are the same although SubmitTime and Restarts do not say so.
 
     Both go back with a slurmctld that was killed. Another job under the id would seldom ask for the same.
     """
     known = ledger.jobs
     alike: Bools = (tenant_row[jobs.tenant[rows]] == known.tenant[accounts]) & (
-        jobs.gpus[rows] == known.gpus[accounts]
+        jobs.usual_gpus[rows] == known.gpus[accounts]
     )
     alike &= is_same_job(known.incarnation[accounts], jobs.submit[rows], jobs.restarts[rows])
     return alike
 
 
 def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row: Ints) -> _Match:
-    """By key; whether it is still the same job is told by SubmitTime and Restarts (ids are reused)."""
+    """Match jobs to accounts by key. SubmitTime and Restarts tell if it is still the same job (ids are reused)."""
     accounts = ledger.jobs
     met, rows = accounts.key.size, jobs.key.size
     # As a rule living jobs stay listed, and new ones come after them.
@@ -151,7 +153,7 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row:
 
 
 def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSettings) -> Ints:
-    """Which rows without an account get one: ended jobs stay listed for minutes and are opened only once."""
+    """Rows without an account that get one: ended jobs stay listed for minutes and are opened only once."""
     done = jobs.done[unknown]
     if not any_of(done):
         return unknown
@@ -160,14 +162,13 @@ def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSett
     ended = rows[done]
     told = np.zeros(len(rows), dtype=bool)
     told[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
-    rest: Ints = rows[~told]
-    return rest
+    return rows[~told]
 
 
 def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sight: _Sight) -> JobLives:
     accounts = ledger.jobs
     tenant = tenant_row[match.shown(jobs.tenant, 0)] if jobs.tenant.size else accounts.tenant
-    gpus, weight = match.shown(jobs.gpus, 0), match.shown(jobs.weight, 0.0)
+    gpus, weight = match.shown(jobs.usual_gpus, 0), match.shown(jobs.weight, 0.0)
     gpu_weight = _gpu_weight(accounts, jobs, match, sight)
     then_active, then_waits = match.shown(jobs.active, False), match.shown(jobs.waits, False)
     active_to, ended = _active_to(match, sight)
@@ -217,7 +218,7 @@ def _gpu_weight(accounts: JobAccounts, jobs: JobTable, match: _Match, sight: _Si
 
 
 def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
-    """Until when in the window each life may claim a share, and whether it is over."""
+    """The instant up to which each life may claim a share in the window, and True for lives that are over."""
     active_to, ended, done = constant(match.key.size, sight.now), match.gone, sight.done
     if match.some_gone:
         # Gone with another job under its id: that job's submission is the latest instant it can have ended at.
@@ -233,7 +234,7 @@ def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
 def _since(
     ledger: Ledger, before: Bools, then: Bools, ended: Bools, active_to: Floats, sight: _Sight
 ) -> Floats:
-    """Since when in the window each life is what it was `before` and `then` is, or its end for one that is not."""
+    """The instant since when each life is what it was `before` and `then` is, or its end for one that is not."""
     since, met = constant(active_to.size, ledger.time), before.size
     if not all_of(before):
         asleep = (~before).nonzero()[0]
@@ -248,7 +249,7 @@ def _since(
 
 
 def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobRuns:
-    """Those that were open go on or ended in the window, others began since."""
+    """Runs of the window: the open ones go on or ended, others began."""
     run_start, done = match.padded(ledger.jobs.run_start), sight.done
     ran = run_start > ZERO
     over = done[(sight.end[done] > sight.start[done]) & (sight.start[done] > 0)] if done.size else done
@@ -297,7 +298,8 @@ def _shown_runs(
         life=life,
         incarnation=match.incarnation[life],
         restarts=match.restarts[life],
-        gpus=lives.gpus[life],
+        gpus=np.where(news, sight.gpus[life], match.padded(ledger.jobs.run_gpus)[life]),
+        then_gpus=sight.gpus[life],
         gpu_weight=np.where(news, lives.then_gpu_weight[life], lives.gpu_weight[life]),
         start=start,
         end=np.maximum(end, start),
@@ -316,7 +318,8 @@ def _fresh_runs(lives: JobLives, sight: _Sight, life: Ints, is_open: Bools) -> J
         life=life,
         incarnation=sight.submit[life],
         restarts=sight.restarts[life],
-        gpus=lives.gpus[life],
+        gpus=sight.gpus[life],
+        then_gpus=sight.gpus[life],
         gpu_weight=lives.then_gpu_weight[life],
         start=start,
         end=np.maximum(end, start),

@@ -41,7 +41,7 @@ def integrate(
     settings: LedgerSettings,
     changing: Ints | None = None,
 ) -> Owed:
-    """What each claim and each tenant is owed between two instants.
+    """Integrate the share of each claim and each tenant between two instants.
 
     `changing` are the only claims that may begin or end in between, where that is known.
     """
@@ -145,8 +145,7 @@ def _between(ceilings: Floats, kind: Ints, low: Ints, high: Ints, line: Timeline
     integral = np.zeros((ceilings.size, level.size + 1))
     np.multiply(np.minimum(level, ceilings[:, None]), line.seconds, out=integral[:, 1:])
     integral = integral.cumsum(axis=1)
-    between: Floats = integral[kind, high] - integral[kind, low]
-    return between
+    return integral[kind, high] - integral[kind, low]
 
 
 def _water_levels(claims: ActiveSpans, line: Timeline, share: Floats) -> Floats:

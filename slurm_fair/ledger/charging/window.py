@@ -24,7 +24,7 @@ class JobLives(NamedTuple):
     key: Ints
     submit: Floats  # of the job
     tenant: Ints  # row of the ledger's tenants
-    gpus: Ints
+    gpus: Ints  # D_i
     weight: Floats
     gpu_weight: Floats  # what each of its GPUs counts
     active: Bools
@@ -49,6 +49,7 @@ class JobRuns(NamedTuple):
     incarnation: Floats
     restarts: Ints
     gpus: Ints
+    then_gpus: Ints  # of an open run: from the window's end on
     gpu_weight: Floats  # what each of them counts
     start: Floats
     end: Floats  # the window's end for an open run
@@ -96,7 +97,7 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, lives: JobLives, runs: JobRuns, in_order: bool = False) -> Self:
-        """With the rows worked out."""
+        """The window of these lives and runs, with its rows worked out."""
         ended, over, fresh = lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0]
         return cls(lives, runs, ended, over, fresh, in_order)
 
@@ -111,7 +112,7 @@ def rows_of(table: Rows, rows: Ints) -> Rows:
 
 
 def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:
-    """Which of these incarnations are in the closed runs already."""
+    """True for incarnations that are in the closed runs already."""
     rows = among(closed.key, keys).nonzero()[0]
     there = set(_pairs(closed.key, closed.submit, rows))
     everyone = _pairs(keys, submits, np.arange(len(keys)))

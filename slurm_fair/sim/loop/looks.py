@@ -23,9 +23,9 @@ from slurm_fair.model import JobTable, Snapshot
 from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of
 
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
-_CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight", "gpu_weight")
+_CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "usual_gpus", "weight", "gpu_weight")
 _LASTING = attrgetter(
-    "key", "tenant", "gpus", "weight", "gpu_weight"
+    "key", "tenant", "gpus", "usual_gpus", "weight", "gpu_weight"
 )  # of that, what a requeue leaves as it is
 _SHOWN = (
     "key",
@@ -35,6 +35,7 @@ _SHOWN = (
     "state",
     "blocked",
     "gpus",
+    "usual_gpus",
     "start",
     "end",
     "weight",
@@ -176,7 +177,7 @@ class _Series:
         return by, rows, (is_new, *self._runs(by, rows, had, is_new, is_stop), is_stop)
 
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
-        """That somebody was held back or let go is odd, and that somebody changed who was held back."""
+        """Note as odd that jobs were held back or let go, and as a change that others hold them back."""
         if np.count_nonzero(self._jobs.blocked):
             claims, waits = self._jobs.active, self._jobs.waits
             other = (claims[new] != claims[old]) | (waits[new] != waits[old])

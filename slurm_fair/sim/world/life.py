@@ -59,6 +59,7 @@ class Life:
         self.over: dict[int, str] = {}  # jobs that ended since the last look, and how
         self.answered: dict[int, float] = {}  # when jobs said that they have saved
         self.pinned: dict[int, tuple[int, ...]] = {}  # opened and waiting for their nodes
+        self.granted: dict[int, int] = {}  # GPUs of those that are to start with another size than the usual
         self.plain: set[int] = set()  # waiting without any gate: first come, first served
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
         self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
@@ -101,7 +102,7 @@ class Life:
         self.start_waiting(instant)
 
     def note_size(self, now: float) -> None:
-        """M may have changed."""
+        """Note the size of the cluster, which may have changed."""
         since, before = self.resized[-1]
         total, by_weight = self.floor.total_gpus, self.floor.weighed(self.people.gpu_weights)
         if since == now:
@@ -112,7 +113,7 @@ class Life:
             self.resized_by_weight.append((now, by_weight))
 
     def _lose(self, job: int, now: float) -> None:
-        """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""
+        """Take a job off its failed node: it begins again from its checkpoint, if it may and had not ended."""
         if self.cells.state[job] == JobState.ENDING:
             self._gone(job, now)
             return
@@ -169,7 +170,11 @@ class Life:
         if jobs.blocked[job] == Blocked.NOT_BLOCKED:
             if self.odd.dated and self._too_late(job, now):
                 return
-            sites = self.floor.sites(nodes, jobs.gpus[job], jobs.gpus_per_node[job])
+            gpus, per_node = jobs.gpus[job], jobs.gpus_per_node[job]
+            if job in self.granted:
+                gpus = self.granted[job]
+                per_node = gpus // len(nodes) if per_node and not gpus % len(nodes) else 0
+            sites = self.floor.sites(nodes, gpus, per_node)
         if sites is None:
             self.pinned[job] = nodes
         else:
@@ -190,6 +195,8 @@ class Life:
         self.pinned.pop(job, None)
         self.plain.discard(job)
         self.floor.take(job, sites)
+        if job in self.granted:
+            jobs.gpus[job] = self.granted.pop(job)
         lost = self._start_cost(job, now)
         jobs.state[job], jobs.start[job] = JobState.RUNNING, now
         jobs.runs[job] += 1
@@ -223,23 +230,34 @@ class Life:
         """The slowest of its GPUs, and what lying apart costs on their type."""
         floor, rates, apart = self.floor, self.people.rates, 1.0
         if len(sites) == 1:
-            speed = rates.item(job, floor.type_of[sites[0][0]])
+            kind = floor.type_of[sites[0][0]]
+            speed = rates.item(job, kind)
         else:
             kind = min([floor.type_of[node] for node, _ in sites], key=rates[job].item)
             speed = rates.item(job, kind)
             racks = len({floor.racks.item(node) for node, _ in sites})
             fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], self.cells.gpus[job])
-            at_home = max(fewest, self.cells.at_home[job])
-            apart = spread_factor(len(sites), at_home, racks, self.people.spread_rates.item(job, kind))
+            at_home, spread_rate = self._apart(job, kind, fewest)
+            apart = spread_factor(len(sites), at_home, racks, spread_rate)
+        if self.cells.gpus[job] != self.cells.usual_gpus[job]:
+            speed *= self.people.elastic.speed(job, self.cells.gpus[job], kind)
         self.tally.placements[1.0 / max(apart, _CRAWL)] += 1
         if speed <= 0:
             raise SlurmFairError(f"job {label(self.cells.key[job])} was started where it does not run")
         return speed * apart
 
+    def _apart(self, job: int, kind: int, fewest: int) -> tuple[int, float]:
+        """On how many nodes it is not slowed by lying apart, and what it is slowed to on more."""
+        cells, usual = self.cells, self.people.spread_rates.item(job, kind)
+        gpus = cells.gpus[job]
+        if gpus == cells.usual_gpus[job]:
+            return max(fewest, cells.at_home[job]), usual
+        return fewest, self.people.elastic.spread_rate(job, gpus, kind, usual)
+
     # -- saving -----------------------------------------------------------------------------------------------
 
     def ask(self, job: int, now: float) -> None:
-        """From now on it saves, and then it waits for its GPUs to be taken: no progress meanwhile."""
+        """Ask a job: it saves, then waits for its GPUs to be taken, and makes no progress meanwhile."""
         jobs, cost = self.cells, self.costs.checkpoint
         if not jobs.checkpoints[job]:
             return
@@ -262,13 +280,13 @@ class Life:
             self.agenda.expect(now + self.manners.patience_seconds, Due.RESUMES, job)
 
     def _resume(self, job: int, now: float) -> None:
-        """Nobody took its GPUs: it goes on."""
+        """Let a job go on whose GPUs nobody took."""
         self._halt(job, now)
         self.cells.progress_from[job] = now
         self._expect_end(job)
 
     def _halt(self, job: int, now: float) -> None:
-        """Its progress up to now is done, and the time without any is counted as lost."""
+        """Halt a job: its progress up to now is done, and the time without any is counted as lost."""
         jobs = self.cells
         since, gpus = self._stalled.pop(job, None), jobs.gpus[job]
         if since is not None:
@@ -283,7 +301,7 @@ class Life:
     # -- ending -----------------------------------------------------------------------------------------------
 
     def end(self, job: int, now: float) -> None:
-        """It has done its work. In Gavel's rounds its GPUs stay with it until the round is over."""
+        """End a job that has done its work. In Gavel's rounds its GPUs stay with it until the round is over."""
         self.cells.done[job] = self.cells.saved[job] = self.cells.work[job]
         over = now
         if self._round:
@@ -292,7 +310,7 @@ class Life:
         self._vacate(job, now, over)
 
     def leave(self, job: int, now: float, word: str) -> None:
-        """It ends before its work is done: cancelled, or out of time."""
+        """End a job before its work is done: cancelled, or out of time."""
         self._halt(job, now)
         self._then[job] = word
         self._vacate(job, now, now)
@@ -312,7 +330,7 @@ class Life:
         return word == REQUEUED or (word == NODE_FAIL and self.cells.requeueable[job])
 
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
-        """Its GPUs come free at `over`, later if it is slow to leave."""
+        """Free a job's GPUs at `over`, later if it is slow to leave."""
         jobs, slow = self.cells, self.odd.leaves_in.get(job, 0.0)
         jobs.runs[job] += 1
         jobs.end[job] = now
@@ -345,6 +363,7 @@ class Life:
         jobs.done[job] = jobs.saved[job]
         jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
         jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
+        jobs.gpus[job] = jobs.usual_gpus[job]
         jobs.pinned[job] = False
         if self.people.gpu_weights is not None:
             jobs.gpu_weight[job] = self.people.asked_weights.item(jobs.gpu_type[job])
@@ -364,16 +383,21 @@ class Life:
     def close(self, job: int, until: float, now: float) -> None:
         """Behind our gate; one that is no hold opens by itself."""
         jobs = self.cells
-        self.pinned.pop(job, None)
+        self.forget(job)
         self.plain.discard(job)
         jobs.gated[job], jobs.pinned[job] = True, False
         jobs.gate_until[job], jobs.gate_set[job] = until, now
         if until < math.inf:
             self.agenda.expect(until, Due.OPENS, job)
 
+    def forget(self, job: int) -> None:
+        """It waits for no nodes any more, and has its usual size again."""
+        self.pinned.pop(job, None)
+        self.granted.pop(job, None)
+
     def drop(self, job: int, now: float, word: str) -> None:
         """A waiting job is over."""
-        self.pinned.pop(job, None)
+        self.forget(job)
         self.plain.discard(job)
         self.cells.state[job], self.cells.end[job] = JobState.DONE, now
         self.cells.runs[job] += 1

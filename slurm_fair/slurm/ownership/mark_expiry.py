@@ -14,7 +14,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.marks import Marks, is_of
-from slurm_fair.slurm.ownership.ours import is_our_list
+from slurm_fair.slurm.ownership.ours import is_our_list, is_our_size
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
@@ -22,8 +22,8 @@ _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
-def lifted(book: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
-    """Marks of holds that are seen lifted: whoever holds such a job from now on is not us.
+def without_lifted_holds(book: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+    """Marks without the holds that are seen lifted: a later hold on such a job is not ours.
 
     A task that was split off its array since then has a record of its own, and from now on a mark.
     """
@@ -53,7 +53,7 @@ def _of_task(mark: Mark, row: np.void) -> Mark:
 
 
 def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mark]:
-    """These marks without their holds, as far as the rows are those of their jobs."""
+    """The marks without their holds, where the rows are those of their jobs."""
     return [
         replace(mark, gate_until=mark.gate_before, gate_before=0.0)
         for mark, at in marks
@@ -61,25 +61,42 @@ def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mar
     ]
 
 
-def unlisted(book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float) -> list[Mark]:
-    """Marks of node lists that are seen gone: whoever gives such a job the same list again is not us.
+def without_taken_lists(
+    book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
+) -> list[Mark]:
+    """Marks without the node lists and sizes that are seen gone: the same on such a job is not ours again.
 
     An act of unknown outcome may be carried out a while after it was sent.
     """
-    ours = [mark for mark in book.all() if mark.pinned and mark.pin and now - mark.set_at > _SETTLED_SECONDS]
+    settled = [mark for mark in book.all() if now - mark.set_at > _SETTLED_SECONDS]
+    ours = [mark for mark in settled if (mark.pinned and mark.pin) or mark.size]
     if not ours:
         return []
     waiting = rows[(rows["state"] == JobState.WAITING) & (rows["task"] != UNSPLIT)]
     keys = pack_keys(waiting["base"].astype(np.int64), waiting["task"].astype(np.int64))
     order = keys.argsort()
     found = find(keys[order], np.array([mark.key for mark in ours], dtype=np.int64))
-    return [
-        replace(mark, pinned=False)
-        for mark, place in zip(ours, found.tolist(), strict=True)
-        if place >= 0
-        and is_of(mark, float(waiting["submit"][at := order[place]]), int(waiting["restarts"][at]))
-        and not is_our_list(mark, queue.node_lists.texts[waiting["req_nodes"][at]], booted_at)
+    here = [(mark, order[place]) for mark, place in zip(ours, found.tolist(), strict=True) if place >= 0]
+    after = [
+        (mark, _less_what_is_gone(mark, waiting[at], queue, booted_at))
+        for mark, at in here
+        if is_of(mark, float(waiting["submit"][at]), int(waiting["restarts"][at]))
     ]
+    return [less for mark, less in after if less != mark]
+
+
+def _less_what_is_gone(mark: Mark, row: np.void, queue: Queue, booted_at: float) -> Mark:
+    """The mark without a node list, or a size, that its job does not carry any more."""
+    request = queue.requests.texts[row["request"]] if row["request"] >= 0 else ""
+    if mark.size and not is_our_size(mark, request):
+        mark = replace(mark, size="", user_size="")
+    if (
+        mark.pinned
+        and mark.pin
+        and not is_our_list(mark, queue.node_lists.texts[row["req_nodes"]], booted_at)
+    ):
+        mark = replace(mark, pinned=False)
+    return mark
 
 
 @dataclass(slots=True)
@@ -141,7 +158,7 @@ class _Listed:
         return not self.done[at] and is_of(mark, float(self.submit[at]), int(self.restarts[at]))
 
     def array_waits(self, mark: Mark) -> bool | None:
-        """Whether tasks of the array wait still."""
+        """True if tasks of the array wait still."""
         first, last = np.searchsorted(self.base, [mark.key >> TASK_BITS, (mark.key >> TASK_BITS) + 1])
         mine = (at for at in range(first, last) if self.waiting[at])
         found = any(is_of(mark, float(self.submit[at]), int(self.restarts[at])) for at in mine)
