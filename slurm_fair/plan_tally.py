@@ -50,7 +50,7 @@ class PlanTally:
         return " ".join((first + rest.strip().rpartition("\n")[2]).split())
 
     def document(self) -> dict[str, Any]:
-        """The tally in the words of the JSON documents."""
+        """The tally as the JSON documents tell it."""
         return {
             "since": self.since, "made": self.made, "failed": self.failed, "why": self.why,
             "failed_at": self.failed_at,

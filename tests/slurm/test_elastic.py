@@ -220,7 +220,7 @@ class Cut(Commands):
 def cluster(slurm: Slurm, journal: MemoryJournal, change: Callable[[str], str]) -> SlurmCluster:
     """A controller of its own, whose lines to scontrol are changed on their way."""
     commands = Cut(slurm.lab.conf)
-    commands.change = change  # type: ignore[method-assign]
+    commands.change = change
     config = replace(Config(), slurm=SlurmSection(gate="begin"))
     return SlurmCluster(commands, config.cluster, time.time, journal, journal)
 

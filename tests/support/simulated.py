@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import (
     Costs,
@@ -25,7 +26,6 @@ from slurm_fair.sim import (
     with_looks_at_changes,
     with_reserve_after,
 )
-from slurm_fair.sim.scenario import ELASTIC_EXPONENT
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace, uniform
 
 
@@ -137,7 +137,7 @@ def simulated(
     throughputs: Throughputs | None = None,
     outages: tuple[Outage, ...] = (),
     until: float = float("inf"),
-    elastic_exponent: float = ELASTIC_EXPONENT,
+    elastic_exponent: float = USUAL_EXPONENT,
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
 ) -> SimulationResult:

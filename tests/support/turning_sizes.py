@@ -33,7 +33,7 @@ class TurningSizes:
                 sites.append(site)
                 for node, gpus in site:
                     free[node] -= gpus
-        order = np.argsort(rows) if rows else []
+        order: list[int] = np.argsort(rows).tolist() if rows else []
         chosen = np.array([rows[at] for at in order], dtype=np.int64)
         sheet.say(chosen, Verdict.GRANT, "it fits")
         places = placed(chosen, [sites[at] for at in order]) if rows else Placement.none()

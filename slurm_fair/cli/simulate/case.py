@@ -14,7 +14,8 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
 from slurm_fair.model.gpu_weight import GpuWeights, misfit
-from slurm_fair.sim.scenario import ELASTIC_EXPONENT, Costs, NodeEvent, Outage, Scenario
+from slurm_fair.model.speeds import USUAL_EXPONENT
+from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
     Fault,
@@ -61,7 +62,7 @@ class CaseOptions:
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
     gpu_weights: Mapping[str, float] | None = None
-    elastic_exponent: float = ELASTIC_EXPONENT
+    elastic_exponent: float = USUAL_EXPONENT
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -25,7 +25,7 @@ from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
 _MOMENT = 1e-6
-_RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)  # compared with at many looks
+_RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
