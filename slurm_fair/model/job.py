@@ -86,7 +86,8 @@ class JobTable(Columns):
     gate_until: Floats  # when it opens by itself: inf = held by us; of a user's own begin time too; 0 = none
     gate_set: Floats  # when we last set a gate on it; 0 = never
     pinned: Bools  # carries a node list of ours
-    gpus: Ints  # the gang
+    gpus: Ints  # the gang: of a job that runs what it holds
+    usual_gpus: Ints  # the gang that its user asked for: an elastic job may hold more or fewer
     nodes: Ints  # how many nodes it wants at least
     most_nodes: Ints  # and at most; 0 = as many as it takes
     gpus_per_node: Ints  # 0 = any split

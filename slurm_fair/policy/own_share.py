@@ -70,8 +70,7 @@ def bound(jobs: JobTable, term: float) -> Bools:
     revocable = jobs.revocable
     if all_of(revocable):
         return ~revocable
-    stays: Bools = ~revocable & (jobs.time_limit_seconds > term)
-    return stays
+    return ~revocable & (jobs.time_limit_seconds > term)
 
 
 def bound_gpus(view: View, stays: Bools) -> Floats:
