@@ -12,6 +12,7 @@ from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.record import Standing, TickRecord
+from slurm_fair.model.reported import Reported
 from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.sizes import Sizes
@@ -47,6 +48,7 @@ __all__ = [
     "PartitionTable",
     "Placement",
     "Plan",
+    "Reported",
     "ReservedNodes",
     "Result",
     "RunTable",

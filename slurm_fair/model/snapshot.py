@@ -13,6 +13,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
+from slurm_fair.model.reported import Reported
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.speeds import Speeds
 from slurm_fair.model.tenant import TenantTable
@@ -71,6 +72,7 @@ class Snapshot:
     gpu_weights: Floats | None = None  # what a GPU of each type counts; None = 1 each
     sizes: Sizes | None = None  # of elastic jobs; None where nobody is elastic
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
+    reported: Reported | None = None  # by running jobs; None where nobody reports
 
     @property
     def total_gpus(self) -> int:
