@@ -3,6 +3,7 @@
 from slurm_fair.model.account import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.action import Action, Outcome, Result, Verb
 from slurm_fair.model.aside import Aside
+from slurm_fair.model.belief import Beliefs
 from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.gate import Gate
 from slurm_fair.model.ids import label, labels, pack_keys, parse_label, unpack_keys
@@ -26,6 +27,7 @@ __all__ = [
     "Action",
     "Answer",
     "Aside",
+    "Beliefs",
     "Blind",
     "Blocked",
     "ClosedRuns",

@@ -38,6 +38,7 @@ class Reports:
             done_seconds=done,
             epoch=progress.epoch,
             epochs=progress.epochs,
+            left_spread=np.full(len(rows), np.nan),
             steps_per_second=progress.steps_per_second,
             batch_size=progress.batch_size,
             models=people.models,
