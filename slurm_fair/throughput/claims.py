@@ -10,8 +10,8 @@ from slurm_fair.model.columns import Floats
 def believed_progress(before: Floats, said: Floats, elapsed: Floats, best_rate: Floats) -> Floats:
     """Progress that is believed after a report: never back, and no faster than the best rate of the class.
 
-    `before` is what was believed, `elapsed` the seconds run since, `best_rate` in units of progress a second (nan =
-    the class was never measured: then what the job says stands). nan said = it reported nothing.
+    `before` is what was believed, `elapsed` the seconds run since, `best_rate` in units of progress a second. nan:
+    nothing was said, or the class was never measured, and then what the job says stands.
     """
     most = np.where(np.isnan(best_rate), np.inf, before + np.maximum(elapsed, 0.0) * best_rate)
     told = np.where(np.isnan(said), before, said)

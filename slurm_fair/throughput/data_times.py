@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.throughput.groups import sums
 
 _STEPS = 40
 _LEAST = 6.0  # samples, as much as their age leaves of them: fewer are one normal
@@ -29,7 +30,7 @@ def two_normals(group: Ints, value: Floats, weight: Floats, groups: int) -> Data
 
     The samples kept of a class are all that it needs, so the fit moves on as they do.
     """
-    total = np.bincount(group, weight, groups)
+    total = sums(group, weight, groups)
     mean = _mean(group, value, weight, total)
     spread = _spread(group, value, mean, weight, total)
     floor = np.maximum(0.01 * np.abs(mean), 1e-9)
@@ -41,7 +42,7 @@ def two_normals(group: Ints, value: Floats, weight: Floats, groups: int) -> Data
             value, misses[group], low[group], high[group], hit_spread[group], miss_spread[group]
         )
         of_miss, of_hit = weight * missed, weight * (1 - missed)
-        part = np.bincount(group, of_miss, groups)
+        part = sums(group, of_miss, groups)
         low, high = _mean(group, value, of_hit, total - part), _mean(group, value, of_miss, part)
         hit_spread = np.maximum(_spread(group, value, low, of_hit, total - part), floor)
         miss_spread = np.maximum(_spread(group, value, high, of_miss, part), floor)
@@ -66,7 +67,7 @@ def _posterior(
 
 def _mean(group: Ints, value: Floats, weight: Floats, total: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.bincount(group, weight * value, len(total)) / total
+        mean: Floats = sums(group, weight * value, len(total)) / total
     return mean
 
 

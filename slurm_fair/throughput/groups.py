@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slurm_fair.model.columns import Ints
+from slurm_fair.model.columns import Floats, Ints
 
 
 def groups(*columns: Ints) -> tuple[Ints, Ints]:
@@ -31,3 +31,8 @@ def lookup(table: tuple[Ints, ...], wanted: tuple[Ints, ...]) -> Ints:
     at[number[:rows]] = np.arange(rows)
     found: Ints = at[number[rows:]]
     return found
+
+
+def sums(group: Ints, value: Floats, groups: int) -> Floats:
+    """The sum of each group's values."""
+    return np.bincount(group, value, groups).astype(np.float64)

@@ -11,7 +11,7 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How much is kept, and how fast it ages. All limits hold apiece, so that nobody's samples push out another's."""
+    """How much is kept, and how fast it ages. Limits hold apiece: nobody's samples push out another's."""
 
     samples: int = 24  # of a class in one shape on one GPU type, any node
     node_samples: int = 6  # the same on one node
@@ -34,7 +34,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Plain columns that a store can keep. Means are worked out when they are asked for, with the age that samples have then."""
+    """Plain columns that a store can keep. Means are worked out when they are asked for, with the ages of then."""
 
     samples: Samples = field(default_factory=Samples.none)
     ends: Ends = field(default_factory=Ends.none)

@@ -37,7 +37,7 @@ Slopes = Callable[[Floats], Floats]  # [fit, parameter] -> [fit, observation, pa
 
 
 def fitted(model: Model, slopes: Slopes, observed: Floats, doubt: Floats, prior: Normals) -> Fits:
-    """Fit each row of observations; an entry with doubt inf is not there. The work is the same whatever the numbers."""
+    """Fit each row of observations; an entry with doubt inf is not there. Effort is counted, never timed."""
     at = prior.mean.copy()
     damping = np.full(len(at), 1e-2)
     cost = _cost(model(at), observed, doubt, at, prior)
@@ -57,7 +57,7 @@ def fitted(model: Model, slopes: Slopes, observed: Floats, doubt: Floats, prior:
         if gained.max(initial=0.0) < _CLOSE:
             break
     curve, _ = _normal_equations(model(at), slopes(at), observed, doubt, at, prior)
-    return Fits(at, np.linalg.inv(curve))
+    return Fits(at, np.linalg.inv(curve).astype(np.float64))
 
 
 def _cost(said: Floats, observed: Floats, doubt: Floats, at: Floats, prior: Normals) -> Floats:

@@ -14,9 +14,9 @@ from slurm_fair.model.columns import Columns, Floats, check_lengths
 class Links(Columns):
     """One row per GPU type; rates are parameters a second, nan = not known, inf = it takes no time.
 
-    An all-reduce of P parameters by n GPUs, of which at most k share a node, takes P/link (n-1)/n on one node and
-    P/net (n-1)/n on several: eq. 2, with its ring factor. What the GPUs of one node share, and the paper leaves out,
-    adds P/bus (k-1) without end, and P/host (k-1)/k up to a limit. The estimator uses the ratios of these rates.
+    An all-reduce of P parameters by n GPUs, of which at most k share a node, takes P/link (n-1)/n on one node,
+    and P/net (n-1)/n on several: eq. 2, with its ring factor. What the GPUs of a node share, and the paper leaves
+    out, adds P/bus (k-1) without end, and P/host (k-1)/k up to a limit. Only the ratios of these rates are used.
     """
 
     link: Floats  # B_link: between GPUs of one node

@@ -16,7 +16,7 @@ from slurm_fair.throughput.samples import ANY_NODE, Samples
 from slurm_fair.throughput.shapes import JobShapes, most_on_a_node
 
 CELL = ("job_class", "gpu_type", "node", "gpus", "nodes", "most")
-FIRST_GUESS = 0.08  # spread of one sample about its shape's mean, while few tell it
+FIRST_GUESS = 0.03  # spread of one sample about its shape's mean, while few tell it
 GUESS_COUNTS = 2.0  # samples that the guess is worth
 LEAST_DOUBT = 0.03  # of any mean: another run of the same job differs by as much
 LEAST_COUNT = 0.25  # samples, as their age leaves them: what is worth less is not looked up

@@ -26,10 +26,12 @@ def as_one(first: Table, second: Table) -> Table:
     names: dict[str, Any] = {}
     of_first: dict[str, Ints] = {}
     of_second: dict[str, Ints] = {}
-    for field, column in _held(first):
-        names[field] = tuple(dict.fromkeys((*getattr(first, field), *getattr(second, field))))
-        of_first[column] = places_in(getattr(first, field), names[field])[getattr(first, column)]
-        of_second[column] = places_in(getattr(second, field), names[field])[getattr(second, column)]
+    for field, column in _held(first).items():
+        mine: tuple[Any, ...] = getattr(first, field)
+        others: tuple[Any, ...] = getattr(second, field)
+        names[field] = tuple(dict.fromkeys(mine + others))
+        of_first[column] = places_in(mine, names[field])[getattr(first, column)]
+        of_second[column] = places_in(others, names[field])[getattr(second, column)]
     return first.with_columns(**names, **of_first).joined(second.with_columns(**of_second))
 
 
@@ -37,7 +39,7 @@ def tidied(table: Table) -> Table:
     """The same rows in one order, with the names that they use and no others, sorted."""
     names: dict[str, Any] = {}
     indices: dict[str, Ints] = {}
-    for field, column in _held(table):
+    for field, column in _held(table).items():
         used = {getattr(table, field)[at] for at in np.unique(getattr(table, column)).tolist() if at >= 0}
         names[field] = tuple(sorted(used))
         indices[column] = places_in(getattr(table, field), names[field])[getattr(table, column)]
@@ -45,5 +47,5 @@ def tidied(table: Table) -> Table:
     return neat.take(np.lexsort([getattr(neat, column) for column in reversed(neat._columns)]))
 
 
-def _held(table: Samples | Ends) -> list[tuple[str, str]]:
-    return [(field, column) for field, column in _NAMES.items() if hasattr(table, field)]
+def _held(table: Samples | Ends) -> dict[str, str]:
+    return {field: column for field, column in _NAMES.items() if hasattr(table, field)}

@@ -1,4 +1,4 @@
-"""What the theory is fitted to: the time of a step by class, GPU type, shape and batch size, in rows of equal length."""
+"""Times of a step that the theory is fitted to, by class, GPU type, shape and batch size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.throughput.ages import weights
-from slurm_fair.throughput.groups import groups
+from slurm_fair.throughput.groups import groups, sums
 from slurm_fair.throughput.known import Keeping
 from slurm_fair.throughput.measured import FIRST_GUESS
 from slurm_fair.throughput.phases import Shares, shares_of
@@ -90,7 +90,7 @@ class _Flat:
     def few(self, weight: Floats) -> _Flat:
         """Of each group the batch sizes, and then the observations, with the most weight."""
         batch, first = groups(self.group, self.size)
-        rank = _ranks(self.group[first], np.bincount(batch, weight, len(first)))
+        rank = _ranks(self.group[first], sums(batch, weight, len(first)))
         kept = np.flatnonzero(rank[batch] < MOST_BATCHES)
         return self._take(kept[_ranks(self.group[kept], weight[kept]) < MOST_OBSERVATIONS])
 

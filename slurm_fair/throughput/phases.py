@@ -8,6 +8,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 from slurm_fair.throughput.data_times import two_normals
+from slurm_fair.throughput.groups import sums
 from slurm_fair.throughput.robust import weighted_medians
 from slurm_fair.throughput.samples import Samples
 from slurm_fair.throughput.timing import Pattern, StepParts
@@ -32,14 +33,17 @@ class Shares:
 
     def take(self, rows: Ints) -> Shares:
         """The shares of some groups."""
-        return Shares(*(getattr(self, name)[rows] for name in self.__slots__))
+        return Shares(
+            self.backward[rows], self.backward_doubt[rows], self.update[rows], self.hit[rows], self.miss[rows],
+            self.misses[rows], self.pattern[rows], self.computing[rows],
+        )  # fmt: skip
 
     def parts(self, computing: Floats, backward: Floats) -> StepParts:
         """Parts of steps of which computing takes so long; one row per entry, and columns as it has."""
         update = np.broadcast_to(_as(self.update, computing), computing.shape)
         backward = np.clip(backward, 0.05, 0.95 - update)
-        data = (_as(part, computing) for part in (self.hit, self.miss, self.misses, self.pattern))
-        hit, miss, misses, pattern = data
+        parts = (self.hit, self.miss, self.misses, self.pattern)
+        hit, miss, misses, pattern = (_as(part, computing) for part in parts)
         return StepParts(
             (1 - backward - update) * computing, backward * computing, update * computing,
             hit * computing, miss * computing, misses, pattern,
@@ -48,8 +52,7 @@ class Shares:
 
 def _as(column: Floats | Codes, like: Floats) -> Floats:
     """A column for each entry along the first axis of others."""
-    shaped: Floats = column.reshape(column.shape + (1,) * (like.ndim - column.ndim))
-    return shaped
+    return column.astype(np.float64).reshape(column.shape + (1,) * (like.ndim - column.ndim))
 
 
 def shares_of(samples: Samples, group: Ints, weight: Floats, groups: int) -> Shares:
@@ -60,13 +63,14 @@ def shares_of(samples: Samples, group: Ints, weight: Floats, groups: int) -> Sha
     computing = forward + backward + np.where(np.isnan(update), 0.0, update)
     told: Bools = computing > 0
     whole = np.where(told, computing, 1.0)
-    data = _data(samples, group, weight, groups)
+    hit, miss, misses = _data(samples, group, weight, groups)
     return Shares(
         np.where(told, np.clip(backward / whole, 0.05, 0.9), BACKWARD),
         np.where(told, TOLD_DOUBT, BACKWARD_DOUBT),
         np.where(told, np.where(np.isnan(update), 0.0, np.minimum(update / whole, 0.9)), UPDATE),
-        *(np.where(told & (part > 0), part / whole, 0.0) for part in data[:2]),
-        np.where(told & (data[2] > 0), data[2], 0.0),
+        np.where(told & (hit > 0), hit / whole, 0.0),
+        np.where(told & (miss > 0), miss / whole, 0.0),
+        np.where(told & (misses > 0), misses, 0.0),
         _pattern(samples, group, weight, groups),
         np.where(told, computing, np.nan),
     )
@@ -85,6 +89,6 @@ def _median(value: Floats, group: Ints, weight: Floats, groups: int) -> Floats:
 
 def _pattern(samples: Samples, group: Ints, weight: Floats, groups: int) -> Codes:
     """The pattern that most samples say; where nobody says, data are taken to be loaded meanwhile."""
-    says = [np.bincount(group, weight * (samples.pattern == pattern), groups) for pattern in Pattern]
+    says = [sums(group, weight * (samples.pattern == pattern), groups) for pattern in Pattern]
     first = says[Pattern.DATA_FIRST] > says[Pattern.DATA_OVERLAPS]
     return np.where(first, Pattern.DATA_FIRST, Pattern.DATA_OVERLAPS).astype(np.int8)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Bools, Floats
+from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.throughput.observations import Observations
 
 # Deviations of the theory's error, of logarithms: common to all shapes with one batch size; of one shape.
-OF_BATCH, OF_SHAPE = 0.06, 0.15
+OF_BATCH, OF_SHAPE = 0.06, 0.2
 # Distances, of logarithms, over which errors are alike.
-BATCH_REACH, SHAPE_REACH = 3.0, 2.0
+BATCH_REACH, SHAPE_REACH = 4.0, 2.0
 ITSELF = 0.03  # another measurement of the same differs by as much
 
 
@@ -44,7 +44,7 @@ def residuals_of(observed: Observations, left_over: Floats) -> Residuals:
     return Residuals(places, several, pull, inverse)
 
 
-def carried(residuals: Residuals, group: Floats, place: Floats) -> tuple[Floats, Floats]:
+def carried(residuals: Residuals, group: Ints, place: Floats) -> tuple[Floats, Floats]:
     """The error to expect at each place of a group, and the variance that stays; [question], [question, 4]."""
     like = _alike(place[:, None, :], residuals.places[group]) * residuals.several[group]
     error = np.einsum("qm,qm->q", like, residuals.pull[group])

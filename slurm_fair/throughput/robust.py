@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model.columns import Floats, Ints
+from slurm_fair.throughput.groups import sums
 
 HUBER = 1.345  # 95 % as sharp as the plain mean where nothing is odd
 _OF_MAD = 1.4826  # a normal's standard deviation over its median absolute deviation
@@ -25,7 +26,7 @@ class RobustMeans:
 
 def robust_means(group: Ints, value: Floats, weight: Floats, groups: int) -> RobustMeans:
     """Each value pulls at its mean by at most HUBER spreads, whatever it says; half of a group may lie."""
-    total = np.bincount(group, weight, groups)
+    total = sums(group, weight, groups)
     mean = weighted_medians(group, value, weight, groups)
     scale = np.maximum(
         _OF_MAD * weighted_medians(group, np.abs(value - mean[group]), weight, groups), _LEAST_SPREAD
@@ -42,7 +43,7 @@ def weighted_medians(group: Ints, value: Floats, weight: Floats, groups: int) ->
     """The value of each group with half of the weight on either side; between two where they share it."""
     order = np.lexsort((value, group))
     inner, sorted_values, sorted_weights = group[order], value[order], weight[order]
-    total = np.bincount(group, weight, groups)
+    total = sums(group, weight, groups)
     before = np.cumsum(sorted_weights) - (np.cumsum(total) - total)[inner]  # up to and with each value
     half = total[inner] / 2
     slack = 1e-12 * total[inner]
@@ -55,7 +56,7 @@ def weighted_medians(group: Ints, value: Floats, weight: Floats, groups: int) ->
 
 
 def _means(group: Ints, value: Floats, weight: Floats, groups: int) -> Floats:
-    total = np.bincount(group, weight, groups)
+    total = sums(group, weight, groups)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means: Floats = np.bincount(group, value * weight, groups) / total
+        means: Floats = sums(group, value * weight, groups) / total
     return means

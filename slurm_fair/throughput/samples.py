@@ -45,13 +45,12 @@ class Samples(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        return cls(**{name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns})
-
-
-_DTYPES = {
-    **dict.fromkeys(("job_class", "gpu_type", "node", "gpus", "nodes", "most", "job"), np.int64),
-    "pattern": np.int8,
-}
+        whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(
+            job_class=whole, gpu_type=whole, node=whole, gpus=whole, nodes=whole, most=whole, job=whole,
+            time=real, rate=real, batch_size=real,
+            data=real, forward=real, backward=real, update=real, sync=real, pattern=np.zeros(0, dtype=np.int8),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,4 +71,5 @@ class Ends(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        return cls(**{name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns})
+        whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(job_class=whole, gpu_type=whole, gpus=whole, job=whole, time=real, seconds=real)

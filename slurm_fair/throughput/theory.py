@@ -1,4 +1,4 @@
-"""The theory layer: for each class and GPU type the parameters of eq. 1-5, fitted to what was measured in any shape.
+"""The theory layer: by class and GPU type the parameters of eq. 1-5, fitted to what was measured in any shape.
 
 One measurement on one GPU and one on several nodes are enough; each further one makes the theory surer.
 """
@@ -35,7 +35,7 @@ _GUESS = 0.3  # P / B_net over the step of one GPU
 _BY_BATCH = 0.8  # exponent of the step's growth with the batch size
 _LEAST_WAIT = 0.03
 #                        scale link  net  bus  host wait solo
-_DEVIATIONS = np.array([2.0, 0.8, 0.2, 0.6, 0.6, 1.0, 0.03])
+_DEVIATIONS = np.array([2.0, 0.8, 0.3, 1.0, 1.0, 1.0, 0.03])
 _KNOWN_LINK = 0.2  # deviation of a ratio that was measured
 # log of B_net / B of each link, where nobody measured them.
 _RATIOS = np.array([-0.5, 0.0, -2.5, -1.5])

@@ -31,12 +31,7 @@ class StepParts:
     hit: Floats  # T_d where the data lie in memory, eq. 3
     miss: Floats  # T_d where they do not
     misses: Floats  # p_load: probability of that
-    pattern: Codes
-
-    def times(self, factor: Floats) -> StepParts:
-        """All times multiplied."""
-        longer = (factor * part for part in (self.forward, self.backward, self.update, self.hit, self.miss))
-        return StepParts(*longer, self.misses, self.pattern)
+    pattern: Codes | Floats  # Pattern
 
 
 def step_seconds(parts: StepParts, communication: Floats, waiting: Floats) -> Floats:
@@ -69,8 +64,8 @@ def _larger(one: Floats, other: Floats, width: Floats) -> Floats:
 def link_factors(gpus: Floats, nodes: Floats, most: Floats) -> Floats:
     """What each link's seconds are multiplied by: T_c = sum of these * (P/B_link, P/B_net, P/B_bus, P/B_host).
 
-    Eq. 2 is P/B_link (N-1)/N on one node and P/B_net on several. The ring factor is kept on several too. What GPUs of a
-    node share grows with the GPUs there: without end (bus), or up to a limit (host).
+    Eq. 2 is P/B_link (N-1)/N on one node and P/B_net on several. Here the ring factor is kept on several, too.
+    What the GPUs of a node share grows with their number: without end (bus), or up to a limit (host).
     """
     one = nodes <= 1
     ring = (gpus - 1) / gpus
