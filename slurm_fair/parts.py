@@ -7,11 +7,13 @@ from pathlib import Path
 
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError
+from slurm_fair.knowing import KnowingRules
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.state_folder import Places
+from slurm_fair.throughput import Alike
 from slurm_fair.tick import Rules
 
 
@@ -34,6 +36,12 @@ def rules_of(config: Config) -> Rules:
         ),
         plan_limit_seconds=max(30.0, config.lease.longest_interval),
     )
+
+
+def knowing_rules_of(config: Config) -> KnowingRules:
+    """What the configuration says of learning from jobs."""
+    section = config.throughput
+    return KnowingRules(section.learn, Alike(section.alike), section.keeping())
 
 
 def commands_of(config: Config, places: Places) -> Commands:

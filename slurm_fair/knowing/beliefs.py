@@ -47,7 +47,7 @@ def unweighed(beliefs: Beliefs, jobs: JobTable, reported: Reported) -> Ints:
 
 
 def weighed(beliefs: Beliefs, jobs: JobTable, reported: Reported, best: Floats) -> Beliefs:
-    """The beliefs after these reports, each of which is new; `best` = the most progress a second of each (nan = ?)."""
+    """The beliefs after these new reports; `best` = the most progress a second of each, nan = not known."""
     if not len(reported):
         return beliefs
     after = _after(beliefs, jobs, reported, best)

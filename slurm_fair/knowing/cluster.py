@@ -1,4 +1,4 @@
-"""A Cluster that knows more than its looks show: how fast jobs are, how far they are, and how long such jobs run."""
+"""A Cluster that knows more than its looks show: how fast jobs are, how far, and how long such jobs run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Shelf(Protocol):
         """As it was kept last; a damaged row costs that row."""
         ...
 
-    def keep_known(self, known: Known, beliefs: Beliefs, now: float) -> None:
+    def keep_known(self, known: Known, beliefs: Beliefs) -> None:
         """Replace what was kept, as far as it has changed."""
         ...
 
@@ -50,12 +50,15 @@ class KnowingRules:
 class Knowing:
     """Looks through another cluster, learns from what running jobs report and ended jobs took, and tells it."""
 
-    def __init__(self, cluster: Cluster, name_of: NameOf, shelf: Shelf, rules: KnowingRules) -> None:
+    def __init__(
+        self, cluster: Cluster, name_of: NameOf, shelf: Shelf, rules: KnowingRules,
+        standing: Standing | None = None,
+    ) -> None:  # fmt: skip
         self.cluster, self._shelf, self._rules = cluster, shelf, rules
         known, self._beliefs = shelf.known()
         self._knowledge = Knowledge(known, rules.keeping)
         self._classes = Classes(name_of, rules.alike)
-        self._standing: Standing | None = None
+        self._standing = standing
         self._written = -np.inf
 
     @property
@@ -95,7 +98,7 @@ class Knowing:
     def write(self, now: float) -> None:
         """Write down what is known, if anything is new."""
         if self._knowledge.changed or len(self._beliefs):
-            self._shelf.keep_known(self._knowledge.known, self._beliefs, now)
+            self._shelf.keep_known(self._knowledge.known, self._beliefs)
         self._knowledge.changed, self._written = False, now
 
     def _with_what_is_known(self, seen: Snapshot) -> Snapshot:
@@ -129,7 +132,8 @@ class Knowing:
             self._learn(seen, new, kinds)
         at = find(self._beliefs.key, jobs.key[reported.row])
         return reported.with_columns(
-            believed=take_or(self._beliefs.done, at, np.nan), clamped=take_or(self._beliefs.clamped, at, False)
+            believed=take_or(self._beliefs.done, at, np.nan),
+            clamped=take_or(self._beliefs.clamped, at, False),
         )
 
     def _best(self, seen: Snapshot, new: Reported, kinds: Sequence[JobClass]) -> Floats:

@@ -15,7 +15,7 @@ COMPLETED = "COMPLETED"  # Slurm's word for jobs that nobody and no limit ended
 
 
 def ends_of(events: Iterable[Event], class_of_job: Callable[[int], JobClass], now: float) -> Ends:
-    """The jobs that ended well and whose class is known. On which GPU types a job ran is not asked: often several."""
+    """The jobs that ended well and whose class is known. Their GPU types are not asked: often they are several."""
     rows: list[tuple[JobClass, int, int, float, float]] = []
     for event in events:
         seconds: Any = event.detail.get("ran", 0.0)

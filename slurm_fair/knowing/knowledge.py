@@ -67,7 +67,7 @@ class Knowledge:
 
     def forget_others(self, tenants: frozenset[str]) -> None:
         """Drop the classes of tenants that the ledger has forgotten."""
-        samples, ends = (_of(table, tenants) for table in (self.known.samples, self.known.ends))
+        samples, ends = _of(self.known.samples, tenants), _of(self.known.ends, tenants)
         if (len(samples), len(ends)) != (len(self.known.samples), len(self.known.ends)):
             self.known, self.changed, self._behind = Known(samples, ends), True, True
 
@@ -92,13 +92,17 @@ class Knowledge:
             self._at, self._behind, self._table = now, False, None
 
     def run_times(self, classes: Sequence[JobClass], ran: Floats, now: float) -> RunTimes:
-        """Run times of ended jobs of each class, longer than each has run; those that have not run are asked once."""
+        """Run times of ended jobs of each class longer than each has run; equal questions are asked once."""
         ended = frozenset(self.known.ends.classes)
         rows = [row for row, one in enumerate(classes) if one in ended]
         asked: dict[tuple[JobClass, float], int] = {}
         at = [asked.setdefault((classes[row], ran.item(row)), len(asked)) for row in rows]
         found = expected_run_times(
-            self.known, [one for one, _ in asked], np.array([seconds for _, seconds in asked]), now, self.keeping
+            self.known,
+            [one for one, _ in asked],
+            np.array([seconds for _, seconds in asked]),
+            now,
+            self.keeping,
         )
         return RunTimes(
             _spread_out(found.seconds, at, rows, len(classes), np.nan),

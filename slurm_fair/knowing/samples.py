@@ -22,8 +22,8 @@ def due_for_a_sample(beliefs: Beliefs, at: Ints, reported: Reported) -> Ints:
 def measured_rates(beliefs: Beliefs, at: Ints, reported: Reported) -> tuple[Floats, Floats]:
     """Samples a second and the samples of a step of each report, as far as they are known.
 
-    A job that names no batch size, or counts epochs, has the pace of its steps or epochs. What it says of samples a
-    second would then not compare with its progress.
+    A job that names no batch size, or counts epochs, has the pace of its steps or epochs: what it says of samples
+    a second would not compare with its progress.
     """
     pace, by_epoch = beliefs.pace[at], beliefs.counts_epochs[at]
     batch = np.where(by_epoch, np.nan, reported.batch_size)

@@ -41,7 +41,7 @@ def told_of(told: Told, snapshot: Snapshot, learned: Learned) -> Told:
 
 
 def with_speeds(told: Told, snapshot: Snapshot, speeds: Speeds) -> Told:
-    """Rates against the reference type, which is the first, and how a gang scales; as told before where unknown."""
+    """Rates against the reference type, which is the first, and how a gang scales; as before where unknown."""
     rows = np.flatnonzero(speeds.job_class >= 0)
     if not len(rows):
         return told
@@ -79,9 +79,7 @@ def _with_run_times(told: Told, learned: Learned) -> Told:
     times, ran = learned.run_times, learned.ran
     silent = np.isnan(told.left_seconds) & np.isnan(told.declared_seconds) & ~np.isnan(times.seconds)
     left = np.where(silent, np.maximum(times.seconds - ran, _LEAST_SECONDS), told.left_seconds)
-    return told.with_columns(
-        left_seconds=left, left_spread=np.where(silent, times.spread, told.left_spread)
-    )
+    return told.with_columns(left_seconds=left, left_spread=np.where(silent, times.spread, told.left_spread))
 
 
 def _with_words(told: Told, reported: Reported, beliefs: Beliefs, key: Ints) -> Told:
@@ -119,9 +117,7 @@ def _with_progress(told: Told, snapshot: Snapshot, learned: Learned) -> Told:
     said = ~np.isnan(claimed)
     left[row[said]] = np.maximum(np.fmax(claimed, least), _LEAST_SECONDS)[said]
     spread[row[said]] = np.nan
-    return told.with_columns(
-        steps_per_second=steps, done_seconds=done, left_seconds=left, left_spread=spread
-    )
+    return told.with_columns(steps_per_second=steps, done_seconds=done, left_seconds=left, left_spread=spread)
 
 
 def _silence(snapshot: Snapshot, key: Ints) -> Floats:

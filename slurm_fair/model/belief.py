@@ -41,9 +41,7 @@ class Beliefs(Columns):
     @classmethod
     def none(cls) -> Self:
         """Nobody has reported."""
-        columns: dict[str, Any] = {
-            name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns
-        }
+        columns: dict[str, Any] = {name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns}
         return cls(**columns)
 
 

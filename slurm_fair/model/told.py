@@ -36,7 +36,9 @@ class Told(Columns):
     done_seconds: Floats
     epoch: Floats  # epochs done
     epochs: Floats  # epochs in all
-    left_spread: Floats  # deviation of the logarithm of what is left, where jobs like it tell that; nan = it says so
+    left_spread: (
+        Floats  # deviation of the logarithm of what is left, where jobs like it tell that; nan = it says so
+    )
     deadline: Floats  # instant by which its user wants it done; inf = none
     steps_per_second: Floats  # at its present batch size, with its gang on the reference type
     rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference

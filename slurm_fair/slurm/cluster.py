@@ -183,7 +183,7 @@ class SlurmCluster:
         snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
         return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
 
-    def words(self, record: int, restarts: int) -> str:
+    def name_of(self, record: int, restarts: int) -> str:
         """The name that its user gave to a job of the last look; empty where that is not known."""
         return self._details.of(record, restarts).name
 
