@@ -66,7 +66,7 @@ def _after(beliefs: Beliefs, jobs: JobTable, reported: Reported, best: Floats) -
     most = believed_progress(since.base, said, reported.read - since.began, best)
     before = take_or(beliefs.done, old, np.nan)
     # A new run may resume from an earlier state than the last one reached.
-    least = np.nan_to_num(np.where(same_run, before, np.fmin(before, said)))
+    least = np.nan_to_num(np.where(same_run, before, np.minimum(before, said)))
     done = np.where(np.isnan(said), before, np.maximum(least, np.minimum(most, said)))
     measure = _measured(beliefs, run, said, reported)
     stated = np.where(by_epoch, np.nan, reported.steps_per_second)

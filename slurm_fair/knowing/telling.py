@@ -14,7 +14,7 @@ from slurm_fair.throughput import RunTimes, faded
 
 _LEAST_RATE, _MOST_RATE = 0.01, 100.0  # of one GPU type or placement against another
 _LEAST_SECONDS = 1.0
-_ENOUGH = 3.0  # ended jobs, before they bound what a job may claim
+_ENOUGH = 2.5  # ended jobs, as their age leaves them, before they bound what a job may claim
 _SPREADS = 2.0  # below the median of the ended jobs
 
 
