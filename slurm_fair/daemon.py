@@ -380,9 +380,7 @@ class Daemon:
         self.publisher.direct(config.lease.publish_dir)
         if self.knowing is not None:
             self.knowing.reconfigure(knowing_rules_of(config))
-        inner = self.cluster
-        while isinstance(inner, DryRun | Knowing):
-            inner = inner.cluster
+        inner = innermost(self.cluster)
         if isinstance(inner, SlurmCluster):
             inner.reconfigure(config.cluster)
         self.reloaded(config)
@@ -422,3 +420,10 @@ class Daemon:
         for file in (self.places.heartbeat, self.places.fail_open):
             with suppress(OSError):
                 file.unlink()
+
+
+def innermost(cluster: Cluster) -> Cluster:
+    """The adapter itself, without what is wrapped round it."""
+    while isinstance(cluster, DryRun | Knowing):
+        cluster = cluster.cluster
+    return cluster
