@@ -5,6 +5,7 @@ plain columns. `learned` folds samples into it, `learned_ends` run times of jobs
 out all layers once; `predicted`, `sensitivities`, `best_rates` and `speeds_for` ask it.
 """
 
+from slurm_fair.throughput.calibration import links_of
 from slurm_fair.throughput.claims import believed_progress, faded
 from slurm_fair.throughput.estimator import Estimator, best_rates, estimator, predicted
 from slurm_fair.throughput.history import RunTimes, expected_run_times
@@ -44,6 +45,7 @@ __all__ = [
     "is_sensitive",
     "learned",
     "learned_ends",
+    "links_of",
     "mixed_rates",
     "predicted",
     "sensitivities",

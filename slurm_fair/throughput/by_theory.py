@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from slurm_fair.model.columns import Floats, Ints, Texts, take_or
-from slurm_fair.throughput.groups import lookup
+from slurm_fair.throughput.aged import AgedSamples
 from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.residuals import carried
 from slurm_fair.throughput.shapes import JobShapes, most_on_a_node
-from slurm_fair.throughput.theory import SHARED, StepShapes, Theory, log_steps, slopes, usual_batches
+from slurm_fair.throughput.theory import BY_BATCH, SCALE, SHARED, StepShapes, Theory, log_steps, slopes
 
 OTHER_TYPE_DOUBT = 0.35  # of the ratio of two GPU types for one class
 LEAST_DOUBT = 0.03
+BY_BATCH_DOUBT = 0.3  # of the exponent by which a step grows with its batch, beyond those that were measured
 
 
 def speeds_of(links: Links, gpu_types: tuple[str, ...]) -> Floats:
@@ -21,43 +22,31 @@ def speeds_of(links: Links, gpu_types: tuple[str, ...]) -> Floats:
     return take_or(links.speed, places_in(gpu_types, links.gpu_types), 1.0)
 
 
-def groups_of(told: Theory, shapes: JobShapes) -> Ints:
-    """The group of the theory that is of the question's class and GPU type, -1 = none."""
-    job_class = places_in(shapes.classes, told.classes)[shapes.job_class]
-    gpu_type = places_in(shapes.gpu_types, told.gpu_types)[shapes.gpu_type]
-    return lookup((told.observed.job_class, told.observed.gpu_type), (job_class, gpu_type))
-
-
-def best_groups(told: Theory, shapes: JobShapes) -> Ints:
-    """The group of the question's class of which the most is known, on whatever GPU type."""
-    job_class = places_in(shapes.classes, told.classes)[shapes.job_class]
-    best = np.full(len(told.classes) + 1, -1, dtype=np.int64)
+def best_groups(known: AgedSamples, told: Theory, job_class: Ints) -> Ints:
+    """The group of each class of which the most is known, on whatever GPU type; -1 = none."""
+    best = np.full(len(known.samples.classes) + 1, -1, dtype=np.int64)
     order = np.argsort(told.observed.there.sum(axis=1), kind="stable")
-    best[told.observed.job_class[order]] = order
+    best[known.job_class[order]] = order
     best[-1] = -1
     return best[job_class]
 
 
 def theory_answers(
-    told: Theory, links: Links, shapes: JobShapes, group: Ints
+    known: AgedSamples, told: Theory, links: Links, shapes: JobShapes, group: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """Where a group answers: its rate, the doubt about it, and the observations behind it."""
     rate, doubt, count = np.ones(len(shapes)), np.ones(len(shapes)), np.zeros(len(shapes))
     asked = np.flatnonzero(group >= 0)
-    if len(asked):
-        of, observed = group[asked], told.observed
-        most = most_on_a_node(shapes)
-        columns = (column[asked].astype(float) for column in (shapes.gpus, shapes.nodes, most))
-        gpus, nodes, on_one = columns
-        log_step, variance, batch = _steps(told, of, gpus, nodes, on_one)
-        measured = np.array(told.gpu_types, dtype=object)[observed.gpu_type[of]]
-        wanted = np.array(shapes.gpu_types, dtype=object)[shapes.gpu_type[asked]]
-        faster = _speed_ratio(links, wanted, measured)
-        rate[asked] = gpus * batch * np.exp(-log_step) * faster
-        doubt[asked] = np.hypot(
-            np.sqrt(variance), np.where(wanted == measured, LEAST_DOUBT, OTHER_TYPE_DOUBT)
-        )
-        count[asked] = observed.there.sum(axis=1)[of]
+    if not len(asked):
+        return rate, doubt, count
+    of, some = group[asked], shapes.take(asked)
+    log_step, variance, batch = _steps(told, of, some)
+    measured = np.array(known.samples.gpu_types, dtype=object)[known.gpu_type[of]]
+    wanted = np.array(shapes.gpu_types, dtype=object)[some.gpu_type]
+    rate[asked] = some.gpus * batch * np.exp(-log_step) * _speed_ratio(links, wanted, measured)
+    other = np.where(wanted == measured, LEAST_DOUBT, OTHER_TYPE_DOUBT)
+    doubt[asked] = np.hypot(np.sqrt(variance), other)
+    count[asked] = told.observed.there.sum(axis=1)[of]
     return rate, doubt, count
 
 
@@ -68,22 +57,29 @@ def _speed_ratio(links: Links, wanted: Texts, measured: Texts) -> Floats:
     return ratio
 
 
-def _steps(
-    told: Theory, group: Ints, gpus: Floats, nodes: Floats, most: Floats
-) -> tuple[Floats, Floats, Floats]:
+def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats, Floats]:
     """Logarithm of the seconds of a step, its variance, and the batch of one GPU that it is of."""
     observed, fits = told.observed, told.fits
-    at = usual_batches(observed)[group]
-    batch = observed.batches[group, at]
-    shared, alone = fits.parameters[group, :SHARED], fits.parameters[group, SHARED + at]
-    shapes = StepShapes(
+    batch = np.where(np.isnan(shapes.batch), observed.batches[group, observed.usual[group]], shapes.batch)
+    off = np.abs(np.log(observed.batches[group]) - np.log(batch)[:, None])
+    near = np.argmin(np.where(np.isnan(off), np.inf, off), axis=1)
+    beyond = np.log(batch / observed.batches[group, near])
+    gpus, nodes, most = (
+        column.astype(np.float64) for column in (shapes.gpus, shapes.nodes, most_on_a_node(shapes))
+    )
+    asked = StepShapes(
         gpus[:, None], nodes[:, None], most[:, None], observed.shares.take(group), told.ratios[group]
     )
-    theory = log_steps(shapes, shared, alone[:, None])[:, 0]
-    columns = np.column_stack([np.tile(np.arange(SHARED), (len(group), 1)), SHARED + at])
+    shared = fits.parameters[group, :SHARED]
+    alone = (fits.parameters[group, SHARED + near] + BY_BATCH * beyond)[:, None]
+    columns = np.column_stack([np.tile(np.arange(SHARED), (len(group), 1)), SHARED + near])
     covariance = fits.covariance[group[:, None, None], columns[:, :, None], columns[:, None, :]]
-    slope = slopes(shapes, shared, alone[:, None])[:, 0, :]
+    slope = slopes(asked, shared, alone)[:, 0, :]
     variance = np.einsum("qp,qpr,qr->q", slope, covariance, slope, optimize=True)
-    place = np.log(np.column_stack([batch, gpus, nodes, most]).astype(np.float64))
+    here = log_steps(asked, shared, alone)[:, 0]
+    # Far from straight where little is known of communication: as it is, it costs little; it could cost much.
+    worse = shared + np.sqrt(covariance[:, SCALE, SCALE])[:, None] * np.eye(SHARED)[SCALE]
+    variance = np.maximum(variance, (log_steps(asked, worse, alone)[:, 0] - here) ** 2)
+    place = np.log(np.column_stack([batch, gpus, nodes, most]))
     error, left = carried(told.residuals, group, place)
-    return theory + error, variance + left, batch
+    return here + error, variance + left + (BY_BATCH_DOUBT * beyond) ** 2, batch

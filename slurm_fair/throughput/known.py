@@ -28,7 +28,7 @@ class Keeping:
         ages = (self.half_life_days, self.half_life_samples, self.forget_days)
         if min(counts) < 1:
             raise ValueError("what is kept of speeds: each count is at least 1")
-        if not min(ages) > 0:
+        if not all(age > 0 for age in ages):
             raise ValueError("what is kept of speeds: half-lives and forget_days are above 0")
 
 

@@ -33,13 +33,12 @@ def speeds_for(
     fewest = -(-gpus // np.maximum(np.asarray(node_gpus, dtype=np.int64)[gpu_type], 1))
     nodes = np.minimum(fewest + apart, gpus)
     even, any_node = np.zeros(len(gpus), dtype=np.int64), np.full(len(gpus), ANY_NODE)
-    answer = predicted(
-        asked, JobShapes(job_class, gpu_type, gpus, nodes, even, any_node, tuple(classes), tuple(gpu_types))
-    )
+    usual, names = np.full(len(gpus), np.nan), (tuple(classes), tuple(gpu_types))
+    answer = predicted(asked, JobShapes(job_class, gpu_type, gpus, nodes, even, usual, any_node, *names))
     known = (answer.layer.reshape(shape) != SpeedLayer.NOTHING).any(axis=(1, 2, 3))
     number = np.append(np.where(known, np.cumsum(known) - 1, -1), -1)
     index = {name: at for at, name in enumerate(classes)}
     rows = np.array([index[name] for name in job_classes], dtype=np.int64)
-    names = tuple(f"{name.tenant}: {name.key}" for name, told in zip(classes, known, strict=True) if told)
+    called = tuple(f"{name.tenant}: {name.key}" for name, told in zip(classes, known, strict=True) if told)
     rate, doubt = answer.rate.reshape(shape)[known], answer.doubt.reshape(shape)[known]
-    return Speeds(number[rows], wanted, rate, doubt, names)
+    return Speeds(number[rows], wanted, rate, doubt, called)

@@ -7,30 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
-from slurm_fair.throughput.ages import weights
+from slurm_fair.throughput.aged import AgedSamples, batches_of
 from slurm_fair.throughput.groups import groups, sums
-from slurm_fair.throughput.known import Keeping
 from slurm_fair.throughput.measured import FIRST_GUESS
 from slurm_fair.throughput.phases import Shares, shares_of
-from slurm_fair.throughput.robust import robust_means, weighted_medians
-from slurm_fair.throughput.samples import ANY_NODE, Samples
+from slurm_fair.throughput.robust import robust_means
 from slurm_fair.throughput.timing import step_seconds
 
 MOST_OBSERVATIONS, MOST_BATCHES = 64, 24  # of a class and GPU type: those with the most and newest samples
-_BATCHES_PER_DOUBLING = 32  # sizes closer to one another than this are one
 FROM_PHASES = 0.1  # doubt about the time of one GPU that phases say
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Arrays [class and GPU type, observation]; entries that are not there have doubt inf.
+    """Arrays [group, observation]; one that is not there has doubt inf. A batch is that of one GPU."""
 
-    A batch size is that of one GPU. Where nobody said any, a sample is a batch.
-    """
-
-    job_class: Ints  # [group] index into the samples' classes
-    gpu_type: Ints  # [group] index into the samples' GPU types
-    usual_batch: Floats  # [group]
+    usual: Ints  # [group] index into `batches`
     batches: Floats  # [group, batch] ascending, nan = none
     shares: Shares  # [group]
     gpus: Floats
@@ -46,33 +38,20 @@ class Observations:
         return np.isfinite(self.doubt)
 
 
-def observations(samples: Samples, now: float, keeping: Keeping) -> Observations:
+def observations(known: AgedSamples) -> Observations:
     """Robust means over the samples that speak of no node in particular."""
-    rows = samples.take(samples.node == ANY_NODE)
-    group, first = groups(rows.job_class, rows.gpu_type)
-    shape = groups(group, rows.gpus, rows.nodes, rows.most)[0]
-    weight = weights(shape, rows.time, now, keeping)
-    count = len(first)
-    per_gpu = rows.batch_size / rows.gpus
-    said = np.isfinite(per_gpu)
-    usual = np.nan_to_num(weighted_medians(group[said], per_gpu[said], weight[said], count), nan=1.0)
-    batch = np.where(said, per_gpu, usual[group])
-    size = np.rint(np.log2(batch) * _BATCHES_PER_DOUBLING).astype(np.int64)
+    chosen = np.flatnonzero(known.anywhere)
+    rows, group, size = known.samples.take(chosen), known.group[chosen], known.size[chosen]
+    weight, count = known.weight[chosen], len(known.usual)
     shares = shares_of(rows, group, weight, count)
-    cell, of_cell = groups(group, size, rows.gpus, rows.nodes, rows.most)
-    step = np.exp2(size / _BATCHES_PER_DOUBLING) * rows.gpus / rows.rate
-    means = robust_means(cell, np.log(step), weight, len(of_cell))
+    cell, first = groups(group, size, rows.gpus, rows.nodes, rows.most)
+    step = np.log(batches_of(size) * rows.gpus / rows.rate)
+    means = robust_means(cell, step, weight, len(first))
     doubt = np.hypot(means.spread, FIRST_GUESS) / np.sqrt(np.maximum(means.weight, 1e-9))
     flat = _Flat(
-        group[of_cell],
-        size[of_cell],
-        rows.gpus[of_cell],
-        rows.nodes[of_cell],
-        rows.most[of_cell],
-        means.mean,
-        doubt,
+        group[first], size[first], rows.gpus[first], rows.nodes[first], rows.most[first], means.mean, doubt
     )
-    return _padded(rows, first, usual, shares, flat.few(means.weight).with_phases(shares, usual))
+    return _padded(known, shares, flat.few(means.weight).with_phases(shares, known.usual))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +67,40 @@ class _Flat:
     doubt: Floats
 
     def few(self, weight: Floats) -> _Flat:
-        """Of each group the batch sizes, and then the observations, with the most weight."""
+        """The batch sizes of each group with the most weight; of their observations some of each scale in turns.
+
+        One GPU, about two, about four ... on one node and on several are scales.
+        """
         batch, first = groups(self.group, self.size)
         rank = _ranks(self.group[first], sums(batch, weight, len(first)))
         kept = np.flatnonzero(rank[batch] < MOST_BATCHES)
-        return self._take(kept[_ranks(self.group[kept], weight[kept]) < MOST_OBSERVATIONS])
+        doubling = np.rint(np.log2(self.gpus[kept])).astype(np.int64)
+        scale = groups(self.group[kept], doubling, (self.nodes[kept] > 1).astype(np.int64))[0]
+        turn = _ranks(scale, weight[kept])
+        return self._take(kept[_ranks(self.group[kept], -turn.astype(np.float64)) < MOST_OBSERVATIONS])
 
-    def with_phases(self, shares: Shares, usual: Floats) -> _Flat:
+    def with_phases(self, shares: Shares, usual: Ints) -> _Flat:
         """Phases say what one GPU would do alone: an observation more, where they are told."""
         told = np.flatnonzero(np.isfinite(shares.computing))
         of_told = shares.take(told)
         nothing = np.zeros(len(told))
         alone = step_seconds(of_told.parts(of_told.computing, of_told.backward), nothing, nothing)
         one = np.ones(len(told), dtype=np.int64)
-        size = np.rint(np.log2(usual[told]) * _BATCHES_PER_DOUBLING).astype(np.int64)
-        new = (told, size, one, one, one, np.log(alone), np.full(len(told), FROM_PHASES))
-        return _Flat(
-            *(
-                np.concatenate([getattr(self, name), part])
-                for name, part in zip(self.__slots__, new, strict=True)
-            )
+        doubt = np.full(len(told), FROM_PHASES)
+        return self._with((told, usual[told], one, one, one, np.log(alone), doubt))
+
+    def _with(self, more: tuple[Ints | Floats, ...]) -> _Flat:
+        mine = (self.group, self.size, self.gpus, self.nodes, self.most, self.log_step, self.doubt)
+        group, size, gpus, nodes, most, log_step, doubt = (
+            np.concatenate(pair) for pair in zip(mine, more, strict=True)
         )
+        return _Flat(group, size, gpus, nodes, most, log_step, doubt)
 
     def _take(self, rows: Ints) -> _Flat:
-        return _Flat(*(getattr(self, name)[rows] for name in self.__slots__))
+        return _Flat(
+            self.group[rows], self.size[rows], self.gpus[rows], self.nodes[rows], self.most[rows],
+            self.log_step[rows], self.doubt[rows],
+        )  # fmt: skip
 
 
 def _ranks(group: Ints, weight: Floats) -> Ints:
@@ -122,12 +111,13 @@ def _ranks(group: Ints, weight: Floats) -> Ints:
     return rank
 
 
-def _padded(rows: Samples, first: Ints, usual: Floats, shares: Shares, flat: _Flat) -> Observations:
-    count = len(first)
+def _padded(known: AgedSamples, shares: Shares, flat: _Flat) -> Observations:
+    count = len(known.usual)
     batch, of_batch = groups(flat.group, flat.size)
-    place = _ranks(flat.group[of_batch], -flat.size[of_batch].astype(float))
-    batches = np.full((count, place.max(initial=0) + 1), np.nan)
-    batches[flat.group[of_batch], place] = np.exp2(flat.size[of_batch] / _BATCHES_PER_DOUBLING)
+    place = _ranks(flat.group[of_batch], -flat.size[of_batch].astype(np.float64))
+    sizes = np.full((count, place.max(initial=0) + 1), np.nan)
+    sizes[flat.group[of_batch], place] = flat.size[of_batch]
+    off = np.abs(sizes - known.usual[:, None])
     column = _ranks(flat.group, np.zeros(len(flat.group)))
     at, shape = (flat.group, column), (count, column.max(initial=0) + 1)
 
@@ -137,7 +127,7 @@ def _padded(rows: Samples, first: Ints, usual: Floats, shares: Shares, flat: _Fl
         return table
 
     return Observations(
-        rows.job_class[first], rows.gpu_type[first], usual, batches, shares,
+        np.argmin(np.where(np.isnan(off), np.inf, off), axis=1), batches_of(sizes), shares,
         laid(flat.gpus, 1.0), laid(flat.nodes, 1.0), laid(flat.most, 1.0),
         laid(place[batch], 0.0).astype(np.int64), laid(flat.log_step, 0.0), laid(flat.doubt, np.inf),
     )  # fmt: skip

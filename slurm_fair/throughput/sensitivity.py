@@ -19,11 +19,11 @@ def sensitivities(asked: Estimator, classes: Sequence[JobClass], gpu_types: Sequ
     """Eq. 10: [class, GPU type] rate per GPU on one GPU {0: 1}, over that on two nodes {0: 1, 1: 1}."""
     job_class, gpu_type = np.indices((len(classes), len(gpu_types))).reshape(2, -1)
     count = len(job_class)
-    one, any_node = np.ones(count, dtype=np.int64), np.full(2 * count, ANY_NODE)
-    shapes = JobShapes(
-        np.tile(job_class, 2), np.tile(gpu_type, 2), np.concatenate([one, 2 * one]),
-        np.concatenate([one, 2 * one]), np.tile(one, 2), any_node, tuple(classes), tuple(gpu_types),
-    )  # fmt: skip
+    one, usual = np.ones(count, dtype=np.int64), np.full(2 * count, np.nan)
+    gpus, any_node = np.concatenate([one, 2 * one]), np.full(2 * count, ANY_NODE)
+    both = (np.tile(job_class, 2), np.tile(gpu_type, 2))
+    names = (tuple(classes), tuple(gpu_types))
+    shapes = JobShapes(*both, gpus, gpus, np.tile(one, 2), usual, any_node, *names)
     rate = predicted(asked, shapes).rate
     ratio: Floats = (rate[:count] / (rate[count:] / 2)).reshape(len(classes), len(gpu_types))
     return ratio

@@ -30,6 +30,7 @@ class JobShapes(Columns):
     gpus: Ints
     nodes: Ints
     most: Ints  # GPUs on the node that has most of them; 0 = as even as can be
+    batch: Floats  # samples of one step of one GPU; nan = as usual for the class
     node: Ints  # index into `node_names`: this very node is one of them; -1 = any
     classes: tuple[JobClass, ...] = ()
     gpu_types: tuple[str, ...] = ()

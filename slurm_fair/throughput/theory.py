@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slurm_fair.model.columns import Floats, Ints
-from slurm_fair.throughput.job_class import JobClass
-from slurm_fair.throughput.known import Keeping, Known
+from slurm_fair.model.columns import Floats
+from slurm_fair.throughput.aged import AgedSamples
 from slurm_fair.throughput.least_squares import Fits, Normals, fitted
 from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.names import places_in
@@ -32,47 +31,41 @@ _NUDGE = 1e-5
 FAR = 0.06  # the theory's own error in shapes of several GPUs
 ALONE = 0.02  # the same on one GPU, which it takes as measured
 _GUESS = 0.3  # P / B_net over the step of one GPU
-_BY_BATCH = 0.8  # exponent of the step's growth with the batch size
+BY_BATCH = 0.8  # exponent of the step's growth with the batch size
 _LEAST_WAIT = 0.03
 #                        scale link  net  bus  host wait solo
 _DEVIATIONS = np.array([2.0, 0.8, 0.3, 1.0, 1.0, 1.0, 0.03])
 _KNOWN_LINK = 0.2  # deviation of a ratio that was measured
 # log of B_net / B of each link, where nobody measured them.
-_RATIOS = np.array([-0.5, 0.0, -2.5, -1.5])
+DEFAULT_RATIOS = np.array([-0.5, 0.0, -2.5, -1.5])
 
 
 @dataclass(frozen=True, slots=True)
 class Theory:
-    """Worked out of `Known`; nobody keeps it. One entry along the first axis per class and GPU type."""
+    """Worked out of samples; nobody keeps it. One entry along the first axis per group: a class on a GPU type."""
 
     observed: Observations
     ratios: Floats  # [group, link]
     fits: Fits
     residuals: Residuals
-    classes: tuple[JobClass, ...] = ()
-    gpu_types: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.observed.job_class)
 
 
-def theory(known: Known, links: Links, now: float, keeping: Keeping) -> Theory:
+def theory(known: AgedSamples, links: Links) -> Theory:
     """The parameters of all classes on all GPU types on which they were measured."""
-    samples = known.samples
-    observed = observations(samples, now, keeping)
-    ratios, doubts = _ratios(samples.gpu_types, links)
-    ratios, doubts = ratios[observed.gpu_type], doubts[observed.gpu_type]
+    observed = observations(known)
+    ratios, doubts = _ratios(known.samples.gpu_types, links)
+    ratios, doubts = ratios[known.gpu_type], doubts[known.gpu_type]
     shapes = StepShapes(observed.gpus, observed.nodes, observed.most, observed.shares, ratios)
     fits = _fits(observed, shapes, _prior(observed, doubts))
     said = log_steps(shapes, fits.parameters[:, :SHARED], _alone(observed, fits.parameters))
     residuals = residuals_of(observed, observed.log_step - said)
-    return Theory(observed, ratios, fits, residuals, samples.classes, samples.gpu_types)
+    return Theory(observed, ratios, fits, residuals)
 
 
 def _ratios(gpu_types: tuple[str, ...], links: Links) -> tuple[Floats, Floats]:
     """For each type the logarithms of B_net over the rate of each link, and the doubts about them."""
     row = places_in(gpu_types, links.gpu_types)[: len(gpu_types)]
-    ratios = np.tile(_RATIOS, (len(gpu_types), 1))
+    ratios = np.tile(DEFAULT_RATIOS, (len(gpu_types), 1))
     doubts = np.tile(_DEVIATIONS[LINK : HOST + 1], (len(gpu_types), 1))
     for column, rate in ((0, links.link), (2, links.bus), (3, links.host)):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -107,9 +100,10 @@ def _first_steps(observed: Observations) -> tuple[Floats, Floats]:
     group = np.broadcast_to(np.arange(groups)[:, None], there.shape)
     np.minimum.at(step, (group[there], observed.batch[there]), observed.log_step[there])
     size = np.log(observed.batches)
-    offset = np.where(np.isfinite(step), step - _BY_BATCH * size, np.nan)
-    base = np.nanmean(offset, axis=1) + _BY_BATCH * np.log(observed.usual_batch) if groups else np.zeros(0)
-    guess = base[:, None] + _BY_BATCH * (size - np.log(observed.usual_batch)[:, None])
+    offset = np.where(np.isfinite(step), step - BY_BATCH * size, np.nan)
+    usual = size[np.arange(groups), observed.usual]
+    base = np.nanmean(offset, axis=1) + BY_BATCH * usual if groups else np.zeros(0)
+    guess = base[:, None] + BY_BATCH * (size - usual[:, None])
     return np.where(np.isfinite(step), step, np.nan_to_num(guess)), base
 
 
@@ -170,10 +164,3 @@ def slopes(shapes: StepShapes, shared: Floats, alone: Floats) -> Floats:
     columns.append(log_steps(shapes, shared, alone + _NUDGE) - here)
     by_each: Floats = np.stack(columns, axis=-1) / _NUDGE
     return by_each
-
-
-def usual_batches(observed: Observations) -> Ints:
-    """The batch of each group that its questions are about: the one next to the usual."""
-    off = np.abs(np.log(observed.batches) - np.log(observed.usual_batch)[:, None])
-    nearest: Ints = np.argmin(np.where(np.isnan(off), np.inf, off), axis=1)
-    return nearest
