@@ -1,4 +1,4 @@
-"""Jobs that report by lease.py, on a real Slurm: they are seen, explained, and known to the next job of their class."""
+"""Jobs that report by lease.py, on a real Slurm: seen, explained, and known to the next job of their class."""
 
 from __future__ import annotations
 

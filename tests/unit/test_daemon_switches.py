@@ -258,10 +258,8 @@ def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCap
 def test_the_daemon_that_is_built_as_a_shadow_acts_on_nothing(bench: Bench) -> None:
     for dry_run in (True, False):
         built = Daemon.build(bench.daemon.config, bench.places, WallClock(), bench.journal, dry_run)
-        assert (isinstance(built.knowing and built.knowing.cluster, DryRun), built.cluster.acts) == (
-            dry_run,
-            not dry_run,
-        )
+        assert built.knowing is not None
+        assert (isinstance(built.knowing.cluster, DryRun), built.cluster.acts) == (dry_run, not dry_run)
         assert (built.notice is None) >= dry_run
 
 
