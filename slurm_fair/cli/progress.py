@@ -28,7 +28,9 @@ def _of_report(row: Row) -> list[str]:
     unit = "epoch" if said["step"] is None else "step"
     believed = ""
     if said["clamped"] and said["believed"] is not None:
-        believed = f"; believed: {unit} {said['believed']:.6g}, as fast as jobs of its class have been seen to be"
+        believed = (
+            f"; believed: {unit} {said['believed']:.6g}, as fast as jobs of its class have been seen to be"
+        )
     return [f"it reported {told} ({duration(said['age_seconds'])} ago){believed}"]
 
 

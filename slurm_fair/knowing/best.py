@@ -17,7 +17,7 @@ _OTHER_SIZE = 1.25  # room where only other numbers of GPUs were measured
 
 
 @dataclass(frozen=True)
-class Runs(Columns):
+class PacedRuns(Columns):
     """One row per run of which a pace is asked."""
 
     job: Ints  # key
@@ -31,7 +31,7 @@ class Runs(Columns):
         check_lengths(self)
 
 
-def best_paces(samples: Samples, runs: Runs) -> Floats:
+def best_paces(samples: Samples, runs: PacedRuns) -> Floats:
     """An upper limit of the pace of each run; nan where its class was not measured on that GPU type.
 
     What other jobs of the class reported counts, and a job's own reports only where there is no other. More GPUs
@@ -57,7 +57,7 @@ def best_paces(samples: Samples, runs: Runs) -> Floats:
     return np.where(np.isfinite(nearest), best, np.nan)
 
 
-def _pairs(samples: Samples, runs: Runs) -> tuple[Ints, Ints]:
+def _pairs(samples: Samples, runs: PacedRuns) -> tuple[Ints, Ints]:
     """Each run beside each sample of its class on its GPU type."""
     types = len(samples.gpu_types) + 1
     of_sample = samples.job_class * types + samples.gpu_type

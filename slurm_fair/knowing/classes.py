@@ -73,8 +73,9 @@ def of_their_kind(
     classes: Sequence[JobClass], by_epoch: Bools, measured: frozenset[JobClass]
 ) -> list[JobClass]:
     """The same, with the class beside it of jobs that count epochs, or where only that one was measured."""
-    chosen = []
-    for job_class, epochs in zip(classes, np.asarray(by_epoch).tolist(), strict=True):
-        beside = counting_epochs(job_class)
-        chosen.append(beside if epochs or (job_class not in measured and beside in measured) else job_class)
+    beside = {one: counting_epochs(one) for one in set(classes)}
+    usual = {one: one if one in measured or other not in measured else other for one, other in beside.items()}
+    chosen = [usual[one] for one in classes]
+    for row in np.flatnonzero(by_epoch).tolist():
+        chosen[row] = beside[classes[row]]
     return chosen

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from slurm_fair.knowing.beliefs import said_progress, still_there, unweighed, weighed
-from slurm_fair.knowing.best import Runs, best_paces
+from slurm_fair.knowing.best import PacedRuns, best_paces
 from slurm_fair.knowing.classes import Classes, NameOf, counting_epochs, of_their_kind
 from slurm_fair.knowing.ends import ends_of
 from slurm_fair.knowing.knowledge import Knowledge
@@ -142,7 +142,7 @@ class Knowing:
             return np.full(len(new), np.nan)
         names = tuple(dict.fromkeys(kinds))
         number = {name: at for at, name in enumerate(names)}
-        runs = Runs(
+        runs = PacedRuns(
             job=seen.jobs.key[new.row],
             job_class=np.array([number[name] for name in kinds], dtype=np.int64),
             gpu_type=types_of(seen, new.row),

@@ -156,4 +156,6 @@ def _taken(snapshot: Snapshot, rows: Ints) -> Snapshot:
         qos=tuple(snapshot.qos[at] for at in listed) if snapshot.qos else (),
         graces={},
         told=None if snapshot.told is None else snapshot.told.take(rows),
+        speeds=None if snapshot.speeds is None else snapshot.speeds.for_rows(rows),
+        reported=None,
     )

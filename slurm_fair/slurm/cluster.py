@@ -36,7 +36,7 @@ from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.readers import Readers
-from slurm_fair.slurm.reading.reports import Reports
+from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 
@@ -71,7 +71,7 @@ class SlurmCluster:
         self._absences = Absences()
         readers = readers or Readers()
         self._answers = Answers(commands, self._details, readers)
-        self._reports = Reports(self._details, readers)
+        self._reports = RunReports(self._details, readers)
         self._weights, self._made_up = WeightReader(commands), MadeUp()
         self._billing = BillingReader(commands)
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())

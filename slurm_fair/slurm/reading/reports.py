@@ -50,7 +50,7 @@ class _Heard:
 
 
 @dataclass
-class Reports:
+class RunReports:
     """The reports of running jobs that speak the protocol, by job key."""
 
     details: JobDetails

@@ -1,4 +1,4 @@
-"""Reports of running jobs: read a few at a time, each number checked, and nobody's file costs anybody else."""
+"""RunReports of running jobs: read a few at a time, each number checked, and nobody's file costs anybody else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.slurm.reading.details import Details, JobDetails
 from slurm_fair.slurm.reading.messages import Wanted, job_directory
 from slurm_fair.slurm.reading.readers import Message, Readers
-from slurm_fair.slurm.reading.reports import EVERY_SECONDS, Reports, judged
+from slurm_fair.slurm.reading.reports import EVERY_SECONDS, RunReports, judged
 from slurm_fair.slurm.reading.stamp import Stamp
 from tests.support.builders import JobSpec, job, snapshot
 from tests.support.fake_commands import FakeCommands
@@ -131,11 +131,11 @@ class Known(JobDetails):
 
 
 @pytest.fixture
-def reports(tmp_path: Path) -> Iterator[Reports]:
+def reports(tmp_path: Path) -> Iterator[RunReports]:
     """As a look has them."""
     details = Known(FakeCommands(World(PushedClock(), {"n1": 4})))
     details.work = str(tmp_path)
-    made = Reports(details, Counting(patience=60.0))
+    made = RunReports(details, Counting(patience=60.0))
     yield made
     made.readers.close()
 
@@ -161,7 +161,7 @@ def look(*jobs: JobSpec, time: float = NOW) -> Snapshot:
     return snapshot(time=time, nodes={"n1": 1000}, jobs=jobs)
 
 
-def heard(reports: Reports, seen: Snapshot, way: str = "file") -> Reported | None:
+def heard(reports: RunReports, seen: Snapshot, way: str = "file") -> Reported | None:
     """What one look hears."""
     return reports.of(seen, way)
 
@@ -171,13 +171,13 @@ def labels_of(found: Reported | None, seen: Snapshot) -> list[str]:
     return [] if found is None else [label(seen.jobs.key.item(row)) for row in found.row.tolist()]
 
 
-def asked(reports: Reports) -> list[list[str]]:
+def asked(reports: RunReports) -> list[list[str]]:
     """The jobs whose files were read, look by look."""
     assert isinstance(reports.readers, Counting)
     return reports.readers.asked
 
 
-def test_what_running_jobs_wrote_stands_in_their_rows(reports: Reports, tmp_path: Path) -> None:
+def test_what_running_jobs_wrote_stands_in_their_rows(reports: RunReports, tmp_path: Path) -> None:
     put(tmp_path, 7)
     put(tmp_path, 9, step=80, model="bert")
     seen = look(running(7), running(8), running(9))
@@ -189,7 +189,9 @@ def test_what_running_jobs_wrote_stands_in_their_rows(reports: Reports, tmp_path
     assert math.isnan(found.believed.item(0))
 
 
-def test_jobs_that_wait_or_do_not_speak_the_protocol_are_not_read(reports: Reports, tmp_path: Path) -> None:
+def test_jobs_that_wait_or_do_not_speak_the_protocol_are_not_read(
+    reports: RunReports, tmp_path: Path
+) -> None:
     for number in (7, 8, 9):
         put(tmp_path, number)
     seen = look(running(7, checkpoints=False), job(8, user=ME), running(9))
@@ -198,14 +200,14 @@ def test_jobs_that_wait_or_do_not_speak_the_protocol_are_not_read(reports: Repor
 
 
 @pytest.mark.parametrize("way", ["comment", "none"])
-def test_where_files_are_not_the_way_nothing_is_read(reports: Reports, tmp_path: Path, way: str) -> None:
+def test_where_files_are_not_the_way_nothing_is_read(reports: RunReports, tmp_path: Path, way: str) -> None:
     put(tmp_path, 7)
     assert heard(reports, look(running(7)), way) is None
     assert asked(reports) == []
 
 
 def test_a_job_is_read_again_after_a_while_and_stays_known_meanwhile(
-    reports: Reports, tmp_path: Path
+    reports: RunReports, tmp_path: Path
 ) -> None:
     put(tmp_path, 7)
     heard(reports, look(running(7)))
@@ -218,7 +220,7 @@ def test_a_job_is_read_again_after_a_while_and_stays_known_meanwhile(
     assert len(asked(reports)) == 2
 
 
-def test_it_is_told_for_how_long_a_report_was_not_renewed(reports: Reports, tmp_path: Path) -> None:
+def test_it_is_told_for_how_long_a_report_was_not_renewed(reports: RunReports, tmp_path: Path) -> None:
     put(tmp_path, 7)
     silences = [
         found.silent_seconds.item()
@@ -229,7 +231,7 @@ def test_it_is_told_for_how_long_a_report_was_not_renewed(reports: Reports, tmp_
 
 
 def test_many_jobs_are_read_in_turns_and_no_user_fills_a_look(
-    reports: Reports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reports: RunReports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("slurm_fair.slurm.reading.reports._AT_ONCE", 4)
     jobs = [running(number) for number in range(1, 10)] + [
@@ -243,7 +245,7 @@ def test_many_jobs_are_read_in_turns_and_no_user_fills_a_look(
     assert sorted(job for turn in turns for job in turn) == sorted(map(str, [*range(1, 10), 99]))
 
 
-def test_a_new_run_has_not_reported_yet(reports: Reports, tmp_path: Path) -> None:
+def test_a_new_run_has_not_reported_yet(reports: RunReports, tmp_path: Path) -> None:
     put(tmp_path, 7)
     assert heard(reports, look(running(7))) is not None
     again = job(7, user=ME, state=JobState.RUNNING, start=NOW + 5, restarts=1)
@@ -258,7 +260,7 @@ def test_a_new_run_has_not_reported_yet(reports: Reports, tmp_path: Path) -> Non
     "spoilt",
     ["{", "[]", "[" * 30_000, '{"what": "report"}', "\x00\xff", json.dumps(GOOD), "{}" + " " * 70_000],
 )
-def test_a_bad_file_costs_its_job_and_no_other(reports: Reports, tmp_path: Path, spoilt: str) -> None:
+def test_a_bad_file_costs_its_job_and_no_other(reports: RunReports, tmp_path: Path, spoilt: str) -> None:
     put(tmp_path, 7)
     put(tmp_path, 8)
     (job_directory(str(tmp_path), "7") / "report.json").write_text(spoilt)
@@ -266,7 +268,7 @@ def test_a_bad_file_costs_its_job_and_no_other(reports: Reports, tmp_path: Path,
     assert labels_of(heard(reports, seen), seen) == ["8"]
 
 
-def test_a_bad_file_leaves_what_the_job_said_before(reports: Reports, tmp_path: Path) -> None:
+def test_a_bad_file_leaves_what_the_job_said_before(reports: RunReports, tmp_path: Path) -> None:
     put(tmp_path, 7)
     heard(reports, look(running(7)))
     (job_directory(str(tmp_path), "7") / "report.json").write_text("{")
@@ -276,7 +278,9 @@ def test_a_bad_file_leaves_what_the_job_said_before(reports: Reports, tmp_path: 
 
 
 @pytest.mark.parametrize("how", ["link", "second name", "pipe", "directory"])
-def test_what_is_no_plain_file_of_its_user_is_no_report(reports: Reports, tmp_path: Path, how: str) -> None:
+def test_what_is_no_plain_file_of_its_user_is_no_report(
+    reports: RunReports, tmp_path: Path, how: str
+) -> None:
     put(tmp_path, 7)
     path = job_directory(str(tmp_path), "7") / "report.json"
     path.rename(tmp_path / "elsewhere")
@@ -294,20 +298,22 @@ def test_what_is_no_plain_file_of_its_user_is_no_report(reports: Reports, tmp_pa
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 @pytest.mark.parametrize("whose", [".slurm-fair", ".slurm-fair/7", ".slurm-fair/7/report.json"])
 def test_a_report_that_somebody_else_could_have_put_there_is_none(
-    reports: Reports, tmp_path: Path, whose: str
+    reports: RunReports, tmp_path: Path, whose: str
 ) -> None:
     put(tmp_path, 7)
     os.chown(tmp_path / whose, pwd.getpwnam("nobody").pw_uid, -1)
     assert heard(reports, look(running(7))) is None
 
 
-def test_an_answer_is_no_report_and_a_report_of_another_job_neither(reports: Reports, tmp_path: Path) -> None:
+def test_an_answer_is_no_report_and_a_report_of_another_job_neither(
+    reports: RunReports, tmp_path: Path
+) -> None:
     put(tmp_path, 7, what="ack")
     put(tmp_path, 8, job="7")
     assert heard(reports, look(running(7), running(8))) is None
 
 
-def test_jobs_that_are_gone_are_forgotten(reports: Reports, tmp_path: Path) -> None:
+def test_jobs_that_are_gone_are_forgotten(reports: RunReports, tmp_path: Path) -> None:
     put(tmp_path, 7)
     heard(reports, look(running(7)))
     assert set(reports._heard) == {pack(7)}
