@@ -17,7 +17,7 @@ _NUMBERS = (
 
 
 def progress_columns(snapshot: Snapshot) -> dict[str, list[Any]]:
-    """What each job reported, what is left of it, and the class by which its speed is known."""
+    """The report of each job, how much of it is left, and the class by which its speed is known."""
     rows, told, speeds = len(snapshot.jobs), snapshot.told, snapshot.speeds
     left = [None] * rows if told is None else _known(told.left_seconds)
     spread = [None] * rows if told is None else _known(told.left_spread)

@@ -96,7 +96,7 @@ class GuardSection:
 
 @dataclass(frozen=True, slots=True)
 class ThroughputSection:
-    """What is learned of the speeds of jobs."""
+    """Learning of the speeds of jobs."""
 
     learn: bool = True
     alike: str = Alike.NAME.value

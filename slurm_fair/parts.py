@@ -39,7 +39,7 @@ def rules_of(config: Config) -> Rules:
 
 
 def knowing_rules_of(config: Config) -> KnowingRules:
-    """What the configuration says of learning from jobs."""
+    """The rules of learning from jobs, as the configuration has them."""
     section = config.throughput
     return KnowingRules(section.learn, Alike(section.alike), section.keeping())
 

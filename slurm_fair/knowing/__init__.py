@@ -1,4 +1,4 @@
-"""What is known of jobs beside what a look shows: speeds, progress, run times."""
+"""Speeds, progress and run times of jobs: learned from reports and ended jobs, and told at each look."""
 
 from slurm_fair.knowing.classes import NameOf
 from slurm_fair.knowing.cluster import Knowing, KnowingRules, Shelf

@@ -1,4 +1,4 @@
-"""What is believed of the reports of running jobs: progress that only grows, and no faster than can be."""
+"""Reports of running jobs weighed: progress only grows, and no faster than can be."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def still_there(beliefs: Beliefs, jobs: JobTable) -> Beliefs:
 
 
 def said_progress(reported: Reported) -> tuple[Bools, Floats, Floats]:
-    """Whether each counts in epochs, its progress and all that it has to do."""
+    """True for each that counts in epochs; its progress; all that it has to do."""
     by_epoch = np.isnan(reported.step) & ~np.isnan(reported.epoch)
     done = np.where(by_epoch, reported.epoch, reported.step)
     return by_epoch, done, np.where(by_epoch, reported.epochs, reported.steps)
@@ -125,7 +125,7 @@ def _since(beliefs: Beliefs, jobs: JobTable, reported: Reported, at: Ints, run: 
 
 
 class _Pace(NamedTuple):
-    """Where the measuring of each pace stands, and the pace itself as far as it is known."""
+    """The state of the measuring of each pace, and the pace itself as far as it is known."""
 
     base: Floats
     written: Floats

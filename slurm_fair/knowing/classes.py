@@ -34,7 +34,7 @@ class Classes:
     _before: dict[int, tuple[Who, JobClass]] = field(default_factory=dict)  # at the look before
 
     def of(self, snapshot: Snapshot) -> list[JobClass]:
-        """By row of the snapshot's jobs; NO_CLASS where nobody knows a word of a job."""
+        """Classes by row of the snapshot's jobs; NO_CLASS where nobody knows a word of a job."""
         jobs, tenants = snapshot.jobs, snapshot.tenants.names
         self._before, known = self._known, self._known
         columns = (jobs.record.tolist(), jobs.restarts.tolist(), _models_of(snapshot))

@@ -40,7 +40,7 @@ class Shelf(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnowingRules:
-    """A site's choices."""
+    """The choices of a site."""
 
     learns: bool = True  # else a look shows only what each job says of itself
     alike: Alike = Alike.NAME
@@ -172,7 +172,7 @@ class Knowing:
         )
 
     def _ran(self, seen: Snapshot) -> Floats:
-        """How long each job has run in all: the ledger's word after the last tick, and the time since then."""
+        """Seconds that each job has run in all: the ledger's word after the last tick, and the time since then."""
         jobs, standing = seen.jobs, self._standing
         running = jobs.holds_gpus
         if standing is None:

@@ -1,4 +1,4 @@
-"""What was learned of classes of jobs, and the answers that are worked out of it."""
+"""Knowledge of classes of jobs, and the answers that are worked out of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies are told of jobs: their speeds by what was measured, their progress as far as it is believed."""
+"""Policies are told of jobs: their speeds by what was measured, their progress as far as it is believed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPREADS = 2.0  # below the median of the ended jobs
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known beside the look itself, but for speeds."""
+    """All that is known beside the look itself, but for speeds."""
 
     beliefs: Beliefs
     run_times: RunTimes  # of ended jobs of each row's class
@@ -28,12 +28,12 @@ class Learned:
 
     @property
     def says_anything(self) -> bool:
-        """Whether jobs of the class of any have ended."""
+        """True if jobs of the class of any have ended."""
         return any_of(~np.isnan(self.run_times.seconds))
 
 
 def told_of(told: Told, snapshot: Snapshot, learned: Learned) -> Told:
-    """What was told already (speeds, deadlines), and progress and run times."""
+    """The same with progress and run times; speeds and deadlines were told already."""
     told = _with_run_times(told, learned)
     if snapshot.reported is not None:
         told = _with_words(told, snapshot.reported, learned.beliefs, snapshot.jobs.key)
@@ -75,7 +75,7 @@ def _ratio(rate: Floats, base: Floats, unknown: Floats) -> Floats:
 
 
 def _with_run_times(told: Told, learned: Learned) -> Told:
-    """Where nobody said how much is left: what jobs of the class took, less what this one has run."""
+    """The same with what jobs of the class took, less what this one has run, where nobody said what is left."""
     times, ran = learned.run_times, learned.ran
     silent = np.isnan(told.left_seconds) & np.isnan(told.declared_seconds) & ~np.isnan(times.seconds)
     left = np.where(silent, np.maximum(times.seconds - ran, _LEAST_SECONDS), told.left_seconds)

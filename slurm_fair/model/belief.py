@@ -40,7 +40,7 @@ class Beliefs(Columns):
 
     @classmethod
     def none(cls) -> Self:
-        """Nobody has reported."""
+        """Nobody has reported yet."""
         columns: dict[str, Any] = {name: np.zeros(0, _DTYPES.get(name, np.float64)) for name in cls._columns}
         return cls(**columns)
 

@@ -165,7 +165,7 @@ class Reader:
     # What is known of speeds
 
     def known(self) -> tuple[Known, Beliefs]:
-        """What was learned of classes of jobs, and what is believed of jobs; a damaged row costs that row."""
+        """Knowledge of classes of jobs, and beliefs about jobs; a damaged row costs that row."""
         speeds = self._sound(
             f"SELECT {SPEED_COLUMNS}, seal FROM speeds ORDER BY tenant, class", "speeds", known_of
         )

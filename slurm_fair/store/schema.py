@@ -34,7 +34,7 @@ def m0002_pins(db: Database) -> None:
 
 @migrations()
 def m0003_speeds(db: Database) -> None:
-    """What is known of speeds by class of jobs, and what is believed of the progress of jobs."""
+    """Knowledge of speeds by class of jobs, and beliefs about the progress of jobs."""
     for statement in _SPEEDS:
         db.execute(statement)
 

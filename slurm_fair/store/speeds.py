@@ -1,4 +1,4 @@
-"""What is known of speeds, on disk: one row for each class of jobs, and one for each job that reports."""
+"""Knowledge of speeds, on disk: one row for each class of jobs, and one for each job that reports."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _packed(table: Any) -> _Packed:
 
 
 def known_of(rows: Iterable[Row]) -> Known:
-    """What is known by these rows; ValueError, TypeError or KeyError for a row that no writer wrote."""
+    """The knowledge of these rows; ValueError, TypeError or KeyError for a row that no writer wrote."""
     read = [(JobClass(tenant, key), _unpack(body)) for tenant, key, body in rows]
     return Known(_whole(Samples.none(), read, "samples"), _whole(Ends.none(), read, "ends"))
 
