@@ -6,7 +6,7 @@ from slurm_fair.model.aside import Aside
 from slurm_fair.model.belief import Beliefs
 from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.gate import Gate
-from slurm_fair.model.ids import label, labels, pack_keys, parse_label, unpack_keys
+from slurm_fair.model.ids import label, labels, pack_keys, parse_label
 from slurm_fair.model.job import Answer, Blocked, JobState, JobTable
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
@@ -68,5 +68,4 @@ __all__ = [
     "labels",
     "pack_keys",
     "parse_label",
-    "unpack_keys",
 ]

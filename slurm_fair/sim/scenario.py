@@ -44,7 +44,7 @@ class Costs:
 
     @property
     def of_one_change(self) -> float:
-        """What a lease must be longer than, for a job to get anywhere in it."""
+        """Seconds that one change of jobs costs; a job gets somewhere only in a longer lease."""
         return self.checkpoint + self.start + self.restart
 
 

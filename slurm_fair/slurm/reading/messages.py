@@ -45,7 +45,7 @@ class Wanted:
 
 
 class _Refused(Exception):
-    """Why nothing is read in a folder."""
+    """The reason why nothing is read in a folder."""
 
 
 def job_directory(work_dir: str, job: str) -> Path:
@@ -69,7 +69,7 @@ def read_message(wanted: Wanted) -> dict[str, Any]:
 
 
 def why_unreadable(wanted: Wanted) -> str:
-    """Why a message in the folder of this job would not be read by this account; empty if it would."""
+    """The reason why this account would not read a message in the folder of this job; empty if it would."""
     try:
         _read(wanted, may_lack=True)
     except _Refused as reason:
@@ -167,7 +167,7 @@ def _close(descriptor: int) -> None:
 
 
 def question(wanted: Wanted, why: bool) -> str:
-    """What a reader is asked: for a message of a job, or for why none could be read."""
+    """The question to a reader: for a message of a job, or for the reason why none could be read."""
     return json.dumps({"why": why, **asdict(wanted)}) + "\n"
 
 
