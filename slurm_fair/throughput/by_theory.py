@@ -77,9 +77,10 @@ def _steps(told: Theory, group: Ints, shapes: JobShapes) -> tuple[Floats, Floats
     slope = slopes(asked, shared, alone)[:, 0, :]
     variance = np.einsum("qp,qpr,qr->q", slope, covariance, slope, optimize=True)
     here = log_steps(asked, shared, alone)[:, 0]
-    # Far from straight where little is known of communication: as it is, it costs little; it could cost much.
-    worse = shared + np.sqrt(covariance[:, SCALE, SCALE])[:, None] * np.eye(SHARED)[SCALE]
-    variance = np.maximum(variance, (log_steps(asked, worse, alone)[:, 0] - here) ** 2)
+    # Far from straight where little is known of communication: it may cost little as it is, and much if slower.
+    slower = covariance[:, SCALE] / np.sqrt(covariance[:, SCALE, SCALE])[:, None]
+    worse = log_steps(asked, shared + slower[:, :SHARED], alone + slower[:, SHARED:])[:, 0]
+    variance = np.maximum(variance, (worse - here) ** 2)
     place = np.log(np.column_stack([batch, gpus, nodes, most]))
     error, left = carried(told.residuals, group, place)
     return here + error, variance + left + (BY_BATCH_DOUBT * beyond) ** 2, batch

@@ -7,7 +7,7 @@ import numpy as np
 from slurm_fair.model.columns import Floats, Ints
 
 
-def groups(*columns: Ints) -> tuple[Ints, Ints]:
+def groups(*columns: Ints | Floats) -> tuple[Ints, Ints]:
     """A number for each row, the same for rows with the same values and ascending with these; a row of each."""
     if not len(columns[0]):
         nothing = np.zeros(0, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.throughput.groups import groups
 from slurm_fair.throughput.known import DAY_SECONDS, Keeping, Known
-from slurm_fair.throughput.names import as_one, tidied
+from slurm_fair.throughput.names import as_one, in_order, tidied
 from slurm_fair.throughput.samples import ANY_NODE, Ends, Samples
 
 PHASES = ("data", "forward", "backward", "update", "sync")
@@ -27,11 +27,16 @@ def learned(known: Known, samples: Samples, now: float, keeping: Keeping) -> Kno
     """
     if not len(samples):
         return known
-    kept = tidied(as_one(known.samples, _both_layers(samples.take(_believable(samples, now)))))
+    new = _both_layers(samples.take(_believable(samples, now)))
+    kept = as_one(known.samples, new)
     kept = kept.take(kept.time >= now - keeping.forget_days * DAY_SECONDS)
-    for keep in (_newest_of_shapes, _newest_shapes, _newest_classes):
-        kept = kept.take(keep(kept, keeping))
-    return Known(tidied(kept), known.ends)
+    names = {*new.classes}
+    touched = np.array([name in names for name in kept.classes], dtype=bool)[kept.job_class]
+    changed = in_order(kept.take(touched))
+    for keep in (_newest_of_shapes, _newest_shapes):
+        changed = changed.take(keep(changed, keeping))
+    kept = kept.take(~touched).joined(changed) if len(changed) < len(kept) else changed
+    return Known(tidied(kept.take(_newest_classes(kept, keeping))), known.ends)
 
 
 def learned_ends(known: Known, ends: Ends, now: float, keeping: Keeping) -> Known:
@@ -40,7 +45,7 @@ def learned_ends(known: Known, ends: Ends, now: float, keeping: Keeping) -> Know
         return known
     good = np.isfinite(ends.seconds) & (ends.seconds > 0) & (ends.gpus > 0) & (ends.time <= now)
     good &= _within(ends.job_class, len(ends.classes)) & (ends.gpu_type < len(ends.gpu_types))
-    kept = tidied(as_one(known.ends, ends.take(good)))
+    kept = in_order(as_one(known.ends, ends.take(good)))
     kept = kept.take(kept.time >= now - keeping.forget_days * DAY_SECONDS)
     kept = kept.take(_turns(kept.job_class, kept.job, kept.time, kept.seconds) == 0)  # a job ends once
     place = _turns(kept.job_class, np.zeros(len(kept), dtype=np.int64), kept.time, kept.seconds)
@@ -82,9 +87,8 @@ def _both_layers(samples: Samples) -> Samples:
     phases = {name: _seconds(getattr(samples, name)) for name in PHASES}
     batch = np.where(samples.batch_size > 0, samples.batch_size, np.nan)
     clean = samples.with_columns(most=_most(samples), batch_size=batch, **phases)
-    report = np.unique(np.column_stack([clean.job, clean.time]), axis=0, return_inverse=True)[1].ravel()
-    many = report.max(initial=-1) + 1
-    least, largest = np.full(many, len(clean.gpu_types)), np.full(many, -1)
+    report, first = groups(clean.job, clean.time)
+    least, largest = np.full(len(first), len(clean.gpu_types)), np.full(len(first), -1)
     np.minimum.at(least, report, clean.gpu_type)
     np.maximum.at(largest, report, clean.gpu_type)
     pure = (least == largest)[report]
@@ -145,13 +149,11 @@ def _newest_classes(table: Table, keeping: Keeping) -> Bools:
 
 def _rank_of_newest(group: Ints, part: Ints, time: Floats) -> Ints:
     """The place of each row's part among the parts of its group, the one with the newest row first."""
-    newest = np.full(part.max(initial=-1) + 1, -np.inf)
+    newest, of = np.full(part.max(initial=-1) + 1, -np.inf), np.full(part.max(initial=-1) + 1, -1)
     np.maximum.at(newest, part, time)
-    order = np.lexsort((part, -newest[part], group))
-    inner, outer = part[order], group[order]
-    begins = np.diff(inner, prepend=-1) != 0
-    begins |= np.diff(outer, prepend=-1) != 0
-    count = np.cumsum(begins)
+    of[part] = group
+    order = np.lexsort((-newest, of))
     rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = count - count[np.searchsorted(outer, outer, side="left")]
-    return rank
+    rank[order] = np.arange(len(order)) - np.searchsorted(of[order], of[order], side="left")
+    ranks: Ints = rank[part]
+    return ranks

@@ -41,20 +41,23 @@ def fitted(model: Model, slopes: Slopes, observed: Floats, doubt: Floats, prior:
     at = prior.mean.copy()
     damping = np.full(len(at), 1e-2)
     cost = _cost(model(at), observed, doubt, at, prior)
+    going = np.ones(len(at), dtype=bool)  # each fit ends by itself: none hangs on the others
     for _ in range(_STEPS):
         curve, pull = _normal_equations(model(at), slopes(at), observed, doubt, at, prior)
-        gained = np.zeros(len(at))
+        before, trying = cost, going
         for _ in range(_TRIES):
             trial = at + _step(curve, pull, damping)
             trial_cost = _cost(model(trial), observed, doubt, trial, prior)
-            better: Bools = trial_cost < cost
-            gained += np.where(better, cost - trial_cost, 0.0)
+            better: Bools = trying & (trial_cost < cost)
             at = np.where(better[:, None], trial, at)
             cost = np.where(better, trial_cost, cost)
-            damping = np.clip(damping * np.where(better, _EASIER, _HARDER), 1e-9, 1e9)
-            if better.all():
+            damping = np.where(trying, damping * np.where(better, _EASIER, _HARDER), damping)
+            trying = trying & ~better
+            if not trying.any():
                 break
-        if gained.max(initial=0.0) < _CLOSE:
+        damping = np.clip(damping, 1e-9, 1e9)
+        going = going & (before - cost > _CLOSE)
+        if not going.any():
             break
     curve, _ = _normal_equations(model(at), slopes(at), observed, doubt, at, prior)
     return Fits(at, np.linalg.inv(curve).astype(np.float64))

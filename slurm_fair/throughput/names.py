@@ -36,7 +36,7 @@ def as_one(first: Table, second: Table) -> Table:
 
 
 def tidied(table: Table) -> Table:
-    """The same rows in one order, with the names that they use and no others, sorted."""
+    """The rows in order, with the names that they use and no others, sorted."""
     names: dict[str, Any] = {}
     indices: dict[str, Ints] = {}
     for field, column in _held(table).items():
@@ -44,7 +44,18 @@ def tidied(table: Table) -> Table:
         names[field] = tuple(sorted(used))
         indices[column] = places_in(getattr(table, field), names[field])[getattr(table, column)]
     neat = table.with_columns(**names, **indices)
-    return neat.take(np.lexsort([getattr(neat, column) for column in reversed(neat._columns)]))
+    keys = neat._columns[: neat._columns.index("time") + 1]
+    return neat.take(np.lexsort([getattr(neat, column) for column in reversed(keys)]))
+
+
+def in_order(table: Table) -> Table:
+    """The rows in an order that hangs on nothing but what is in them."""
+    named: list[Any] = [
+        np.array([repr(name) for name in getattr(table, field)] + [""])[getattr(table, column)]
+        for field, column in _held(table).items()
+    ]
+    columns: list[Any] = [getattr(table, column) for column in table._columns]
+    return table.take(np.lexsort([*reversed(columns), *named]))
 
 
 def _held(table: Samples | Ends) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from slurm_fair.throughput import JobShapes, best_rates, believed_progress, faded
+from slurm_fair.throughput import JobShapes, believed_progress, best_rates, faded
 from tests.support.speed_samples import BERT, OTHER, knowing, measured
 
 ONE = np.zeros(1, dtype=np.int64)

@@ -13,6 +13,11 @@ LINKS = Links(
 )
 
 
+def speeds_alone(faster: float) -> Links:
+    """An A100 is so much faster than a V100; nobody measured links."""
+    return Links.unknown(("v100", "a100")).with_columns(speed=np.array([1.0, faster]))
+
+
 def test_the_node_itself_answers_first_then_its_type_then_the_theory() -> None:
     slow = [measured(1, 1, node="old", job=job) for job in range(3)]
     slow = [{**row, "rate": 0.7 * row["rate"]} for row in slow]
@@ -46,7 +51,7 @@ def test_more_measurements_leave_less_doubt() -> None:
 
 
 def test_a_class_that_was_never_measured_counts_gpus_and_says_how_little_that_is() -> None:
-    links = Links(*(np.full(2, np.nan) for _ in range(4)), np.array([1.0, 2.5]), ("v100", "a100"))
+    links = speeds_alone(2.5)
     known = knowing(measured(1, 1, cls=OTHER), links=links)
     answer = asked(known, (1, 1), (8, 1))
     assert answer.rate.tolist() == [2.5, 20.0]
@@ -61,7 +66,7 @@ def test_nothing_at_all_is_known_and_all_is_answered() -> None:
 
 
 def test_another_gpu_type_answers_by_the_ratio_of_speeds_and_is_doubted() -> None:
-    links = Links(*(np.full(2, np.nan) for _ in range(4)), np.array([1.0, 3.0]), ("v100", "a100"))
+    links = speeds_alone(3.0)
     known = knowing(measured(1, 1, kind="v100"), measured(4, 2, kind="v100"), links=links)
     here, there = asked(known, (3, 1), kind="v100"), asked(known, (3, 1), kind="a100")
     assert there.layer.tolist() == [SpeedLayer.OTHER_TYPE]

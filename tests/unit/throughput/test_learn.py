@@ -69,8 +69,9 @@ def test_what_is_very_old_is_forgotten() -> None:
 
 
 BAD: tuple[dict[str, Any], ...] = (
-    {"rate": 0.0}, {"rate": -5.0}, {"rate": NAN}, {"rate": float("inf")}, {"time": 11.0}, {"time": NAN}, {"gpus": 0},
-    {"nodes": 0}, {"gpus": 2, "nodes": 3}, {"gpus": 4, "nodes": 2, "most": 1}, {"gpus": 4, "nodes": 2, "most": 4},
+    {"rate": 0.0}, {"rate": -5.0}, {"rate": NAN}, {"rate": float("inf")}, {"time": 11.0}, {"time": NAN},
+    {"gpus": 0}, {"nodes": 0}, {"gpus": 2, "nodes": 3}, {"gpus": 4, "nodes": 2, "most": 1},
+    {"gpus": 4, "nodes": 2, "most": 4},
 )  # fmt: skip
 
 

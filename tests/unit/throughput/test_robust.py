@@ -36,8 +36,13 @@ def test_groups_do_not_touch_one_another_and_an_empty_one_has_no_mean() -> None:
 
 @pytest.mark.parametrize(
     ("values", "weights", "median"),
-    [([3.0, 1.0, 2.0], [1, 1, 1], 2.0), ([1.0, 2.0], [1, 1], 1.5), ([1.0, 2.0, 9.0], [1, 1, 5], 9.0), ([4.0], [0.1], 4.0)],
-)  # fmt: skip
+    [
+        ([3.0, 1.0, 2.0], [1, 1, 1], 2.0),
+        ([1.0, 2.0], [1, 1], 1.5),
+        ([1.0, 2.0, 9.0], [1, 1, 5], 9.0),
+        ([4.0], [0.1], 4.0),
+    ],
+)
 def test_the_weighted_median_has_half_of_the_weight_on_either_side(
     values: list[float], weights: list[float], median: float
 ) -> None:
