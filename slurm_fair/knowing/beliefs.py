@@ -19,7 +19,7 @@ _SLACK = 1e-6  # of numbers that were rounded
 
 
 def still_there(beliefs: Beliefs, jobs: JobTable) -> Beliefs:
-    """Those whose jobs are listed and not over; the next bearer of an id is another job."""
+    """The beliefs of jobs that are listed and not over; the next bearer of an id is another job."""
     if not len(beliefs):
         return beliefs
     row = find(jobs.key, beliefs.key)

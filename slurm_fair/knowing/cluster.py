@@ -30,7 +30,7 @@ class Shelf(Protocol):
     """The place where what is known outlives the daemon."""
 
     def known(self) -> tuple[Known, Beliefs]:
-        """As it was kept last; a damaged row costs that row."""
+        """Knowledge and beliefs as they were kept last; a damaged row costs that row."""
         ...
 
     def keep_known(self, known: Known, beliefs: Beliefs) -> None:
@@ -66,7 +66,7 @@ class Knowing:
         return self.cluster.acts
 
     def actuate(self, actions: Sequence[Action]) -> tuple[Outcome, ...]:
-        """As the cluster does it."""
+        """The acts go to the cluster, which does them."""
         return self.cluster.actuate(actions)
 
     def reconfigure(self, rules: KnowingRules) -> None:

@@ -143,7 +143,7 @@ def _is_number(value: Any) -> TypeGuard[float]:
 
 
 def _in_columns(heard: Mapping[int, _Heard], now: float) -> Reported | None:
-    """Those who have said something, by row."""
+    """The table of those who have said something."""
     rows = sorted(row for row, each in heard.items() if each.said)
     if not rows:
         return None
