@@ -70,10 +70,11 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py writes a part of docs/solvers.md)
+bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py and estimator.py write parts of docs)
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/astraea.py
 	$(BIN)/python benchmarks/hops.py --write docs/solvers.md
+	$(BIN)/python benchmarks/estimator.py --traces $(TRACES) --write docs/throughput.md
 	$(BIN)/python benchmarks/poll.py
 
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md

@@ -1,4 +1,4 @@
-"""What is known of speeds: samples of classes of jobs, and an estimator over them (Hops 3.2-3.6).
+"""Speeds: samples of classes of jobs, and an estimator over them (Hops 3.2-3.6).
 
 Everything here is a function of values: no clock, no disk, no dice. A store keeps `Known`, whose two tables are
 plain columns. `learned` folds samples into it, `learned_ends` run times of jobs that ended. `estimator` works

@@ -34,7 +34,7 @@ def best_groups(known: AgedSamples, told: Theory, job_class: Ints) -> Ints:
 def theory_answers(
     known: AgedSamples, told: Theory, links: Links, shapes: JobShapes, group: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Where a group answers: its rate, the doubt about it, and the observations behind it."""
+    """The rate that each group foretells, the doubt about it, and the observations behind it; -1 = no answer."""
     rate, doubt, count = np.ones(len(shapes)), np.ones(len(shapes)), np.zeros(len(shapes))
     asked = np.flatnonzero(group >= 0)
     if not len(asked):

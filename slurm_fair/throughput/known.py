@@ -11,7 +11,7 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """How much is kept, and how fast it ages. Limits hold apiece: nobody's samples push out another's."""
+    """Limits of what is kept, and its ageing. They hold apiece: nobody's samples push out another's."""
 
     samples: int = 24  # of a class in one shape on one GPU type, any node
     node_samples: int = 6  # the same on one node

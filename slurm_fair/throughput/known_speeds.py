@@ -1,4 +1,4 @@
-"""What is known of speeds as policies see it: a table over classes, GPU types and sizes."""
+"""Known speeds as policies see them: a table over classes, GPU types and sizes."""
 
 from __future__ import annotations
 

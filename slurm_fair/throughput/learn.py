@@ -19,7 +19,7 @@ Table = TypeVar("Table", Samples, Ends)
 
 
 def learned(known: Known, samples: Samples, now: float, keeping: Keeping) -> Known:
-    """What is known after some more samples. A row that cannot be believed costs that row.
+    """Fold some more samples in. A row that cannot be believed costs that row.
 
     Of each class the newest samples in each shape stay, taken in turns from its jobs: one that reports often does
     not push out the others. What stays is the same in whatever order samples come and however they are cut
@@ -40,7 +40,7 @@ def learned(known: Known, samples: Samples, now: float, keeping: Keeping) -> Kno
 
 
 def learned_ends(known: Known, ends: Ends, now: float, keeping: Keeping) -> Known:
-    """What is known after some more jobs ended; of each class the newest stay."""
+    """Fold some more ended jobs in; of each class the newest stay."""
     if not len(ends):
         return known
     good = np.isfinite(ends.seconds) & (ends.seconds > 0) & (ends.gpus > 0) & (ends.time <= now)

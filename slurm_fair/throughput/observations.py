@@ -10,7 +10,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.throughput.aged import AgedSamples, batches_of
 from slurm_fair.throughput.groups import groups, sums
 from slurm_fair.throughput.measured import FIRST_GUESS
-from slurm_fair.throughput.phases import Shares, shares_of
+from slurm_fair.throughput.phases import StepShares, shares_of
 from slurm_fair.throughput.robust import robust_means
 from slurm_fair.throughput.timing import step_seconds
 
@@ -24,7 +24,7 @@ class Observations:
 
     usual: Ints  # [group] index into `batches`
     batches: Floats  # [group, batch] ascending, nan = none
-    shares: Shares  # [group]
+    shares: StepShares  # [group]
     gpus: Floats
     nodes: Floats
     most: Floats
@@ -79,7 +79,7 @@ class _Flat:
         turn = _ranks(scale, weight[kept])
         return self._take(kept[_ranks(self.group[kept], -turn.astype(np.float64)) < MOST_OBSERVATIONS])
 
-    def with_phases(self, shares: Shares, usual: Ints) -> _Flat:
+    def with_phases(self, shares: StepShares, usual: Ints) -> _Flat:
         """Phases say what one GPU would do alone: an observation more, where they are told."""
         told = np.flatnonzero(np.isfinite(shares.computing))
         of_told = shares.take(told)
@@ -111,7 +111,7 @@ def _ranks(group: Ints, weight: Floats) -> Ints:
     return rank
 
 
-def _padded(known: AgedSamples, shares: Shares, flat: _Flat) -> Observations:
+def _padded(known: AgedSamples, shares: StepShares, flat: _Flat) -> Observations:
     count = len(known.usual)
     batch, of_batch = groups(flat.group, flat.size)
     place = _ranks(flat.group[of_batch], -flat.size[of_batch].astype(np.float64))

@@ -19,7 +19,7 @@ TOLD_DOUBT = 0.03  # about a share that jobs reported
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class StepShares:
     """One entry per class and GPU type; computing = forward + backward + update = 1."""
 
     backward: Floats
@@ -31,9 +31,9 @@ class Shares:
     pattern: Codes
     computing: Floats  # seconds a step, of what phases say; nan = not said
 
-    def take(self, rows: Ints) -> Shares:
+    def take(self, rows: Ints) -> StepShares:
         """The shares of some groups."""
-        return Shares(
+        return StepShares(
             self.backward[rows], self.backward_doubt[rows], self.update[rows], self.hit[rows], self.miss[rows],
             self.misses[rows], self.pattern[rows], self.computing[rows],
         )  # fmt: skip
@@ -55,8 +55,8 @@ def _as(column: Floats | Codes, like: Floats) -> Floats:
     return column.astype(np.float64).reshape(column.shape + (1,) * (like.ndim - column.ndim))
 
 
-def shares_of(samples: Samples, group: Ints, weight: Floats, groups: int) -> Shares:
-    """What the groups' samples say of the parts; a part that nobody reports is guessed."""
+def shares_of(samples: Samples, group: Ints, weight: Floats, groups: int) -> StepShares:
+    """Shares as the groups' samples say them; one that nobody reports is guessed."""
     forward, backward, update = (
         _median(getattr(samples, name), group, weight, groups) for name in ("forward", "backward", "update")
     )
@@ -64,7 +64,7 @@ def shares_of(samples: Samples, group: Ints, weight: Floats, groups: int) -> Sha
     told: Bools = computing > 0
     whole = np.where(told, computing, 1.0)
     hit, miss, misses = _data(samples, group, weight, groups)
-    return Shares(
+    return StepShares(
         np.where(told, np.clip(backward / whole, 0.05, 0.9), BACKWARD),
         np.where(told, TOLD_DOUBT, BACKWARD_DOUBT),
         np.where(told, np.where(np.isnan(update), 0.0, np.minimum(update / whole, 0.9)), UPDATE),

@@ -1,4 +1,4 @@
-"""What the theory leaves over: carried from the shapes that were measured to shapes like them (kriging).
+"""The theory's errors, carried from the shapes that were measured to shapes like them (kriging).
 
 The more is measured, the less is left to the theory, and the smaller is the doubt near it.
 """

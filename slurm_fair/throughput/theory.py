@@ -15,7 +15,7 @@ from slurm_fair.throughput.least_squares import Fits, Normals, fitted
 from slurm_fair.throughput.links import Links
 from slurm_fair.throughput.names import places_in
 from slurm_fair.throughput.observations import Observations, observations
-from slurm_fair.throughput.phases import Shares
+from slurm_fair.throughput.phases import StepShares
 from slurm_fair.throughput.residuals import Residuals, residuals_of
 from slurm_fair.throughput.timing import link_factors, longest_of, step_seconds
 
@@ -138,7 +138,7 @@ class StepShapes:
     gpus: Floats
     nodes: Floats
     most: Floats
-    shares: Shares  # [group]
+    shares: StepShares  # [group]
     ratios: Floats  # [group, link]
 
 

@@ -62,7 +62,7 @@ def _larger(one: Floats, other: Floats, width: Floats) -> Floats:
 
 
 def link_factors(gpus: Floats, nodes: Floats, most: Floats) -> Floats:
-    """What each link's seconds are multiplied by: T_c = sum of these * (P/B_link, P/B_net, P/B_bus, P/B_host).
+    """Factors of the links' seconds: T_c = sum of these * (P/B_link, P/B_net, P/B_bus, P/B_host).
 
     Eq. 2 is P/B_link (N-1)/N on one node and P/B_net on several. Here the ring factor is kept on several, too.
     What the GPUs of a node share grows with their number: without end (bus), or up to a limit (host).

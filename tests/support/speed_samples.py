@@ -7,16 +7,29 @@ from typing import Any
 import numpy as np
 
 from slurm_fair.model.columns import Floats
-from slurm_fair.throughput import Ends, Estimator, JobClass, JobShapes, Keeping, Known, Links, Predictions
-from slurm_fair.throughput import Samples, estimator, learned, predicted
+from slurm_fair.throughput import (
+    Ends,
+    Estimator,
+    JobClass,
+    JobShapes,
+    Keeping,
+    Known,
+    Links,
+    Predictions,
+    Samples,
+    estimator,
+    learned,
+    predicted,
+)
 
 NAN = float("nan")
 DAY = 86_400.0
 BERT = JobClass("lab", "model=bert")
 OTHER = JobClass("rival", "model=bert")
 _QUIET: dict[str, Any] = {
-    "cls": BERT, "kind": "a100", "node": "", "gpus": 1, "nodes": 1, "most": 0, "job": 1, "time": 0.0, "rate": 100.0,
-    "batch_size": NAN, "data": NAN, "forward": NAN, "backward": NAN, "update": NAN, "sync": NAN, "pattern": 0,
+    "cls": BERT, "kind": "a100", "node": "", "gpus": 1, "nodes": 1, "most": 0, "job": 1, "time": 0.0,
+    "rate": 100.0, "batch_size": NAN,
+    "data": NAN, "forward": NAN, "backward": NAN, "update": NAN, "sync": NAN, "pattern": 0,
 }  # fmt: skip
 _WHOLE = ("gpus", "nodes", "most", "job")
 
