@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ def samples(*rows: Row) -> Samples:
     """Class, GPU type, GPUs, job, samples a second and batch size of each."""
     classes, types = (MINE, OTHERS), ("a100", "v100")
     count, unknown = len(rows), np.full(len(rows), np.nan)
+    phases: dict[str, Any] = dict.fromkeys(("data", "forward", "backward", "update", "sync"), unknown)
     return Samples(
         job_class=np.array([classes.index(row[0]) for row in rows], dtype=np.int64),
         gpu_type=np.array([types.index(row[1]) for row in rows], dtype=np.int64),
@@ -32,7 +34,7 @@ def samples(*rows: Row) -> Samples:
         batch_size=np.array([row[5] for row in rows]),
         pattern=np.zeros(count, dtype=np.int8),
         classes=classes, gpu_types=types,
-        **dict.fromkeys(("data", "forward", "backward", "update", "sync"), unknown),
+        **phases,
     )  # fmt: skip
 
 
