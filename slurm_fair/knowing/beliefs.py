@@ -40,7 +40,7 @@ def unweighed(beliefs: Beliefs, jobs: JobTable, reported: Reported) -> Ints:
     """The reports that have not been weighed yet."""
     row = find(beliefs.key, jobs.key[reported.row])
     fresh: Ints = np.flatnonzero(
-        (take_or(beliefs.read, row, -np.inf) < reported.read)
+        (take_or(beliefs.read, row, -np.inf) != reported.read)
         | (take_or(beliefs.start, row, -1.0) != jobs.start[reported.row])
     )
     return fresh

@@ -40,9 +40,11 @@ class Classes:
         columns = (jobs.record.tolist(), jobs.restarts.tolist(), _models_of(snapshot))
         self._known, classes = {}, []
         rows = zip(jobs.key.tolist(), jobs.tenant.tolist(), jobs.done.tolist(), *columns, strict=True)
-        for key, tenant, done, *words in rows:
-            who = (words[0], words[1], words[2])
+        for key, tenant, done, record, restarts, model in rows:
             last = known.get(key)
+            if last is not None and not model and last[0][0] == record:
+                model = last[0][2]  # while it waits, or has not reported again, it is what it was
+            who = record, restarts, model
             if last is None or not (done or last[0] == who) or last[1].tenant not in ("", tenants[tenant]):
                 last = who, self._class_of(tenants[tenant], who)
             self._known[key] = last

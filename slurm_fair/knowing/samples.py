@@ -15,7 +15,8 @@ SAMPLE_SECONDS = 60.0  # between two samples of one run
 
 def due_for_a_sample(beliefs: Beliefs, at: Ints, reported: Reported) -> Ints:
     """The reports of which a sample is taken; `at` is the row of the belief in each."""
-    due: Ints = np.flatnonzero(reported.read - beliefs.sampled[at] >= SAMPLE_SECONDS)
+    since = reported.read - beliefs.sampled[at]
+    due: Ints = np.flatnonzero((since >= SAMPLE_SECONDS) | (since < 0))  # the clock may have been set back
     return due
 
 

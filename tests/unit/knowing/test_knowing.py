@@ -252,6 +252,23 @@ def test_classes_by_model_are_those_that_jobs_report() -> None:
     assert seen.speeds.classes == ("a: model=bert",)
 
 
+def test_a_job_that_was_requeued_is_of_the_class_of_the_model_that_it_named() -> None:
+    looks = Looks(alike=Alike.MODEL)
+    looks.look(30, [running(1)], {1: {"step": 150, "steps": 1e5, "steps_per_second": 5.0, "model": "bert"}})
+    seen = looks.look(60, [waiting(1, restarts=1, submit=50), waiting(2)])
+    assert seen.speeds is not None
+    assert seen.speeds.job_class.tolist() == [0, -1]
+
+
+def test_a_clock_that_was_set_back_keeps_no_report_from_being_weighed() -> None:
+    looks, jobs = Looks(), [running(1)]
+    looks.trains(jobs, 5.0, 300)
+    seen = looks.look(200, jobs, {1: {"step": 1600, "steps": 1e5}})
+    assert seen.reported is not None
+    assert seen.reported.believed.tolist() == pytest.approx([1600], abs=500)
+    assert looks.knowing._beliefs.read.tolist() == [200]
+
+
 def test_what_is_known_outlives_the_daemon() -> None:
     shelf = MemoryShelf()
     looks, job = Looks(shelf), running(1, start=10)
