@@ -74,6 +74,7 @@ class Board:
     in_doubt: tuple[Mapping[str, Any], ...] = ()  # node lists that a user or an earlier daemon set
     decided: Mapping[str, Any] = field(default_factory=dict)  # the number's name, and how it decides
     gpu_weights: Mapping[str, float] = field(default_factory=dict)  # what a GPU counts by its type; empty = 1
+    plans: Mapping[str, Any] = field(default_factory=dict)  # how many the daemon made, and how many failed
 
     def document(self) -> dict[str, Any]:
         """The board as one JSON document."""
@@ -92,6 +93,7 @@ def draw(
     estimates: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     counts_seconds: float = math.inf,
+    plans: Mapping[str, Any] | None = None,
 ) -> Board:
     """The board of one tick, with what was found out beside it; its policy tells what decided.
 
@@ -122,6 +124,7 @@ def draw(
         in_doubt=tuple({"job": each.label, "nodes": each.nodes, "user": each.user} for each in seen.in_doubt),
         decided=_in_words(rule),
         gpu_weights=_gpu_weights(seen),
+        plans=plans or {},
     )
 
 
@@ -222,8 +225,7 @@ def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
     ends = np.array([end or math.inf for end in columns["lease_end"]])
     within = np.where(group == 1, ends, np.where(group == 2, rank, 0))
-    order: Ints = np.lexsort((jobs.key, within, group))
-    return order
+    return np.lexsort((jobs.key, within, group))
 
 
 def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
@@ -366,7 +368,7 @@ def read_board(path: Path) -> Board:
 
 
 _TABLES = ("tenants", "jobs", "left_alone", "nodes_out", "finished", "in_doubt")
-_MAPPINGS = ("seconds", "gpus", "estimates", "decided")
+_MAPPINGS = ("seconds", "gpus", "estimates", "decided", "plans")
 _ADDED = {
     "can_be_asked": False,
     "start": None,

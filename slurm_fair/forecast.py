@@ -16,6 +16,7 @@ import numpy as np
 from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Placement, Snapshot, Standing, TickRecord
 from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 from slurm_fair.model.gpu_weight import of_jobs
+from slurm_fair.policy.protocol import QuickPlans, QuickPolicy, solves
 from slurm_fair.reconcile import apply_plan
 from slurm_fair.tick import Rules, decide, prepare
 
@@ -65,17 +66,27 @@ def forecast(
 ) -> Forecast:
     """The starts expected after one tick; none where nobody waits or the policy fails."""
     bounds = bounds or ForecastBounds()
-    world = _World.of(record, standing, bounds.jobs)
-    if not world.hopes.any():
+    world, quick = _World.of(record, standing, bounds.jobs), _quick(rules)
+    if quick is None or not world.hopes.any():
         return Forecast()
     stop, end = clock() + bounds.seconds, record.time + bounds.ahead_seconds
     looks, due = 0, world.next_look()
     while looks < bounds.looks and due <= end and clock() < stop and world.hopes.any():
         world.come_to(due)
-        if world.hopes.any() and not world.decide(rules):
+        if world.hopes.any() and not world.decide(quick):
             break
         looks, due = looks + 1, world.next_look()
     return world.estimated(min(due, end), looks)
+
+
+def _quick(rules: Rules) -> Rules | None:
+    """The rules by which a policy is played: one that solves by its quick plans, and not at all without them."""
+    policy = rules.policy
+    if not solves(policy):
+        return rules
+    return (
+        replace(rules, policy=QuickPlans(policy), planner=None) if isinstance(policy, QuickPolicy) else None
+    )
 
 
 @dataclass(slots=True)

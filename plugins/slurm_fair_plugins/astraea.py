@@ -214,8 +214,7 @@ class Round:
             if len(rows):
                 balances = balances.charged(*_charges(self.view, rows))
         merge = merged(balances, tenant, self._weighed[offers], self.view.terms.term)
-        picks: Ints = offers[merge]
-        return picks
+        return offers[merge]
 
     @once
     def expected(self) -> Bools:
@@ -301,8 +300,7 @@ class Round:
     @property
     def running(self) -> Bools:
         """Candidates that run: those that are contested."""
-        running: Bools = self.candidates.contested >= 0
-        return running
+        return self.candidates.contested >= 0
 
 
 class Walked(NamedTuple):

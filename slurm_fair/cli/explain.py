@@ -219,9 +219,10 @@ def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
     return [
         f"job {job['job']}{_of(job)}, {gpus}: ended {instant(job['end'])}{how}",
         f"it waited {duration(job['waited_seconds'])} and ran {duration(job['ran_seconds'])}"
-        + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "") + f"; {gave}",
+        + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "")
+        + f"; {gave}",
         f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(job['rho'])}",
-    ]  # fmt: skip
+    ]
 
 
 def _tasks(board: Board, name: str) -> list[Row]:

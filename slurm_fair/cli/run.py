@@ -119,6 +119,7 @@ def _once(daemon: Daemon) -> None:
         done = daemon.once()
         daemon.remember()
     finally:
+        daemon.end_planner()
         if daemon.notice is not None:
             daemon.notice.give_back()
     if done.blind or done.record is None:
@@ -135,6 +136,7 @@ def _once(daemon: Daemon) -> None:
 def _wishes(daemon: Daemon, clock: WallClock) -> SignalWishes:
     def stop() -> None:
         daemon.stopping = True
+        daemon.end_planner()
         clock.wake()
 
     def reread() -> None:

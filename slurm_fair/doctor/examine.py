@@ -11,6 +11,7 @@ from slurm_fair.doctor import (
     host,
     machines,
     node_lists,
+    plans,
     published,
     rights,
     rivals,
@@ -33,6 +34,7 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("nodes", machines.findings),
     ("storage", storage.findings),
     ("node lists", node_lists.findings),
+    ("plans", plans.findings),
     ("published", published.findings),
     ("daemons", rivals.findings),
 )

@@ -94,8 +94,7 @@ class Snapshot:
         if self.aside is None:
             return np.zeros(len(self.tenants), dtype=np.int64)
         jobs, held = self.aside.jobs, self.aside.held
-        gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
-        return gpus
+        return np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

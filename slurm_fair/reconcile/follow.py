@@ -21,6 +21,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Ints, all_of, any_of, find
 from slurm_fair.reconcile.events import job_event, lease_event
+from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
 
 _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
@@ -184,9 +185,22 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
         adopted=True,
     )
     return after, [
-        _adoption(at, terms.said_end(until), snapshot)
-        for at, until in zip(new.tolist(), end.tolist(), strict=True)
+        _adoption(at, terms.said_end(until), by_hand, snapshot)
+        for at, until, by_hand in zip(
+            new.tolist(), end.tolist(), moved(jobs, terms)[new].tolist(), strict=True
+        )
     ]
+
+
+def taken_back(leases: Leases, at: Ints, why: str, snapshot: Snapshot) -> tuple[Leases, tuple[Event, ...]]:
+    """The leases without these promises, and an event for each."""
+    rows = find(snapshot.jobs.key, leases.key[at]).tolist()
+    events = [
+        _taken_back(leases, one, row, why, snapshot) for one, row in zip(at.tolist(), rows, strict=True)
+    ]
+    keep = np.ones(len(leases), dtype=bool)
+    keep[at] = False
+    return leases.take(keep), tuple(events)
 
 
 # -- events ---------------------------------------------------------------------------------------------------
@@ -219,6 +233,7 @@ def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot)
     return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, opened=opened, nodes=nodes)
 
 
-def _adoption(row: int, until: float | None, snapshot: Snapshot) -> Event:
+def _adoption(row: int, until: float | None, by_hand: bool, snapshot: Snapshot) -> Event:
     start = snapshot.jobs.start.item(row)
-    return job_event(snapshot.time, EventKind.ADOPTED, snapshot, row, until=until, start=start)
+    more = {"moved": True} if by_hand else {}
+    return job_event(snapshot.time, EventKind.ADOPTED, snapshot, row, until=until, start=start, **more)

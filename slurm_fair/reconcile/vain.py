@@ -60,8 +60,7 @@ def _until_left(leases: Leases, promised: Ints, snapshot: Snapshot, terms: Lease
     if asked.size:
         places = _to_come(leases, promised, snapshot)
         np.maximum.at(left, places.row, until[places.node])
-    waited: Floats = left[promised]
-    return waited
+    return left[promised]
 
 
 def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> dict[int, str]:

@@ -42,8 +42,7 @@ def _on(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
     lists, row = np.unique(rows["node_list"], return_inverse=True)
     here = frozenset(nodes)
     inside = [not here.isdisjoint(hostlist.expand(queue.node_lists.texts[n])) for n in lists.tolist()]
-    found: Bools = np.array(inside, dtype=bool)[row]
-    return found
+    return np.array(inside, dtype=bool)[row]
 
 
 def that_count(

@@ -147,8 +147,7 @@ def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSett
     ended = rows[done]
     told = np.zeros(len(rows), dtype=bool)
     told[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
-    rest: Ints = rows[~told]
-    return rest
+    return rows[~told]
 
 
 def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sight: _Sight) -> JobLives:

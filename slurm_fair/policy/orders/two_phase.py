@@ -64,8 +64,7 @@ class Accounts:
         """
         jobs = self.view.ledger.jobs
         had = np.maximum(take_or(jobs.had, self.row, 0.0) - forgiven, 0.0)
-        rho: Floats = rho_for_choosing(had, take_or(jobs.owed, self.row, 0.0))
-        return rho
+        return rho_for_choosing(had, take_or(jobs.owed, self.row, 0.0))
 
     def never_ran(self) -> Bools:
         """Waiting jobs that have not had a GPU yet."""
@@ -101,8 +100,7 @@ def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float
     per_weight.fill(np.inf)
     np.divide(had, weight, out=per_weight, where=weight > 0)
     # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
-    order: Ints = np.lexsort((-weight, alike(per_weight), rho))
-    return order
+    return np.lexsort((-weight, alike(per_weight), rho))
 
 
 def decided_by(plan: Plan, view: View, share: str = "quota") -> Floats:
@@ -167,5 +165,4 @@ def _neighbourhood(view: View, pools: Pools, candidates: Candidates, held: Place
     on_usable = held.take(pools.usable[held.node])
     candidate = ranks(len(view.waiting), candidates.rows)
     region[candidate[on_usable.row]] = pools.region[on_usable.node]
-    competes: Ints = take_or(pools.neighbourhood, region, 0)
-    return competes
+    return take_or(pools.neighbourhood, region, 0)

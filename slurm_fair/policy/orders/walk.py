@@ -61,13 +61,11 @@ class Candidates:
 
     @once
     def tenant(self) -> Ints:
-        tenant: Ints = self._jobs.tenant[self.rows]
-        return tenant
+        return self._jobs.tenant[self.rows]
 
     @once
     def gpus(self) -> Ints:
-        gpus: Ints = self._jobs.gpus[self.rows]
-        return gpus
+        return self._jobs.gpus[self.rows]
 
     def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
         """The ways in which each of these may lie; none for those that ask for no place."""

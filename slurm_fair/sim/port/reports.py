@@ -58,5 +58,4 @@ class Reports:
         """Seconds of work done: a run makes progress at its rate from the instant at which its restart is over."""
         before, rate, since = self._people.jobs.progress(rows)
         more = np.where(running, np.maximum(now - since, 0.0) * rate, 0.0)
-        done: Floats = np.minimum(before + more, work)
-        return done
+        return np.minimum(before + more, work)
