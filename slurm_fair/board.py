@@ -179,7 +179,7 @@ def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> l
     rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
     by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
-    demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
+    demand = np.bincount(jobs.tenant, jobs.usual_gpus * jobs.active, minlength=len(names))
     at_home = {name: row for row, name in enumerate(ledger.names)}
     with_jobs = np.array([at_home.get(names[row], -1) for row in np.flatnonzero(demand)], dtype=np.int64)
     total = record.snapshot.weighted_gpus
@@ -214,6 +214,15 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, rule: Decided
     columns["decided"] = _known(rule.numbers) if rule.by else [None] * len(jobs)
     order = _order(record, columns)
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
+
+
+def _sizes(snapshot: Snapshot) -> list[list[int]]:
+    """The numbers of GPUs with which each job can run; none for a job that has one size."""
+    sizes: list[list[int]] = [[] for _ in range(len(snapshot.jobs))]
+    if snapshot.sizes is not None:
+        for row, gpus in zip(snapshot.sizes.row.tolist(), snapshot.sizes.gpus.tolist(), strict=True):
+            sizes[row].append(gpus)
+    return sizes
 
 
 def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
@@ -261,6 +270,9 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "latest_start": _latest_starts(record),
         "nodes": _nodes(record),
         "pinned": jobs.pinned.tolist(),
+        "usual_gpus": jobs.usual_gpus.tolist(),
+        "sizes": _sizes(snapshot),
+        "rigid": [snapshot.rigid.get(key, "") for key in jobs.key.tolist()],
         "set_aside": _set_aside(record, standing),
         **progress_columns(snapshot),
         **_leases(record, standing),

@@ -50,7 +50,7 @@ class PlanTally:
         return " ".join((first + rest.strip().rpartition("\n")[2]).split())
 
     def document(self) -> dict[str, Any]:
-        """As the JSON documents say it."""
+        """The tally as the JSON documents tell it."""
         return {
             "since": self.since, "made": self.made, "failed": self.failed, "why": self.why,
             "failed_at": self.failed_at,

@@ -248,7 +248,7 @@ def _with_missed(ready: Prepared, missed: tuple[Event, ...]) -> Prepared:
 
 
 def _without_promises(standing: Standing, view: View, at: Ints) -> tuple[Standing, View, tuple[Event, ...]]:
-    """Without those of work that cannot be taken back, beyond its tenant's own share."""
+    """Take promises back of work that cannot be taken back, beyond its tenant's own share."""
     leases, events = taken_back(view.leases, at, BEYOND, view.snapshot)
     return standing._replace(leases=leases), replace(view, leases=leases, joined=None), events
 

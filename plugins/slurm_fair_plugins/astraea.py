@@ -31,7 +31,7 @@ from slurm_fair.policy.orders.two_phase import (
     expected_winners,
     merged,
 )
-from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of, with_first_turns
+from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of, may_place, with_first_turns
 from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.packing.placement import placer, spreads
 from slurm_fair.policy.packing.shapes import Shapes
@@ -223,6 +223,13 @@ class Round:
             return np.zeros(len(self.candidates.rows), dtype=bool)
         return expected_winners(self.view, self.pools, self.candidates, self.turns)
 
+    def _may_change(self) -> bool:
+        """False where the walk could change nothing: then it is made only for those who ask why."""
+        view = self.view
+        if view.over.size and view.owes:
+            return True
+        return may_place(view, self.pools, spreads(self.settings.placement))
+
     @once
     def walked(self) -> Walked | None:
         """Phase 2: down the order, and once more for what is left over; None where it could change nothing."""
@@ -267,8 +274,8 @@ class Round:
 
     def say(self, sheet: Draft) -> Placement:
         """Puts the verdicts into the draft; returns where the granted gangs lie."""
-        walked = self.walked
         sheet.explain(self._why)
+        walked = self.walked if self._may_change() else None
         if walked is None:
             return Placement.none()
         rows = self.candidates.rows

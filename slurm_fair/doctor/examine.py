@@ -16,6 +16,7 @@ from slurm_fair.doctor import (
     rights,
     rivals,
     scheduler,
+    sizes,
     storage,
     terms,
     versions,
@@ -35,6 +36,7 @@ AREAS: tuple[tuple[str, Callable[[Facts], Iterable[Finding]]], ...] = (
     ("storage", storage.findings),
     ("node lists", node_lists.findings),
     ("plans", plans.findings),
+    ("sizes", sizes.findings),
     ("published", published.findings),
     ("daemons", rivals.findings),
 )

@@ -111,7 +111,7 @@ class Knowing:
         source = self._knowledge if self._rules.learns else nothing
         speeds = source.speeds(self._kinds(seen, classes), seen, now)
         told = with_speeds(told, seen, speeds)
-        self._beliefs = placed(self._beliefs, seen, told.rate)
+        self._beliefs = placed(self._beliefs, seen, told.rate, speeds)
         learned = Learned(self._beliefs, source.run_times(classes, ran, now), ran)
         if not (speeds.classes or len(self._beliefs) or learned.says_anything):
             return seen

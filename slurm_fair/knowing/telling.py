@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slurm_fair.knowing.beliefs import FADING_SECONDS, SILENCE_SECONDS
-from slurm_fair.knowing.places import speeds_here
+from slurm_fair.knowing.places import speeds_here, types_of
 from slurm_fair.model import Beliefs, Reported, Snapshot, Speeds, Told
 from slurm_fair.model.columns import Floats, Ints, any_of, find
 from slurm_fair.throughput import RunTimes, faded
@@ -45,7 +45,7 @@ def with_speeds(told: Told, snapshot: Snapshot, speeds: Speeds) -> Told:
     rows = np.flatnonzero(speeds.job_class >= 0)
     if not len(rows):
         return told
-    gpus, types = snapshot.jobs.gpus[rows], len(snapshot.gpu_types)
+    gpus, types = usual_gpus(snapshot)[rows], len(snapshot.gpu_types)
     near, apart = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool)
     rate, spread_rate, scaling = told.rate.copy(), told.spread_rate.copy(), told.scaling.copy()
     reference = np.zeros(len(rows), dtype=np.int64)
@@ -61,10 +61,28 @@ def with_speeds(told: Told, snapshot: Snapshot, speeds: Speeds) -> Told:
     return told.with_columns(rate=rate, spread_rate=spread_rate, scaling=scaling)
 
 
-def placed(beliefs: Beliefs, snapshot: Snapshot, rate: Floats) -> Beliefs:
-    """The beliefs with the speed of the place where each job runs now; as it was for those that wait."""
-    here = speeds_here(snapshot, rate)[find(snapshot.jobs.key, beliefs.key)]
+def placed(beliefs: Beliefs, snapshot: Snapshot, rate: Floats, speeds: Speeds) -> Beliefs:
+    """The beliefs with the speed of the place and size in which each job runs; those that wait keep theirs."""
+    row = find(snapshot.jobs.key, beliefs.key)
+    here = speeds_here(snapshot, rate)[row] * _size_ratios(snapshot, row, speeds)
     return beliefs.with_columns(speed=np.where(np.isnan(here), beliefs.speed, here))
+
+
+def usual_gpus(snapshot: Snapshot) -> Ints:
+    """The size of each job with which run times are meant."""
+    gpus = snapshot.jobs.gpus
+    return gpus if snapshot.sizes is None else snapshot.sizes.usual_gpus(gpus)
+
+
+def _size_ratios(snapshot: Snapshot, row: Ints, speeds: Speeds) -> Floats:
+    """The speed of each of these jobs in its present size against its usual one; GPUs are counted if need be."""
+    gpus, usual = snapshot.jobs.gpus[row], usual_gpus(snapshot)[row]
+    if not any_of(gpus != usual):
+        return np.ones(len(row))
+    kind, near = types_of(snapshot, row), np.zeros(len(row), dtype=bool)
+    now, then = (speeds.rates(row, kind, size, near) for size in (gpus, usual))
+    measured = _ratio(now, then, np.full(len(row), np.nan))
+    return np.where(np.isnan(measured), gpus / np.maximum(usual, 1), measured)
 
 
 def _ratio(rate: Floats, base: Floats, unknown: Floats) -> Floats:

@@ -72,6 +72,7 @@ class Snapshot:
     gpu_weights: Floats | None = None  # what a GPU of each type counts; None = 1 each
     sizes: Sizes | None = None  # of elastic jobs; None where nobody is elastic
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
+    rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
     reported: Reported | None = None  # by running jobs; None where nobody reports
 
     @property

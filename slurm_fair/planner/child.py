@@ -31,7 +31,7 @@ _MB = 1 << 20
 
 
 def main() -> None:
-    """Until its parent closes the pipe or dies."""
+    """Answer until the parent closes the pipe or dies."""
     memory_mb, parent = float(sys.argv[1]), int(sys.argv[2])
     listening, speaking = _own_pipes()
     _bound(int(memory_mb * _MB), parent)

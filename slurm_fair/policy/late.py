@@ -51,7 +51,7 @@ def _places(plan: Plan, then: View, view: View, granted: Bools) -> Placement:
 
 
 def _still_free(places: Placement, view: View, revoked: Bools) -> Placement:
-    """Without the gangs on nodes that are asked for more than they have, or will have without the revoked."""
+    """The places without gangs on nodes that cannot give so much, even once the revoked jobs have left."""
     nodes = len(view.snapshot.nodes.names)
     back = view.lease_places.take(revoked[view.lease_places.row])
     room = view.free_gpus + back.per_node(nodes)

@@ -129,11 +129,11 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     sites, free = promised.sites, Free.of(snapshot)
     if len(waits) < len(rows):
         for row in since.keys() - waits:
-            free.take(needs(jobs, row, sites.get(row, ())))
+            free.take(needs(snapshot, row, sites.get(row, ())))
     actions = []
     for row in sorted(waits, key=since.__getitem__):
         where = sites.get(row, ())
-        mine = needs(jobs, row, where)
+        mine = needs(snapshot, row, where)
         if not where or free.lacks(mine):
             continue
         if closing and jobs.record.item(row) in closing:
@@ -142,8 +142,16 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
             continue
         free.take(mine)
         names = tuple([nodes.names[node] for node, _ in where])
-        actions.append(_action(Verb.OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names))
+        opening = _action(Verb.OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names)
+        actions.append(opening._replace(gpus=_granted_size(promised, snapshot, row)))
     return actions
+
+
+def _granted_size(promised: Placement, snapshot: Snapshot, row: int) -> int:
+    """GPUs that an elastic job was granted; 0 for one that is not elastic."""
+    if snapshot.sizes is None or row not in snapshot.sizes.row:
+        return 0
+    return int(promised.gpus[promised.row == row].sum())
 
 
 def _would_take_what_others_were_promised(
@@ -182,7 +190,8 @@ def _leaves_them_theirs(promised: Placement, snapshot: Snapshot, row: int) -> bo
     count, nodes = len(snapshot.nodes.names), promised.nodes_of(row).tolist()
     free = snapshot.nodes.capacity - snapshot.held.per_node(count)
     left = free - promised.take(promised.row != row).per_node(count)
-    sites = slurm_fill(nodes, map(free.item, nodes), snapshot.jobs.gpus.item(row))
+    gang = _granted_size(promised, snapshot, row) or snapshot.jobs.gpus.item(row)
+    sites = slurm_fill(nodes, map(free.item, nodes), gang)
     return all(here <= left.item(node) for node, here in sites)
 
 

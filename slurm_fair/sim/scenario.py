@@ -13,6 +13,7 @@ from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
 from slurm_fair.model.gpu_weight import GpuWeights
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 
@@ -88,6 +89,8 @@ class Scenario:
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
+    # Speed of an elastic job by its size where that was not measured: this power of its GPUs.
+    elastic_exponent: float = USUAL_EXPONENT
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)

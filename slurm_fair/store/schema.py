@@ -33,7 +33,18 @@ def m0002_pins(db: Database) -> None:
 
 
 @migrations()
-def m0003_speeds(db: Database) -> None:
+def m0003_sizes(db: Database) -> None:
+    """The request for GPUs that we set on a job, and its user's own."""
+    db.execute("ALTER TABLE marks ADD COLUMN size TEXT NOT NULL DEFAULT ''")
+    db.execute("ALTER TABLE marks ADD COLUMN user_size TEXT NOT NULL DEFAULT ''")
+    for key, whole, *values, kept in db.execute(f"SELECT {_MARKS_0001}, pin, seal FROM marks").fetchall():
+        if seal(key, whole, *values) == kept:  # a damaged row stays one
+            new = seal(key, whole, *values, "", "")
+            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+
+
+@migrations()
+def m0004_speeds(db: Database) -> None:
     """Knowledge of speeds by class of jobs, and beliefs about the progress of jobs."""
     for statement in _SPEEDS:
         db.execute(statement)

@@ -10,7 +10,18 @@ import numpy as np
 
 from slurm_fair.knowing import Knowing, KnowingRules
 from slurm_fair.ledger import LedgerSettings, advance
-from slurm_fair.model import Action, Beliefs, JobState, Ledger, Mode, Outcome, Reported, Snapshot, Standing
+from slurm_fair.model import (
+    Action,
+    Beliefs,
+    JobState,
+    Ledger,
+    Mode,
+    Outcome,
+    Reported,
+    Sizes,
+    Snapshot,
+    Standing,
+)
 from slurm_fair.model.columns import find
 from slurm_fair.model.ids import pack
 from slurm_fair.throughput import Known
@@ -97,6 +108,7 @@ class Looks:
     def __init__(self, shelf: MemoryShelf | None = None, **rules: Any) -> None:
         self.stage, self.shelf = Stage(), shelf or MemoryShelf()
         self.names: dict[int, str] = {}
+        self.sizes: Sizes | None = None
         self.knowing = Knowing(
             self.stage, lambda record, _: self.names.get(record, ""), self.shelf, KnowingRules(**rules)
         )
@@ -113,7 +125,7 @@ class Looks:
             "v1": node(4, gpu_type="v100"),
         }
         seen = snapshot(time=time, nodes=nodes, jobs=[spec for spec, _ in specs])
-        self.stage.shown = replace(seen, reported=reports(seen, said) if said else None)
+        self.stage.shown = replace(seen, reported=reports(seen, said) if said else None, sizes=self.sizes)
         found = self.knowing.observe({})
         assert isinstance(found, Snapshot)
         return found

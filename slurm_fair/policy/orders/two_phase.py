@@ -13,7 +13,7 @@ import numpy as np
 
 from slurm_fair.ledger.formulas import Numbers, rho_for_choosing
 from slurm_fair.model import Placement, Plan, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find, take_or
+from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of, find, take_or
 from slurm_fair.policy.draft import ranks
 from slurm_fair.policy.orders.alike import alike
 from slurm_fair.policy.orders.walk import Candidates
@@ -82,7 +82,14 @@ def by_tenant(tenant: Ints, preference: Ints, rho: Floats, submit: Floats) -> In
     """Order in which each tenant offers its jobs (algorithm 2): preferred first, then smallest rho, then age."""
     if len(tenant) < 2:
         return np.arange(len(tenant))
-    return np.lexsort((submit, alike(rho), preference, tenant))
+    # One short number sorts many times faster than two long ones.
+    least = preference.min()
+    group = tenant * (preference.max() - least + 1) + (preference - least)
+    if group.max() <= np.iinfo(np.int16).max:
+        group = group.astype(np.int16)
+    if all_of(submit[1:] >= submit[:-1]):  # mostly they come by age, and what is equal stays as it came
+        return np.lexsort((alike(rho), group))
+    return np.lexsort((submit, alike(rho), group))
 
 
 def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float) -> Ints:
@@ -95,11 +102,16 @@ def merged(balances: Balances, tenant: Ints, gpus: Numbers, lease_seconds: float
         return np.arange(len(tenant))
     had = balances.had[tenant] + lease_seconds * _before(tenant, gpus)
     rho = alike(rho_for_choosing(had, balances.owed[tenant]))
+    # The tenants come in the order of their names, and so do the jobs: what is alike stays so. A tenant's own rho
+    # never falls, so that only what is alike among tenants needs more than one number.
+    order: Ints = rho.argsort(kind="stable")
+    in_turn, whose = rho[order], tenant[order]
+    if not any_of((in_turn[1:] == in_turn[:-1]) & (whose[1:] != whose[:-1])):
+        return order
     weight = balances.weight[tenant]
     per_weight = np.empty(len(tenant))
     per_weight.fill(np.inf)
     np.divide(had, weight, out=per_weight, where=weight > 0)
-    # The tenants come in the order of their names, and so do the jobs: what is alike stays so.
     return np.lexsort((-weight, alike(per_weight), rho))
 
 

@@ -46,6 +46,7 @@ class JobDetails:
 
     commands: Commands
     scheduled: LastScheduled = field(init=False)
+    naming: set[tuple[int, int]] = field(default_factory=set)  # those that name sizes
     _known: dict[tuple[int, int], Details] = field(default_factory=dict)
     _begins: Mapping[tuple[int, int], float] = field(default_factory=dict)  # those of the last time
 
@@ -70,6 +71,9 @@ class JobDetails:
         for who in missing:
             row = rows.get(who[0])
             self._known[who] = _details(row) if row else self._known.get(who, UNKNOWN)
+        if missing or len(self.naming) > len(wanted):
+            stamps = ((who, known.gate_stamp) for who, known in self._known.items())
+            self.naming = {who for who, stamp in stamps if stamp.sizes or stamp.bad_sizes}
         self._begins = begins
         return ""
 

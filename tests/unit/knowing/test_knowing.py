@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from slurm_fair.model import Event, EventKind, Snapshot
+from slurm_fair.model import Event, EventKind, Sizes, Snapshot
 from slurm_fair.model.ids import pack
 from slurm_fair.throughput import Alike
 from tests.support.reporting import Looks, MemoryShelf, row_of, running, waiting
@@ -89,6 +89,17 @@ def test_types_are_compared_with_the_first_one() -> None:
     assert seen.told.rate[row_of(seen, 3)].tolist() == pytest.approx([1.0, 1 / 3], rel=0.05)
     assert told(seen, "steps_per_second", 2) == pytest.approx(6.0, rel=0.05), "on the reference type"
     assert told(seen, "done_seconds", 2) == pytest.approx(100, rel=0.05)
+
+
+def test_an_elastic_job_is_told_by_its_usual_size() -> None:
+    looks = Looks()
+    looks.sizes = Sizes(np.array([0, 0]), np.array([2, 4]), np.array([False, True]))
+    seen = looks.trains([running(1, gpus=2)], 5.0, 300)
+    assert seen.speeds is not None
+    row, kind, near = np.array([0]), np.array([0]), np.array([False])
+    two, four = (seen.speeds.rates(row, kind, np.array([size]), near).item() for size in (2, 4))
+    assert told(seen, "steps_per_second", 1) == pytest.approx(5.0 * four / two)
+    assert told(seen, "done_seconds", 1) == pytest.approx(300 * two / four)
 
 
 def test_a_report_that_is_not_renewed_fades() -> None:
