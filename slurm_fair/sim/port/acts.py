@@ -90,7 +90,7 @@ class Acts:
         self._roster.split(job)
         life.plain.discard(job)
         jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
-        life.start_on(job, nodes, now)
+        life.let_in(job, nodes, now)
         return Result.DONE, ""
 
     def _requeue(self, job: int, now: float) -> tuple[Result, str]:

@@ -17,6 +17,7 @@ class Due(Enum):
     SAVED = "it has saved"
     RESUMES = "it has saved, nobody takes its GPUs, and it goes on"
     LEAVES = "it has left its GPUs"
+    STARTS = "Slurm starts it on the nodes for which its gate was opened"
     ELIGIBLE = "Slurm may start it again after a requeue"
     BEGINS = "the begin time of its user"
     OPENS = "its begin gate opens by itself"

@@ -63,6 +63,7 @@ class Life:
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
         self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
         self._began, self._round = began, round_seconds
+        self._not_before: dict[int, float] = {}  # when Slurm starts jobs whose gates were opened
         self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
         self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
 
@@ -79,6 +80,9 @@ class Life:
                 self._saved(job, now)
             case Due.RESUMES:
                 self._resume(job, now)
+            case Due.STARTS:
+                if job in self.pinned:
+                    self.start_on(job, self.pinned[job], now)
             case Due.LIMIT:
                 self.leave(job, now, "TIMEOUT")
             case Due.ELIGIBLE | Due.BEGINS | Due.OPENS:
@@ -162,8 +166,18 @@ class Life:
                 return
             self._start(job, sites, now)
 
+    def let_in(self, job: int, nodes: tuple[int, ...], now: float) -> None:
+        """Its gate is open: Slurm starts it as soon as it gets to it."""
+        if self.costs.opening > 0:
+            self.pinned[job], self._not_before[job] = nodes, now + self.costs.opening
+            self.agenda.expect(now + self.costs.opening, Due.STARTS, job)
+        else:
+            self.start_on(job, nodes, now)
+
     def start_on(self, job: int, nodes: tuple[int, ...], now: float) -> None:
         """Start an opened job if its nodes have room, else let it wait for them."""
+        if self._not_before and self._not_before.get(job, now) > now:
+            return
         jobs = self.cells
         sites = None
         if jobs.blocked[job] == Blocked.NOT_BLOCKED:
@@ -313,7 +327,7 @@ class Life:
 
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
         """Its GPUs come free at `over`, later if it is slow to leave."""
-        jobs, slow = self.cells, self.odd.leaves_in.get(job, 0.0)
+        jobs, slow = self.cells, self.odd.leaves_in.get(job, self.costs.leaving)
         jobs.runs[job] += 1
         jobs.end[job] = now
         leaves = max(over, now if at_once else now + slow)
