@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,13 @@ from slurm_fair.state_folder import Places
 from slurm_fair.store import open_reader
 
 HOUR = 3600.0
-_CUT = 0.5  # seconds that Slurm cuts off an instant, on average
+_MOMENT = 0.001
+_STAMP = len("[2026-11-24T06:00:00.000] ")
+_LINES = {
+    "started": re.compile(r"sched(?:/backfill)?: (?:Allocate|_start_job: Started) JobId=([0-9]+) "),
+    "requeued": re.compile(r"Requeuing JobId=([0-9]+)"),
+    "ended": re.compile(r"_job_complete: JobId=([0-9]+) done"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ class RealRun:
     jobs: Mapping[int, Mapping[str, Any]]
     looks: Sequence[Look]
     happened: Mapping[str, Mapping[int, Sequence[float]]]  # kind of event -> key -> instants of looks
-    started: Mapping[int, Sequence[float]]  # by Slurm, in whole seconds
+    logged: Mapping[str, Mapping[int, Sequence[float]]]  # started, requeued, ended: by Slurm, as its log has it
     accounts: Mapping[str, tuple[float, float]]  # had and owed by the ledger
     billed: Mapping[str, float]  # GPU-seconds of each tenant by sacct
     load: float  # of the machine, on average
@@ -60,13 +68,12 @@ class RealRun:
             standing = journal.latest()
         assert standing is not None
         tenants, billed = standing.ledger.tenants, dict.fromkeys(WEIGHTS, 0.0)
-        started: dict[int, list[float]] = defaultdict(list)
-        for key, tenant, gpus, start, end in sorted(said["runs"]):
+        for _, tenant, gpus, start, end in said["runs"]:
             billed[tenant] += gpus * (end - start)
-            started[key].append(start)
         columns = zip(tenants.names, tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
         return cls(
-            Way(**said["way"]), said["began"], {pack(job["id"]): job for job in said["jobs"]}, looks, happened, started,
+            Way(**said["way"]), said["began"], {pack(job["id"]): job for job in said["jobs"]}, looks, happened,
+            _logged(folder / "slurmctld.log"),
             {name: (had, owed) for name, had, owed in columns}, billed, float(np.mean(said["load"])),
         )  # fmt: skip
 
@@ -78,17 +85,22 @@ class RealRun:
         return numbers_of(ends, submitted, stops, self.billed, self.accounts)
 
     def as_submitted(self) -> tuple[PlannedJob, ...]:
-        """The jobs at the instants at which Slurm had them, by the run's own clock: no later than a look listed them."""
-        first: dict[int, float] = {}
+        """The jobs at the instants at which Slurm had them: just before the first look that listed them at the latest."""
+        before, first = -np.inf, dict[int, tuple[float, float]]()
         for look in self.looks:
-            for key in look.listed - first.keys():
-                first[key] = look.time
-        return tuple(
-            PlannedJob(
-                job["name"], job["tenant"], min(job["submitted"], first[key]) - self.began, job["gpus"], job["work"]
-            )
+            first |= {key: (before, look.time) for key in look.listed - first.keys()}
+            before = look.time
+        jobs = [
+            PlannedJob(job["name"], job["tenant"], self._submitted(key, *first[key]), job["gpus"], job["work"])
             for key, job in self.jobs.items()
-        )
+        ]
+        return tuple(sorted(jobs, key=lambda job: job.at))
+
+    def _submitted(self, key: int, unseen: float, seen: float) -> float:
+        """In the second that Slurm says, and between the last look that did not list it and the first that did."""
+        second = self.happened[EventKind.SUBMITTED][key][0]
+        least, most = max(unseen, second) + _MOMENT, min(seen, second + 1) - _MOMENT
+        return float(np.clip(self.jobs[key]["submitted"], least, max(least, most))) - self.began
 
 
 def numbers_of(
@@ -106,6 +118,16 @@ def numbers_of(
         **{f"GPU-hours {name}": gpu_seconds[name] / HOUR for name in WEIGHTS},
         **{f"rho {name}": accounts[name][0] / accounts[name][1] for name in WEIGHTS},
     }
+
+
+def _logged(log: Path) -> dict[str, dict[int, list[float]]]:
+    """What Slurm did with each job, and when: accounting has whole seconds, the log has thousandths."""
+    found: dict[str, dict[int, list[float]]] = {kind: defaultdict(list) for kind in _LINES}
+    for line in log.read_text(errors="replace").splitlines():
+        for kind, pattern in _LINES.items():
+            if match := pattern.match(line, _STAMP):
+                found[kind][pack(int(match[1]))].append(datetime.fromisoformat(line[1 : _STAMP - 2]).timestamp())
+    return found
 
 
 def _look(tick: Any) -> Look:
@@ -131,6 +153,7 @@ class Measured:
     leaving: float  # from the end of a job's work until its GPUs were free
     look: float  # the seconds of a look
     tick: float  # the seconds of a look and all that follows from it
+    openings: tuple[float, ...]  # all that `opening` is the mean of, one for each look that opened gates
 
     def costs(self) -> Costs:
         """As a scenario has them."""
@@ -150,26 +173,36 @@ def measured(runs: Iterable[RealRun]) -> Measured:
     mean = {name: float(np.mean(values)) for name, values in found.items()}
     return Measured(
         mean["opening"], mean["starting"], mean.get("saving", 0.0), mean.get("requeue", 0.0), _threshold(free),
-        float(np.median(found["look"])), float(np.median(found["tick"])),
+        float(np.median(found["look"])), float(np.median(found["tick"])), _by_look(found["opened"], found["opening"]),
     )  # fmt: skip
+
+
+def _by_look(opened: Sequence[float], delays: Sequence[float]) -> tuple[float, ...]:
+    """The jobs of one look start together, as a rule: one delay, in the middle, of each look."""
+    of: dict[float, list[float]] = defaultdict(list)
+    for look, delay in zip(opened, delays, strict=True):
+        of[look].append(delay)
+    return tuple(float(np.median(each)) for each in of.values())
 
 
 def _of_job(run: RealRun, key: int, job: Mapping[str, Any], found: dict[str, list[float]]) -> None:
     """What one job adds to each list."""
     opened, asked, requeued = (run.happened[kind][key] for kind in ("opened", "asked", "requeued"))
-    for (_, progress, _), start in zip(job["starts"], run.started[key], strict=False):
-        since = _last_before(opened, progress)
+    for (_, progress, _), start in zip(job["starts"], run.logged["started"][key], strict=True):
+        since = last_before(opened, progress)
         if since is not None:
-            found["opening"].append(start + _CUT - since)
-            found["starting"].append(progress - start - _CUT)
+            found["opened"].append(since)
+            found["opening"].append(start - since)
+            found["starting"].append(progress - start)
     for _, time, _ in job["asked"]:
-        since = _last_before(asked, time)
+        since = last_before(asked, time)
         if since is not None:
             found["saving"].append(time - since)
-    found["requeue"] += [then - since for then in requeued if (since := _last_before(asked, then)) is not None]
+    found["requeue"] += [then - since for then in requeued if (since := last_before(asked, then)) is not None]
 
 
-def _last_before(times: Sequence[float], instant: float) -> float | None:
+def last_before(times: Sequence[float], instant: float) -> float | None:
+    """The last of some instants before another one."""
     return max((time for time in times if time < instant), default=None)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -67,6 +69,8 @@ def played(way: Way, jobs: Sequence[PlannedJob], folder: Path) -> None:
         said |= {"runs": _billed(lab, stage.began, len(jobs)), "complaints": controller.complaints()}
     finally:
         controller.stop()
+        with contextlib.suppress(OSError):
+            shutil.copy(lab.folder / "log" / "slurmctld.log", folder)
         lab.stop()
     said |= _journal(controller.places.journal)
     (folder / "recording.json").write_text(json.dumps(said))

@@ -10,7 +10,7 @@ from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
 
 WEIGHTS = {"vision": 1, "nlp": 1, "speech": 2}
-GANGS = {1: 0.30, 2: 0.35, 4: 0.17, 8: 0.12, 16: 0.05, 32: 0.01}  # GPUs and how often they are asked for
+GANGS = {1: 0.36, 2: 0.36, 4: 0.16, 8: 0.09, 16: 0.03}  # GPUs and how often they are asked for
 NODES, GPUS_PER_NODE = 4, 8
 _SHORTEST, _LONGEST = 3.0, 60.0  # seconds of work
 _SIGMA = 0.8  # of the logarithm of the work
@@ -37,7 +37,7 @@ def planned(jobs: int, over_seconds: float, load: float, seed: int) -> tuple[Pla
     """So many jobs over about so long, which ask for `load` times the GPU time that there is meanwhile."""
     dice = np.random.default_rng(seed)
     gpus = dice.choice(list(GANGS), p=list(GANGS.values()), size=jobs)
-    gpus[dice.integers(jobs // 3, 1 + jobs // 2)] = max(GANGS)  # one wants everything, in the midst of the others
+    gpus[dice.integers(jobs // 3, 1 + jobs // 2)] = NODES * GPUS_PER_NODE  # one, in their midst, wants everything
     at = np.cumsum(dice.exponential(over_seconds / jobs, jobs))
     tenant = dice.choice(list(WEIGHTS), size=jobs)
     work = _work(dice.normal(0.0, _SIGMA, jobs), gpus, load * over_seconds * NODES * GPUS_PER_NODE)

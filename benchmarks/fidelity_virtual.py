@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from slurm_fair.sim.loop.drive import Looks
 from slurm_fair.sim.loop.paces import DaemonsLooks, RecordedLooks
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.repeat import shaken
+from slurm_fair.sim.scenario import Takes
 from slurm_fair.tick import Rules
 from slurm_fair.trace import uniform
 
@@ -27,12 +28,19 @@ def rules_of(way: Way) -> Rules:
 
 
 def simulated(
-    way: Way, jobs: Sequence[PlannedJob], costs: Costs, looks: Looks | None = None, number: int = 0, seed: int = 0
+    way: Way,
+    jobs: Sequence[PlannedJob],
+    costs: Costs,
+    looks: Looks | None = None,
+    number: int = 0,
+    seed: int = 0,
+    takes: Takes | None = None,
+    cut: bool = False,
 ) -> dict[str, float]:
     """One simulation; all but number 0 are shaken, as `slurm-fair simulate --repeat` shakes them."""
     machines = uniform(NODES * GPUS_PER_NODE, GPUS_PER_NODE)
     weights = {name: float(weight) for name, weight in WEIGHTS.items()}
-    scenario = Scenario(as_trace(tuple(jobs)), machines, costs, weights)
+    scenario = Scenario(as_trace(tuple(jobs)), machines, costs, weights, takes=takes, whole_seconds=cut)
     if number:
         scenario = shaken(scenario, way.interval, np.random.default_rng([seed, number]))
     return _numbers(simulate(scenario, rules_of(way), wants=(), looks=looks))

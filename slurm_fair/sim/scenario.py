@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -50,6 +50,22 @@ class Costs:
         return self.checkpoint + self.leaving + self.opening + self.start + self.restart
 
 
+class Step(Enum):
+    """A part of a job's way to its GPUs and off them that takes time; Costs says what each is."""
+
+    OPENING = "opening"
+    START = "start"
+    SAVING = "checkpoint"
+    LEAVING = "leaving"
+
+
+class Takes(Protocol):
+    """Seconds that a step takes, where it is not the same each time."""
+
+    def __call__(self, step: Step, job: int, restarts: int, now: float) -> float:
+        """`job` is its row in the trace, `restarts` the number of its run, `now` when the step begins."""
+
+
 class Hitch(Enum):
     """A failure that may befall an act, though the look before it showed nothing against it."""
 
@@ -90,6 +106,8 @@ class Scenario:
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
+    takes: Takes | None = None  # seconds of each step, in the place of what it costs as a rule
+    whole_seconds: bool = False  # instants of submissions, starts and ends are told as Slurm tells them: cut
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from slurm_fair.model import Action, Outcome, Snapshot
 from slurm_fair.sim.port.acts import Acts
 from slurm_fair.sim.port.clock import VirtualClock
@@ -39,6 +41,8 @@ class VirtualCluster:
         self.life = Life(scenario, people, manners or Manners(), clock.now(), term if gavel else 0.0)
         self.jobs, self.floor, self.tally = people.jobs, self.life.floor, self.life.tally
         self._roster = Roster(people.jobs)
+        if scenario.whole_seconds:
+            people.jobs.submit[:] = np.floor(people.jobs.submit)
         self._sight = Sight(self.life, self._roster, term)
         self._acts = Acts(self.life, self._roster)
         self.by_hand = UserActions(self.life, self._roster, self._now)

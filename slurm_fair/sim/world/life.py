@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Answer, Blocked, Gate, JobState, label
-from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
+from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario, Step
 from slurm_fair.sim.world.agenda import Agenda, Due
 from slurm_fair.sim.world.books import Books
 from slurm_fair.sim.world.gpu_map import Floor, Sites
@@ -63,6 +63,7 @@ class Life:
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
         self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
         self._began, self._round = began, round_seconds
+        self._takes, self._cut = scenario.takes, scenario.whole_seconds
         self._not_before: dict[int, float] = {}  # when Slurm starts jobs whose gates were opened
         self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
         self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
@@ -168,9 +169,10 @@ class Life:
 
     def let_in(self, job: int, nodes: tuple[int, ...], now: float) -> None:
         """Its gate is open: Slurm starts it as soon as it gets to it."""
-        if self.costs.opening > 0:
-            self.pinned[job], self._not_before[job] = nodes, now + self.costs.opening
-            self.agenda.expect(now + self.costs.opening, Due.STARTS, job)
+        seconds = self._seconds(Step.OPENING, job, now, self.costs.opening)
+        if seconds > 0:
+            self.pinned[job], self._not_before[job] = nodes, now + seconds
+            self.agenda.expect(now + seconds, Due.STARTS, job)
         else:
             self.start_on(job, nodes, now)
 
@@ -205,7 +207,7 @@ class Life:
         self.plain.discard(job)
         self.floor.take(job, sites)
         lost = self._start_cost(job, now)
-        jobs.state[job], jobs.start[job] = JobState.RUNNING, now
+        jobs.state[job], jobs.start[job] = JobState.RUNNING, self._told(now)
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
         self.tally.lost_gpu_seconds += lost * jobs.gpus[job]
@@ -218,6 +220,13 @@ class Life:
         if self.books is not None:
             self.books.begins(job, sites)
 
+    def _told(self, now: float) -> float:
+        """An instant as Slurm tells of it."""
+        return math.floor(now) if self._cut else now
+
+    def _seconds(self, step: Step, job: int, now: float, usual: float) -> float:
+        return self._takes(step, job, self.cells.restarts[job], now) if self._takes else usual
+
     def _expect_end(self, job: int) -> None:
         jobs = self.cells
         left = (jobs.work[job] - jobs.done[job]) / jobs.rate[job]
@@ -226,6 +235,7 @@ class Life:
     def _start_cost(self, job: int, now: float) -> float:
         """Seconds without progress. In Gavel's rounds a job that goes on into the next one starts for nothing."""
         first, again, stopped = self.costs.start, self.costs.restart, self.cells.stopped_at[job]
+        first = self._seconds(Step.START, job, now, first)
         if self._round:
             return first + again if stopped != now else 0.0
         if stopped > -math.inf:
@@ -254,9 +264,10 @@ class Life:
 
     def ask(self, job: int, now: float) -> None:
         """From now on it saves, and then it waits for its GPUs to be taken: no progress meanwhile."""
-        jobs, cost = self.cells, self.costs.checkpoint
+        jobs = self.cells
         if not jobs.checkpoints[job]:
             return
+        cost = self._seconds(Step.SAVING, job, now, self.costs.checkpoint)
         if job not in self._stalled:
             self._halt(job, now)
             jobs.progress_from[job], self._stalled[job] = math.inf, now
@@ -328,8 +339,9 @@ class Life:
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
         """Its GPUs come free at `over`, later if it is slow to leave."""
         jobs, slow = self.cells, self.odd.leaves_in.get(job, self.costs.leaving)
+        slow = self._seconds(Step.LEAVING, job, now, slow)
         jobs.runs[job] += 1
-        jobs.end[job] = now
+        jobs.end[job] = self._told(now)
         leaves = max(over, now if at_once else now + slow)
         if leaves > now:
             jobs.state[job] = JobState.ENDING
@@ -358,7 +370,7 @@ class Life:
         jobs, delay = self.cells, self.costs.requeue_delay
         jobs.done[job] = jobs.saved[job]
         jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
-        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
+        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, self._told(now)
         jobs.pinned[job] = False
         if self.people.gpu_weights is not None:
             jobs.gpu_weight[job] = self.people.asked_weights.item(jobs.gpu_type[job])
@@ -389,7 +401,7 @@ class Life:
         """A waiting job is over."""
         self.pinned.pop(job, None)
         self.plain.discard(job)
-        self.cells.state[job], self.cells.end[job] = JobState.DONE, now
+        self.cells.state[job], self.cells.end[job] = JobState.DONE, self._told(now)
         self.cells.runs[job] += 1
         self.over[job] = word
 
