@@ -40,6 +40,7 @@ class Look:
     tick_seconds: float
     holding: frozenset[int]
     listed: frozenset[int]
+    settled: bool  # with accounting, just before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +136,9 @@ def _look(tick: Any) -> Look:
     took = sum(tick.seconds.values())
     holding = set(jobs.key[np.unique(tick.snapshot.held.row)].tolist())
     return Look(
-        tick.time, took - tick.seconds.get("act", 0.0), took, frozenset(holding), frozenset(jobs.key.tolist())
-    )
+        tick.time, took - tick.seconds.get("act", 0.0), took, frozenset(holding), frozenset(jobs.key.tolist()),
+        tick.amended is not None,
+    )  # fmt: skip
 
 
 # -- what starts and stops cost ---------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ class Measured:
 
     opening: float  # from the look that opened a gate until Slurm started the job
     starting: float  # from then until it made progress
-    saving: float  # from the look that asked a job until it had saved
+    hearing: float  # from the look that asked a job until it heard of it; it saves in no time
     requeue: float  # from that look to the one that requeued it
     leaving: float  # from the end of a job's work until its GPUs were free
     look: float  # the seconds of a look
@@ -157,7 +159,7 @@ class Measured:
 
     def costs(self) -> Costs:
         """As a scenario has them."""
-        return Costs(self.saving, 0.0, 0.0, self.starting, self.opening, self.leaving)
+        return Costs(start=self.starting, hearing=self.hearing, opening=self.opening, leaving=self.leaving)
 
 
 def measured(runs: Iterable[RealRun]) -> Measured:
@@ -172,7 +174,7 @@ def measured(runs: Iterable[RealRun]) -> Measured:
         found["tick"] += [look.tick_seconds for look in run.looks]
     mean = {name: float(np.mean(values)) for name, values in found.items()}
     return Measured(
-        mean["opening"], mean["starting"], mean.get("saving", 0.0), mean.get("requeue", 0.0), _threshold(free),
+        mean["opening"], mean["starting"], mean.get("hearing", 0.0), mean.get("requeue", 0.0), _threshold(free),
         float(np.median(found["look"])), float(np.median(found["tick"])), _by_look(found["opened"], found["opening"]),
     )  # fmt: skip
 
@@ -197,7 +199,7 @@ def _of_job(run: RealRun, key: int, job: Mapping[str, Any], found: dict[str, lis
     for _, time, _ in job["asked"]:
         since = last_before(asked, time)
         if since is not None:
-            found["saving"].append(time - since)
+            found["hearing"].append(time - since)
     found["requeue"] += [then - since for then in requeued if (since := last_before(asked, then)) is not None]
 
 

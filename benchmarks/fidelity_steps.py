@@ -71,23 +71,24 @@ def steps_as_recorded(run: RealRun, found: Measured) -> RecordedSteps:
 
 
 def _starts(run: RealRun, key: int, job: Mapping[str, Any]) -> list[tuple[Step, float, float]]:
-    """Openings, starts and saves. What a job did after it was asked, it has done: its next run begins earlier.
+    """Openings, starts, and when requests were heard.
 
-    The last run begins so that it ends when Slurm says that it did: a job may wake up late.
+    A job may wake up late. So its last run begins so that it ends when Slurm says that it did, and one that heard of
+    a request when its work was just done begins so that it was not.
     """
     opened, asked, found = run.happened["opened"][key], run.happened["asked"][key], []
-    answered = {restart: time for restart, time, _ in job["asked"]}
+    answered = {restart: done for restart, _, done in job["asked"]}
     for (restart, progress, _), start in zip(job["starts"], run.logged["started"][key], strict=True):
-        since, told = last_before(opened, progress), answered.get(restart - 1)
-        heard = told - (last_before(asked, told) or told) if told else 0.0
+        since = last_before(opened, progress)
         if restart == job["end"][-1][0] and restart not in answered:
             progress += run.logged["ended"][key][-1] - progress - job["work"] + job["starts"][-1][2]
+        progress += max(answered.get(restart, 0.0) - job["work"] + _EARLIER, 0.0)
         if since is not None:
-            found += [(Step.OPENING, since, start - since), (Step.START, start, progress - start - heard)]
+            found += [(Step.OPENING, since, start - since), (Step.START, start, progress - start)]
     for _, time, _ in job["asked"]:
         since = last_before(asked, time)
         if since is not None:
-            found.append((Step.SAVING, since, time - since))
+            found.append((Step.HEARING, since, time - since))
     return found
 
 

@@ -41,13 +41,14 @@ class Costs:
     restart: float = 0.0  # what a run that resumes needs beyond a first one until it makes progress
     requeue_delay: float = 0.0  # from a requeue until Slurm would start the job again (its default is 120)
     start: float = 0.0  # from the start of any run until it makes progress
+    hearing: float = 0.0  # from the request until the job has heard of it; it makes progress meanwhile
     opening: float = 0.0  # from an opened gate until Slurm starts the job; nobody holds its GPUs meanwhile
     leaving: float = 0.0  # from the end of a run until its GPUs are free
 
     @property
     def of_one_change(self) -> float:
         """What a lease must be longer than, for a job to get anywhere in it."""
-        return self.checkpoint + self.leaving + self.opening + self.start + self.restart
+        return sum((self.hearing, self.checkpoint, self.leaving, self.opening, self.start, self.restart))
 
 
 class Step(Enum):
@@ -55,6 +56,7 @@ class Step(Enum):
 
     OPENING = "opening"
     START = "start"
+    HEARING = "hearing"
     SAVING = "checkpoint"
     LEAVING = "leaving"
 

@@ -14,6 +14,7 @@ class Due(Enum):
 
     END = "its work is done"
     LIMIT = "its time limit is reached"
+    HEARS = "it hears that it is to save"
     SAVED = "it has saved"
     RESUMES = "it has saved, nobody takes its GPUs, and it goes on"
     LEAVES = "it has left its GPUs"

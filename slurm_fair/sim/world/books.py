@@ -44,6 +44,7 @@ class Books:
     def __init__(self, people: Population, node_names: Sequence[str]) -> None:
         self._people, self._cells, self._node_names = people, people.jobs.cells, node_names
         self.over: list[Run] = []
+        self.ended: list[Run] | None = None  # all that have ended, where somebody wants them
         self._seen_until = -math.inf  # runs that began before were seen
         # Of each run that goes on: restarts and work done when it began, and where it lies. What else is told of
         # it stays in the columns until it is over.
@@ -56,10 +57,12 @@ class Books:
     def ends(self, job: int, word: str, lived_on: bool) -> None:
         """Its GPUs are free again."""
         cells = self._cells
-        if cells.start[job] >= self._seen_until or word == NODE_FAIL:
-            self.over.append(
-                self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on)
-            )
+        new = cells.start[job] >= self._seen_until or word == NODE_FAIL
+        if new or self.ended is not None:
+            run = self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on)
+            self.over += [run] if new else []
+            if self.ended is not None:
+                self.ended.append(run)
         del self._open[job]
 
     def _run(

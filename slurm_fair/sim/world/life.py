@@ -77,6 +77,8 @@ class Life:
                 self.end(job, now)
             case Due.LEAVES:
                 self._gone(job, now)
+            case Due.HEARS:
+                self._save(job, now)
             case Due.SAVED:
                 self._saved(job, now)
             case Due.RESUMES:
@@ -263,10 +265,18 @@ class Life:
     # -- saving -----------------------------------------------------------------------------------------------
 
     def ask(self, job: int, now: float) -> None:
+        """As soon as it hears of it, it saves."""
+        if not self.cells.checkpoints[job]:
+            return
+        seconds = self._seconds(Step.HEARING, job, now, self.costs.hearing)
+        if seconds > 0:
+            self.agenda.expect(now + seconds, Due.HEARS, job)
+        else:
+            self._save(job, now)
+
+    def _save(self, job: int, now: float) -> None:
         """From now on it saves, and then it waits for its GPUs to be taken: no progress meanwhile."""
         jobs = self.cells
-        if not jobs.checkpoints[job]:
-            return
         cost = self._seconds(Step.SAVING, job, now, self.costs.checkpoint)
         if job not in self._stalled:
             self._halt(job, now)
