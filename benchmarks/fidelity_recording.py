@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,8 @@ class Look:
     time: float
     look_seconds: float
     tick_seconds: float
-    holding: frozenset[int]
+    holding: Mapping[int, Mapping[int, int]]  # GPUs by node of each job that holds some
+    left: Mapping[int, int]  # GPUs by node that it saw in use, and saw no job that holds them
     listed: frozenset[int]
     settled: bool  # with accounting, just before it
 
@@ -72,9 +73,10 @@ class RealRun:
         for _, tenant, gpus, start, end in said["runs"]:
             billed[tenant] += gpus * (end - start)
         columns = zip(tenants.names, tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
+        logged = _logged(folder / "slurmctld.log")
+        looks = with_those_leaving(looks, logged["ended"])
         return cls(
-            Way(**said["way"]), said["began"], {pack(job["id"]): job for job in said["jobs"]}, looks, happened,
-            _logged(folder / "slurmctld.log"),
+            Way(**said["way"]), said["began"], {pack(job["id"]): job for job in said["jobs"]}, looks, happened, logged,
             {name: (had, owed) for name, had, owed in columns}, billed, float(np.mean(said["load"])),
         )  # fmt: skip
 
@@ -134,11 +136,35 @@ def _logged(log: Path) -> dict[str, dict[int, list[float]]]:
 def _look(tick: Any) -> Look:
     jobs = tick.snapshot.jobs
     took = sum(tick.seconds.values())
-    holding = set(jobs.key[np.unique(tick.snapshot.held.row)].tolist())
+    held, others = tick.snapshot.held, tick.snapshot.nodes.gpus_others
+    holding: dict[int, dict[int, int]] = defaultdict(dict)
+    for row, node, gpus in zip(held.row.tolist(), held.node.tolist(), held.gpus.tolist(), strict=True):
+        holding[int(jobs.key[row])][node] = gpus
+    left = {node: int(others[node]) for node in np.flatnonzero(others > 0).tolist()}
     return Look(
-        tick.time, took - tick.seconds.get("act", 0.0), took, frozenset(holding), frozenset(jobs.key.tolist()),
+        tick.time, took - tick.seconds.get("act", 0.0), took, holding, left, frozenset(jobs.key.tolist()),
         tick.amended is not None,
     )  # fmt: skip
+
+
+def with_those_leaving(looks: Sequence[Look], ended: Mapping[int, Sequence[float]]) -> list[Look]:
+    """The looks with the GPUs of jobs that a look saw gone and whose GPUs it did not see free.
+
+    Nodes are read a moment before jobs. What is still in use there belongs to those that ended last.
+    """
+    found: list[Look] = []
+    before: Mapping[int, Mapping[int, int]] = {}
+    for look in looks:
+        holding, left = dict(look.holding), dict(look.left)
+        gone = sorted(before.keys() - look.holding.keys(), key=lambda key: -max(ended.get(key, [0.0])))
+        for key in gone:
+            there = before[key]
+            if all(left.get(node, 0) >= gpus for node, gpus in there.items()):
+                holding[key] = there
+                left |= {node: left[node] - gpus for node, gpus in there.items()}
+        before = holding
+        found.append(replace(look, holding=holding))
+    return found
 
 
 # -- what starts and stops cost ---------------------------------------------------------------------------------
