@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.fidelity_compare import Numbers
 from benchmarks.fidelity_stage import Way
 from benchmarks.fidelity_trace import WEIGHTS, PlannedJob
 from slurm_fair.model import EventKind
@@ -44,6 +45,14 @@ class Look:
     settled: bool  # with accounting, just before it
 
 
+class Grant(NamedTuple):
+    """A lease that was granted: when, to which job, on which nodes."""
+
+    time: float
+    job: str
+    nodes: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RealRun:
     """One real run; instants in epoch seconds, jobs by their keys."""
@@ -52,8 +61,10 @@ class RealRun:
     began: float
     jobs: Mapping[int, Mapping[str, Any]]
     looks: Sequence[Look]
+    grants: Sequence[Grant]
     happened: Mapping[str, Mapping[int, Sequence[float]]]  # kind of event -> key -> instants of looks
     logged: Mapping[str, Mapping[int, Sequence[float]]]  # started, requeued, ended: by Slurm, as its log has it
+    runs: Mapping[int, Sequence[tuple[float, float]]]  # start and end of each run, by sacct in whole seconds
     accounts: Mapping[str, tuple[float, float]]  # had and owed by the ledger
     billed: Mapping[str, float]  # GPU-seconds of each tenant by sacct
     load: float  # of the machine, on average
@@ -62,25 +73,30 @@ class RealRun:
     def read(cls, folder: Path) -> RealRun:
         """From the folder in which it was played."""
         said = json.loads((folder / "recording.json").read_text())
+        jobs = {pack(job["id"]): job for job in said["jobs"]}
         happened: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        grants: list[Grant] = []
         with open_reader(Places(folder / "storage").journal) as journal:
             looks = [_look(tick) for tick in journal.ticks()]
             for event in journal.events():
                 happened[str(event.kind)][event.key].append(event.time)
+                if event.kind == EventKind.GRANTED:
+                    grants.append(Grant(event.time, jobs[event.key]["name"], tuple(event.detail["nodes"])))
             standing = journal.latest()
         assert standing is not None
         tenants, billed = standing.ledger.tenants, dict.fromkeys(WEIGHTS, 0.0)
         for _, tenant, gpus, start, end in said["runs"]:
             billed[tenant] += gpus * (end - start)
         columns = zip(tenants.names, tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
-        logged = _logged(folder / "slurmctld.log")
+        logged, runs = _logged(folder / "slurmctld.log"), _runs(said["runs"])
+        _to_the_second(logged, runs)
         looks = with_those_leaving(looks, logged["ended"])
         return cls(
-            Way(**said["way"]), said["began"], {pack(job["id"]): job for job in said["jobs"]}, looks, happened, logged,
+            Way(**said["way"]), said["began"], jobs, looks, grants, happened, logged, runs,
             {name: (had, owed) for name, had, owed in columns}, billed, float(np.mean(said["load"])),
         )  # fmt: skip
 
-    def numbers(self) -> dict[str, float]:
+    def numbers(self) -> Numbers:
         """Of the table, by their names."""
         ends = np.array([job["end"][-1][1] for job in self.jobs.values()])
         submitted = np.array([job["submitted"] for job in self.jobs.values()])
@@ -112,7 +128,7 @@ def numbers_of(
     preemptions: float,
     gpu_seconds: Mapping[str, float],
     accounts: Mapping[str, tuple[float, float]],
-) -> dict[str, float]:
+) -> Numbers:
     """The rows of the table, of a real run and of a simulation alike."""
     return {
         "makespan": float(ends.max() - submitted.min()),
@@ -131,6 +147,28 @@ def _logged(log: Path) -> dict[str, dict[int, list[float]]]:
             if match := pattern.match(line, _STAMP):
                 found[kind][pack(int(match[1]))].append(datetime.fromisoformat(line[1 : _STAMP - 2]).timestamp())
     return found
+
+
+def _runs(rows: Iterable[Sequence[Any]]) -> dict[int, list[tuple[float, float]]]:
+    """Of each job in their order."""
+    found: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for key, _, _, start, end in sorted(rows):
+        found[key].append((start, end))
+    return found
+
+
+def _to_the_second(
+    logged: Mapping[str, dict[int, list[float]]], runs: Mapping[int, Sequence[tuple[float, float]]]
+) -> None:
+    """What the log tells a moment late lies in the second that accounting has."""
+    for key, of_job in runs.items():
+        pairs = zip(logged["started"][key], of_job, strict=True)
+        logged["started"][key] = [_within(told, second) for told, (second, _) in pairs]
+        logged["ended"][key] = [_within(logged["ended"][key][-1], of_job[-1][1])]
+
+
+def _within(instant: float, second: float) -> float:
+    return float(np.clip(instant, second, second + 1 - _MOMENT))
 
 
 def _look(tick: Any) -> Look:

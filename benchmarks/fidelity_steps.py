@@ -101,6 +101,8 @@ def _leaves(
     """
     asked, logged = run.happened["requeued"][key], run.logged["requeued"][key]
     found = [(Step.LEAVING, look, back - look) for look, back in zip(asked, logged, strict=True)]
+    stops = zip(asked, run.runs[key], strict=False)  # the last run ended by itself
+    found += [(Step.STOPPING, look, max(second - look + _EARLIER, 0.0)) for look, (_, second) in stops]
     over = run.logged["ended"][key][-1]
     at = first = int(np.searchsorted(times, over, side="right"))
     while at < len(times) and key in run.looks[at].holding:

@@ -43,7 +43,8 @@ class Costs:
     start: float = 0.0  # from the start of any run until it makes progress
     hearing: float = 0.0  # from the request until the job has heard of it; it makes progress meanwhile
     opening: float = 0.0  # from an opened gate until Slurm starts the job; nobody holds its GPUs meanwhile
-    leaving: float = 0.0  # from the end of a run until its GPUs are free
+    stopping: float = 0.0  # from a requeue until accounting has the run as over
+    leaving: float = 0.0  # from a requeue, or from the end of the work, until the GPUs are free
 
     @property
     def of_one_change(self) -> float:
@@ -58,6 +59,7 @@ class Step(Enum):
     START = "start"
     HEARING = "hearing"
     SAVING = "checkpoint"
+    STOPPING = "stopping"
     LEAVING = "leaving"
 
 

@@ -1,0 +1,142 @@
+"""The page of `make fidelity`: docs/fidelity.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from benchmarks.fidelity_compare import SAME_RUN, Compared, Numbers, apart, near, spread
+from benchmarks.fidelity_recording import Measured
+from benchmarks.fidelity_stage import Way
+
+HEAD = """# How well simulations foretell a real Slurm
+
+Written by `make fidelity`. Do not edit: run it again.
+
+The same {jobs} jobs ran on a private Slurm ([lab](architecture.md)) under the daemon, and in simulations. {gpus} GPUs on
+{nodes} nodes, three tenants with weights 1:1:2, gangs of 1 to {gpus} GPUs that want {load:g} times the GPU time that there is
+while they are submitted ({over:g} s), leases of {term:g} s, `interval = {interval:g}`, gate `begin`. Jobs save when they are asked,
+at once. Their own clocks tell completion times, `sacct` GPU-hours, the journal pre-emptions and rho.
+
+Goal: the means of makespan, JCT and GPU-hours within 2 %, those of pre-emptions and rho within 5 %, or at least inside what
+the real runs themselves had (`in the real spread`).
+"""
+MEANS = """
+## {name}: {policy}, {align} leases
+
+{runs} real runs, load of the machine {load} on 2 cores; {simulations} simulations. Mean and standard deviation; difference of
+the means.
+
+| | real | simulated | difference | goal | met | plain simulation |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+FOLLOWED = """
+## One run, followed
+
+Single runs are chaotic: who is in one look together decides who starts first. So each real run was simulated once more with
+what chance decided in it: the instants of its looks and submissions and, for each step of each job, how long it took
+there. What is left is what the simulator decides. Differences from the run itself; the goal is 1 %.
+
+| run | grants as there, until second | makespan | mean JCT | pre-emptions | GPU-hours {tenants} | rho {tenants} | within 1 % |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+COSTS = """
+## What starts and stops took
+
+Seconds, means over the real runs of each kind; the simulations had them. `simulated` above is with looks as the daemon has
+them (one interval after the last one, at ends of leases, and often while jobs change places) and with these steps;
+`plain simulation` is what `slurm-fair simulate --interval {interval:g} --start-cost S --checkpoint-cost C --repeat {simulations}` makes of the
+same jobs: looks on the grid of the interval, S = opening + starting, C = from request to requeue.
+
+| | opening | starting | hearing | request to requeue | leaving | a look | a tick |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One real run, and the simulation that follows it."""
+
+    name: str
+    real: Numbers
+    simulated: Numbers
+    parted: float  # the second from which grants differ; inf = never
+
+    @property
+    def within(self) -> bool:
+        """All numbers within the goal."""
+        return all(abs(apart(self.simulated[name], self.real[name])) <= SAME_RUN for name in self.real)
+
+
+@dataclass(frozen=True, slots=True)
+class WayResult:
+    """All that is known of one way of sharing."""
+
+    way: Way
+    means: Sequence[Compared]
+    plain: Sequence[Compared]
+    followed: Sequence[Followed]
+    measured: Measured
+    load: float
+
+
+def page(facts: Mapping[str, float], results: Sequence[WayResult], tenants: Sequence[str]) -> str:
+    """The whole page."""
+    way, simulations = results[0].way, len(results[0].means[0].simulated)
+    text = HEAD.format(term=way.term, interval=way.interval, **facts)
+    text += "".join(_means(result) for result in results)
+    text += FOLLOWED.format(tenants=" / ".join(tenants))
+    text += "".join(_followed(one, tenants) for result in results for one in result.followed)
+    text += COSTS.format(interval=way.interval, simulations=simulations)
+    return text + "".join(_costs(result) for result in results)
+
+
+def _means(result: WayResult) -> str:
+    first = result.means[0]
+    head = MEANS.format(
+        name=result.way.name.capitalize(), policy=result.way.policy, align=result.way.align,
+        runs=len(first.real), load=f"{result.load:.0f}", simulations=len(first.simulated),
+    )  # fmt: skip
+    return head + "".join(_row(one, plain) for one, plain in zip(result.means, result.plain, strict=True))
+
+
+def _row(one: Compared, plain: Compared) -> str:
+    digits = 3 if one.name.startswith(("GPU", "rho")) else 1
+    cells = (
+        _named(one.name), _mean(one.real, digits), _mean(one.simulated, digits), percent(one.difference),
+        f"{100 * near(one.name):g} %", one.goal.value, percent(plain.difference),
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _named(name: str) -> str:
+    return f"{name}, s" if name in ("makespan", "mean JCT") else name
+
+
+def _mean(values: Sequence[float], digits: int) -> str:
+    return f"{fmean(values):.{digits}f} ± {spread(values):.{digits}f}"
+
+
+def percent(part: float) -> str:
+    """With its sign."""
+    return f"{100 * part:+.1f} %"
+
+
+def _followed(one: Followed, tenants: Sequence[str]) -> str:
+    def differs(*names: str) -> str:
+        return " / ".join(f"{100 * apart(one.simulated[name], one.real[name]):+.2f}" for name in names) + " %"
+
+    cells = (
+        one.name, "its end" if one.parted == float("inf") else f"{one.parted:.0f}",
+        differs("makespan"), differs("mean JCT"), differs("pre-emptions"),
+        differs(*(f"GPU-hours {name}" for name in tenants)), differs(*(f"rho {name}" for name in tenants)),
+        "yes" if one.within else "no",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _costs(result: WayResult) -> str:
+    m = result.measured
+    seconds = (m.opening, m.starting, m.hearing, m.requeue, m.leaving, m.look, m.tick)
+    return f"| {result.way.name} | " + " | ".join(f"{value:.2f}" for value in seconds) + " |\n"
