@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-# Work is microseconds by the wall clock. One process a job: read(1) from a pipe that nobody writes to is the pause,
-# and a request interrupts it.
+# Work is microseconds by the wall clock. One process a job: read(1) from a pipe that nobody writes to is the pause.
+# A request interrupts it, and it goes on: so the answer must not pause itself. From the answer on the job makes no
+# progress until its patience is over: `since` then lies ahead.
 SCRIPT = r"""#!/bin/bash
-work=$1 grace=$2 name=$SLURM_JOB_NAME id=$SLURM_JOB_ID
+work=$1 patience=$2 name=$SLURM_JOB_NAME id=$SLURM_JOB_ID
 restart=${SLURM_RESTART_COUNT:-0} done=0 request=0
 exec 9<> <(:)
 [ -f "$name.saved" ] && read -r done < "$name.saved"
@@ -16,15 +17,15 @@ since=${EPOCHREALTIME/./}
 echo "$restart $since $done" >> "$name.starts"
 answer() {
     local at=${EPOCHREALTIME/./}
-    done=$((done + at - since)) request=$((request + 1))
+    request=$((request + 1))
+    [ "$at" -gt "$since" ] && done=$((done + at - since))
+    since=$((at + patience))
     echo "$done" > "$name.saved.$restart" && mv "$name.saved.$restart" "$name.saved"
     mkdir -p ".slurm-fair/$id"
     printf '{"v": 1, "what": "ack", "job": "%s", "restart": %d, "request": %d, "saved": true, "step": null, "save_s": 0, "time": %s}' \
         "$id" "$restart" "$request" "$EPOCHREALTIME" > ".slurm-fair/$id/ack.new"
     mv ".slurm-fair/$id/ack.new" ".slurm-fair/$id/ack.json"
     echo "$restart $at $done" >> "$name.asked"
-    read -rt "$grace" -u 9
-    since=${EPOCHREALTIME/./}
 }
 trap answer USR2
 while left=$((work - done - ${EPOCHREALTIME/./} + since)) && [ "$left" -gt 0 ]; do

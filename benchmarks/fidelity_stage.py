@@ -107,7 +107,7 @@ class _Stage:
             f"--account={job.tenant}", f"--nodes={job.nodes}", f"--gpus-per-node={apiece}",
             f"--job-name={job.name}", f"--time={DECLARED_MINUTES}",
             "--comment=slurm_fair:v1,signal=USR2,gate=+600",
-            str(self._script), str(round(job.work * 1e6)), f"{self._way.grace:g}", cwd=self._work,
+            str(self._script), str(round(job.work * 1e6)), str(round(self._way.grace * 1e6)), cwd=self._work,
         ).stdout  # fmt: skip
         return {"id": int(said.strip().partition(";")[0]), "called": before, "submitted": time.time()}
 
