@@ -2,7 +2,7 @@
 
 python -m benchmarks.fidelity --folder RUNS --write docs/fidelity.md
 
-Runs that lie in the folder from before are taken as they are; those that lack are played, about seven minutes each.
+Runs that lie in the folder from before are taken as they are; those that lack are played, seven minutes each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,13 @@ def main() -> None:
         rows = [row for result in results for row in _rows(result, args)]
         print(json.dumps({"name": "fidelity", "machine": machine, "rows": rows}))
         return
-    facts = {"jobs": args.jobs, "over": args.over, "load": args.load, "gpus": NODES * GPUS_PER_NODE, "nodes": NODES}
+    facts = {
+        "jobs": args.jobs,
+        "over": args.over,
+        "load": args.load,
+        "gpus": NODES * GPUS_PER_NODE,
+        "nodes": NODES,
+    }
     text = page(facts, results, tuple(WEIGHTS)) + f"\n{time.strftime('%Y-%m-%d')}, seed {args.seed}\n"
     if args.write:
         args.write.write_text(text)
@@ -58,7 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--over", type=float, default=220.0, help="seconds in which they are submitted")
-    parser.add_argument("--load", type=float, default=1.25, help="GPU time that they want / that there is meanwhile")
+    parser.add_argument(
+        "--load", type=float, default=1.25, help="GPU time that they want / that there is meanwhile"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=3, help="real runs of each kind")
     parser.add_argument("--simulations", type=int, default=20, help="of each kind")
@@ -92,10 +100,9 @@ def _result(way: Way, jobs: Sequence[PlannedJob], folder: Path, args: argparse.N
     daemons = [_as_the_daemon(way, jobs, found, [args.seed, number]) for number in numbers]
     plain = [_plain(way, jobs, found, [args.seed, number]) for number in numbers]
     print(f"{time.strftime('%X')} {way.name} simulated", file=sys.stderr)
-    return WayResult(
-        way, compared(real, daemons), compared(real, plain), [_followed(run, at) for at, run in enumerate(runs, 1)],
-        found, float(np.mean([run.load for run in runs])),
-    )  # fmt: skip
+    load = float(np.mean([run.load for run in runs]))
+    each = [_followed(run, at) for at, run in enumerate(runs, 1)]
+    return WayResult(way, compared(real, daemons), compared(real, plain), each, found, load)
 
 
 def _as_the_daemon(way: Way, jobs: Sequence[PlannedJob], found: Measured, seed: list[int]) -> Numbers:

@@ -59,7 +59,8 @@ def near(name: str) -> float:
 def compared(real: Sequence[Numbers], simulated: Sequence[Numbers]) -> list[Compared]:
     """One for each number."""
     return [
-        Compared(name, tuple(run[name] for run in real), tuple(run[name] for run in simulated)) for name in real[0]
+        Compared(name, tuple(run[name] for run in real), tuple(run[name] for run in simulated))
+        for name in real[0]
     ]
 
 

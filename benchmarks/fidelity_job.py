@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-# Work is microseconds by the wall clock. One process a job: read(1) from a pipe that nobody writes to is the pause.
-# A request interrupts it, and it goes on: so the answer must not pause itself. From the answer on the job makes no
-# progress until its patience is over: `since` then lies ahead.
+# Work is microseconds by the wall clock. One process a job: reading a pipe that nobody writes to is the pause.
+# A request interrupts it, and then it goes on: a pause within the answer would take its time limit away. From the
+# answer on the job makes no progress until its patience is over: `since` then lies ahead.
 SCRIPT = r"""#!/bin/bash
 work=$1 patience=$2 name=$SLURM_JOB_NAME id=$SLURM_JOB_ID
 restart=${SLURM_RESTART_COUNT:-0} done=0 request=0
@@ -22,7 +22,8 @@ answer() {
     since=$((at + patience))
     echo "$done" > "$name.saved.$restart" && mv "$name.saved.$restart" "$name.saved"
     mkdir -p ".slurm-fair/$id"
-    printf '{"v": 1, "what": "ack", "job": "%s", "restart": %d, "request": %d, "saved": true, "step": null, "save_s": 0, "time": %s}' \
+    local head='"v": 1, "what": "ack", "job": "%s", "restart": %d'
+    printf "{$head"', "request": %d, "saved": true, "step": null, "save_s": 0, "time": %s}' \
         "$id" "$restart" "$request" "$EPOCHREALTIME" > ".slurm-fair/$id/ack.new"
     mv ".slurm-fair/$id/ack.new" ".slurm-fair/$id/ack.json"
     echo "$restart $at $done" >> "$name.asked"

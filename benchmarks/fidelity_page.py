@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -14,40 +15,43 @@ HEAD = """# How well simulations foretell a real Slurm
 
 Written by `make fidelity`. Do not edit: run it again.
 
-The same {jobs} jobs ran on a private Slurm ([lab](architecture.md)) under the daemon, and in simulations. {gpus} GPUs on
-{nodes} nodes, three tenants with weights 1:1:2, gangs of 1 to {gpus} GPUs that want {load:g} times the GPU time that there is
-while they are submitted ({over:g} s), leases of {term:g} s, `interval = {interval:g}`, gate `begin`. Jobs save when they are asked,
-at once. Their own clocks tell completion times, `sacct` GPU-hours, the journal pre-emptions and rho.
+The same {jobs} jobs ran under the daemon on a private Slurm (`slurm_fair.lab`) of {nodes} nodes with 8
+pretend GPUs each, and in simulations. Three tenants with weights 1:1:2; gangs of 1 to {gpus} GPUs;
+submitted over {over:g} s, in which they want {load:g} times the GPU time that there is; leases of {term:g}
+s, `interval = {interval:g}`, gate `begin`. Jobs save at once when they are asked. Their own clocks tell
+completion times, `sacct` GPU-hours, the journal pre-emptions and rho.
 
-Goal: the means of makespan, JCT and GPU-hours within 2 %, those of pre-emptions and rho within 5 %, or at least inside what
-the real runs themselves had (`in the real spread`).
+Goal: means of makespan, JCT and GPU-hours within 2 %, of pre-emptions and rho within 5 %. A mean that
+misses it may still lie between the least and the greatest of the real runs: `in the real spread`.
 """
 MEANS = """
-## {name}: {policy}, {align} leases
+## {name}: `{policy}`, {align} leases
 
-{runs} real runs, load of the machine {load} on 2 cores; {simulations} simulations. Mean and standard deviation; difference of
-the means.
+{runs} real runs (load of the machine {load}, on {cores} cores), {simulations} simulations. Mean and
+standard deviation.
 
 | | real | simulated | difference | goal | met | plain simulation |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 FOLLOWED = """
-## One run, followed
+## Each real run, followed
 
-Single runs are chaotic: who is in one look together decides who starts first. So each real run was simulated once more with
-what chance decided in it: the instants of its looks and submissions and, for each step of each job, how long it took
-there. What is left is what the simulator decides. Differences from the run itself; the goal is 1 %.
+Single runs are chaotic: who is in one look together decides who starts first, and that decides the next
+places. So each real run was simulated once more with all that chance decided in it: the instants of its
+looks and submissions, and how long each step of each job took there. What is left is the simulator's own.
+Goal: each number within 1 % of that run's.
 
-| run | grants as there, until second | makespan | mean JCT | pre-emptions | GPU-hours {tenants} | rho {tenants} | within 1 % |
+| run | alike until second | makespan | mean JCT | pre-emptions | GPU-hours {tenants} | rho {tenants} | met |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 COSTS = """
 ## What starts and stops took
 
-Seconds, means over the real runs of each kind; the simulations had them. `simulated` above is with looks as the daemon has
-them (one interval after the last one, at ends of leases, and often while jobs change places) and with these steps;
-`plain simulation` is what `slurm-fair simulate --interval {interval:g} --start-cost S --checkpoint-cost C --repeat {simulations}` makes of the
-same jobs: looks on the grid of the interval, S = opening + starting, C = from request to requeue.
+Mean seconds over the real runs. `simulated` has looks as the daemon has them (one interval after the last
+one, at ends of leases, and often while jobs change places) and these steps. `plain simulation` has looks on
+the grid of the interval and only the options of `slurm-fair simulate`: `--interval {interval:g}`,
+`--start-cost` opening + starting, `--checkpoint-cost` from the request to the requeue, `--repeat`. It holds
+GPUs from the opening on, and so counts too many GPU-hours.
 
 | | opening | starting | hearing | request to requeue | leaving | a look | a tick |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -96,7 +100,7 @@ def _means(result: WayResult) -> str:
     first = result.means[0]
     head = MEANS.format(
         name=result.way.name.capitalize(), policy=result.way.policy, align=result.way.align,
-        runs=len(first.real), load=f"{result.load:.0f}", simulations=len(first.simulated),
+        runs=len(first.real), load=f"{result.load:.0f}", cores=os.cpu_count(), simulations=len(first.simulated),
     )  # fmt: skip
     return head + "".join(_row(one, plain) for one, plain in zip(result.means, result.plain, strict=True))
 

@@ -1,4 +1,4 @@
-"""What a real run left behind, read again: its numbers, the instants of its looks, and what its starts and stops cost."""
+"""Read what a real run left behind: its numbers, the instants of its looks, what its starts and stops cost."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ class RealRun:
     looks: Sequence[Look]
     grants: Sequence[Grant]
     happened: Mapping[str, Mapping[int, Sequence[float]]]  # kind of event -> key -> instants of looks
-    logged: Mapping[str, Mapping[int, Sequence[float]]]  # started, requeued, ended: by Slurm, as its log has it
+    logged: Mapping[
+        str, Mapping[int, Sequence[float]]
+    ]  # started, requeued, ended: by Slurm, as its log has it
     runs: Mapping[int, Sequence[tuple[float, float]]]  # start and end of each run, by sacct in whole seconds
     accounts: Mapping[str, tuple[float, float]]  # had and owed by the ledger
     billed: Mapping[str, float]  # GPU-seconds of each tenant by sacct
@@ -104,13 +106,15 @@ class RealRun:
         return numbers_of(ends, submitted, stops, self.billed, self.accounts)
 
     def as_submitted(self) -> tuple[PlannedJob, ...]:
-        """The jobs at the instants at which Slurm had them: just before the first look that listed them at the latest."""
+        """The jobs at the instants at which Slurm had them."""
         before, first = -np.inf, dict[int, tuple[float, float]]()
         for look in self.looks:
-            first |= {key: (before, look.time) for key in look.listed - first.keys()}
+            first |= dict.fromkeys(look.listed - first.keys(), (before, look.time))
             before = look.time
         jobs = [
-            PlannedJob(job["name"], job["tenant"], self._submitted(key, *first[key]), job["gpus"], job["work"])
+            PlannedJob(
+                job["name"], job["tenant"], self._submitted(key, *first[key]), job["gpus"], job["work"]
+            )
             for key, job in self.jobs.items()
         ]
         return tuple(sorted(jobs, key=lambda job: job.at))
@@ -145,16 +149,18 @@ def _logged(log: Path) -> dict[str, dict[int, list[float]]]:
     for line in log.read_text(errors="replace").splitlines():
         for kind, pattern in _LINES.items():
             if match := pattern.match(line, _STAMP):
-                found[kind][pack(int(match[1]))].append(datetime.fromisoformat(line[1 : _STAMP - 2]).timestamp())
+                found[kind][pack(int(match[1]))].append(
+                    datetime.fromisoformat(line[1 : _STAMP - 2]).timestamp()
+                )
     return found
 
 
 def _runs(rows: Iterable[Sequence[Any]]) -> dict[int, list[tuple[float, float]]]:
     """Of each job in their order."""
     found: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for key, _, _, start, end in sorted(rows):
+    for key, _, _, start, end in rows:
         found[key].append((start, end))
-    return found
+    return {key: sorted(of_job) for key, of_job in found.items()}
 
 
 def _to_the_second(
@@ -237,9 +243,10 @@ def measured(runs: Iterable[RealRun]) -> Measured:
         found["look"] += [look.look_seconds for look in run.looks]
         found["tick"] += [look.tick_seconds for look in run.looks]
     mean = {name: float(np.mean(values)) for name, values in found.items()}
+    openings = _by_look(found["opened"], found["opening"])
     return Measured(
         mean["opening"], mean["starting"], mean.get("hearing", 0.0), mean.get("requeue", 0.0), _threshold(free),
-        float(np.median(found["look"])), float(np.median(found["tick"])), _by_look(found["opened"], found["opening"]),
+        float(np.median(found["look"])), float(np.median(found["tick"])), openings,
     )  # fmt: skip
 
 
@@ -273,7 +280,7 @@ def last_before(times: Sequence[float], instant: float) -> float | None:
 
 
 def _after_ends(run: RealRun) -> list[tuple[float, bool]]:
-    """Of each job's end: the seconds until the first look after it, and whether that one still saw it hold GPUs."""
+    """Seconds from each job's end to the first look after it, and whether that one still saw it hold GPUs."""
     times, seen = np.array([look.time for look in run.looks]), []
     for key, job in run.jobs.items():
         at = int(np.searchsorted(times, job["end"][-1][1]))

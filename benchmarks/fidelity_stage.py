@@ -1,4 +1,4 @@
-"""One real run of `make fidelity`: a private Slurm, the daemon, the jobs at their times, and what all of them noted."""
+"""Play one real run of `make fidelity`: a private Slurm, the daemon, jobs at their times; keep what all noted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Way:
         return "\n".join(
             [
                 '[scope]\npartitions = ["gpu"]',
-                f'[lease]\nterm = {self.term:g}\ninterval = {self.interval:g}\ngrace = {self.grace:g}',
+                f"[lease]\nterm = {self.term:g}\ninterval = {self.interval:g}\ngrace = {self.grace:g}",
                 f'align = "{self.align}"\npublish_dir = "{published}"',
                 f'[policy]\nname = "{self.policy}"',
                 f'[slurm]\nconf = "{slurm_conf}"\ngate = "begin"\nnotice = false',
@@ -50,7 +50,11 @@ class Way:
         )
 
 
-WAYS = (Way("aligned", "astraea", "aligned"), Way("rolling", "astraea", "rolling"), Way("fifo", "fifo", "rolling"))
+WAYS = (
+    Way("aligned", "astraea", "aligned"),
+    Way("rolling", "astraea", "rolling"),
+    Way("fifo", "fifo", "rolling"),
+)
 
 
 def played(way: Way, jobs: Sequence[PlannedJob], folder: Path) -> None:
@@ -113,7 +117,9 @@ class _Stage:
 
     def _noted(self, job: PlannedJob) -> dict[str, object]:
         kinds = ("starts", "asked", "end")
-        return {kind: [[n.restart, n.time, n.done] for n in notes(self._work, job.name, kind)] for kind in kinds}
+        return {
+            kind: [[n.restart, n.time, n.done] for n in notes(self._work, job.name, kind)] for kind in kinds
+        }
 
 
 def _billed(lab: Lab, began: float, jobs: int) -> list[list[object]]:

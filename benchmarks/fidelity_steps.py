@@ -73,8 +73,8 @@ def steps_as_recorded(run: RealRun, found: Measured) -> RecordedSteps:
 def _starts(run: RealRun, key: int, job: Mapping[str, Any]) -> list[tuple[Step, float, float]]:
     """Openings, starts, and when requests were heard.
 
-    A job may wake up late. So its last run begins so that it ends when Slurm says that it did, and one that heard of
-    a request when its work was just done begins so that it was not.
+    A job may wake up late. So its last run begins so that it ends when Slurm says that it did, and one that heard
+    of a request when its work was just done begins so that it was not.
     """
     opened, asked, found = run.happened["opened"][key], run.happened["asked"][key], []
     answered = {restart: done for restart, _, done in job["asked"]}

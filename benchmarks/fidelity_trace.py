@@ -1,4 +1,4 @@
-"""The jobs of `make fidelity`: three tenants, gangs of 1 to 32 GPUs, Poisson arrivals; the dice are an argument."""
+"""Make up the jobs of `make fidelity`: three tenants, gangs of 1 to 32 GPUs, Poisson arrivals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.trace import Trace
 from slurm_fair.trace.collect import Collector, ColumnRules
 
@@ -37,7 +38,9 @@ def planned(jobs: int, over_seconds: float, load: float, seed: int) -> tuple[Pla
     """So many jobs over about so long, which ask for `load` times the GPU time that there is meanwhile."""
     dice = np.random.default_rng(seed)
     gpus = dice.choice(list(GANGS), p=list(GANGS.values()), size=jobs)
-    gpus[dice.integers(jobs // 3, 1 + jobs // 2)] = NODES * GPUS_PER_NODE  # one, in their midst, wants everything
+    gpus[dice.integers(jobs // 3, 1 + jobs // 2)] = (
+        NODES * GPUS_PER_NODE
+    )  # one, in their midst, wants everything
     at = np.cumsum(dice.exponential(over_seconds / jobs, jobs))
     tenant = dice.choice(list(WEIGHTS), size=jobs)
     work = _work(dice.normal(0.0, _SIGMA, jobs), gpus, load * over_seconds * NODES * GPUS_PER_NODE)
@@ -48,9 +51,10 @@ def planned(jobs: int, over_seconds: float, load: float, seed: int) -> tuple[Pla
     )
 
 
-def _work(logarithm: np.ndarray, gpus: np.ndarray, gpu_seconds: float) -> np.ndarray:  # type: ignore[type-arg]
+def _work(logarithm: Floats, gpus: Ints, gpu_seconds: float) -> Floats:
     """Log-normal within bounds; scaled until all of it comes to the GPU time that is wanted."""
     scale = gpu_seconds / float((gpus * np.exp(logarithm)).sum())
+    work: Floats = scale * np.exp(logarithm)
     for _ in range(50):
         work = np.clip(scale * np.exp(logarithm), _SHORTEST, _LONGEST)
         scale *= gpu_seconds / float((gpus * work).sum())
@@ -63,6 +67,14 @@ def as_trace(jobs: tuple[PlannedJob, ...]) -> Trace:
     collector = Collector(columns, ColumnRules())
     for job in sorted(jobs, key=lambda job: job.at):
         declared = f"{60 * DECLARED_MINUTES}"
-        row = [job.name, job.tenant, f"{job.at:.3f}", str(job.gpus), f"{job.work:.3f}", declared, str(job.nodes)]
+        row = [
+            job.name,
+            job.tenant,
+            f"{job.at:.3f}",
+            str(job.gpus),
+            f"{job.work:.3f}",
+            declared,
+            str(job.nodes),
+        ]
         collector.add(f" job {job.name}", row)
     return collector.trace()

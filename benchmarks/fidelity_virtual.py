@@ -109,7 +109,9 @@ def parted(real: Iterable[Grant], simulated: Iterable[Grant]) -> float:
             by_look[round(grant.time, 3)].add((grant.job, grant.nodes))
         each.append(by_look)
     one, other = each
-    return min((time for time in one.keys() | other.keys() if one.get(time) != other.get(time)), default=math.inf)
+    return min(
+        (time for time in one.keys() | other.keys() if one.get(time) != other.get(time)), default=math.inf
+    )
 
 
 @dataclass(frozen=True, slots=True)

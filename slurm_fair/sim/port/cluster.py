@@ -118,5 +118,5 @@ class VirtualCluster:
 
     def keep_books(self) -> Books:
         """Note every run from now on."""
-        self.life.books = Books(self.people, self.scenario.machines.names)
+        self.life.books = Books(self.people, self.scenario.machines.names, self.scenario.whole_seconds)
         return self.life.books

@@ -351,7 +351,9 @@ class Life:
         jobs, slow = self.cells, self.odd.leaves_in.get(job, self.costs.leaving)
         slow = self._seconds(Step.LEAVING, job, now, slow)
         jobs.runs[job] += 1
-        after = self._seconds(Step.STOPPING, job, now, self.costs.stopping) if self._then[job] == REQUEUED else 0
+        after = (
+            self._seconds(Step.STOPPING, job, now, self.costs.stopping) if self._then[job] == REQUEUED else 0
+        )
         jobs.end[job] = self._told(now + after)
         leaves = max(over, now if at_once else now + slow)
         if leaves > now:
