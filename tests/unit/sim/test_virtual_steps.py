@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from slurm_fair.model import JobState, Verb
@@ -120,7 +120,7 @@ def test_looks_are_those_of_the_list_and_follow_at_the_interval_after_it() -> No
 
 def test_looks_of_a_daemon_follow_each_other_at_the_interval_and_faster_while_a_job_starts() -> None:
     seen = looks_of(DaemonsLooks(RULES.terms, look_seconds=0.1, tick_seconds=0.3))
-    apart = [round(then - now, 3) for now, then in itertools.pairwise(seen)]
+    apart = np.diff(seen).round(3).tolist()
     assert (seen[0], apart[0]) == (1.25, 0.5)  # it was opened at the first look
     assert set(apart) == {0.5, 1.0}
 
