@@ -75,7 +75,7 @@ class Board:
     gpu_weights: Mapping[str, float] = field(default_factory=dict)  # what a GPU counts by its type; empty = 1
 
     def document(self) -> dict[str, Any]:
-        """As one JSON document."""
+        """The board as one JSON document."""
         return {"v": _VERSION, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
 
     def find(self, label: str) -> Mapping[str, Any] | None:
@@ -161,7 +161,7 @@ def _gpus(seen: Snapshot) -> dict[str, int]:
 
 
 def _gpu_weights(seen: Snapshot) -> dict[str, float]:
-    """Of the types of the managed nodes, where GPUs are weighed."""
+    """The weight of each GPU type among the managed nodes; empty where GPUs are not weighed."""
     if seen.gpu_weights is None:
         return {}
     kinds = np.unique(seen.nodes.gpu_type).tolist()

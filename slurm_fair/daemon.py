@@ -117,7 +117,7 @@ class Daemon:
     # -- the loop -----------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until a signal, a fence or fail-open."""
+        """Tick until a signal, a fence or fail-open."""
         systemd.ready()
         self.catch_up()
         while not self.stopping:
@@ -174,7 +174,7 @@ class Daemon:
         return done
 
     def health(self, pause: Pause | None = None) -> Health:
-        """What users may know of us."""
+        """The state of the daemon, as users may read it."""
         state, why = ACTING, ""
         if self.blind:
             state, why = BLIND, self.blind
@@ -263,7 +263,7 @@ class Daemon:
         self.pruned_at = self.pruned_at if left else now
 
     def _safely(self, what: str, act: Callable[[], None]) -> None:
-        """What goes wrong beside the ticks is said once, and tried again when its time comes."""
+        """Do something beside the ticks. A failure is logged once; it is tried again when its time comes."""
         trouble = self._beside.setdefault(what, Trouble(f"{what} failed"))
         now = self.clock.now()
         try:
@@ -278,7 +278,7 @@ class Daemon:
             trouble.over(now, f"{what} works again")
 
     def next_look(self, began: float) -> float:
-        """When to look again after a tick that began then."""
+        """The instant of the next look after a tick that began at `began`."""
         idle, terms = not self.cluster.acts or self.places.paused.exists(), self.rules.terms
         now, left = self.clock.now(), self.gates_left and not idle
         breath = math.inf if idle else self.watch.breath_seconds(2 * self.last_look_seconds, terms)
@@ -299,7 +299,7 @@ class Daemon:
         systemd.alive(self.rules.terms.interval)
 
     def goes_on(self) -> None:
-        """Before each command of Slurm: many slow ones are no silence. Who is fenced or has ended is silent."""
+        """Beat before each command of Slurm: many slow ones are no silence. A fenced daemon is silent."""
         if not self.cluster.acts or 0 <= self.clock.now() - self.beaten_at < 1.0:
             return
         with suppress(StoreError):
@@ -375,7 +375,7 @@ class Daemon:
         return self.stopping or self.reloading or self.places.fail_open.exists()
 
     def _fails_open(self) -> bool:
-        """Whether it is done because an admin wants it; a Slurm that does not answer is asked at the next look."""
+        """Fail open if an admin wants it; True when that is done. The next look tries a silent Slurm again."""
         if self.places.fail_open.exists():
             self._safely("failing open", self.fail_open)
         return self.stopping

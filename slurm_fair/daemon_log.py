@@ -27,7 +27,7 @@ class Trouble:
     _why: str = ""
 
     def stands(self, now: float, why: str, level: int = logging.WARNING) -> None:
-        """It goes wrong; said at once, when the reason changes, and every ten minutes."""
+        """Log a trouble: at once, when its reason changes, and every ten minutes."""
         self.since = self.since or now
         apart = now - self._said
         if not self._why or apart > _AGAIN_SECONDS or (why != self._why and apart > _ANEW_SECONDS):
@@ -36,7 +36,7 @@ class Trouble:
             self._said, self._why = now, why
 
     def over(self, now: float, word: str) -> None:
-        """It goes well; said once."""
+        """Log once that the trouble is over."""
         if self.since:
             log.warning("%s after %.0f s", word, now - self.since)
         self.since, self._said, self._why = 0.0, 0.0, ""

@@ -31,7 +31,7 @@ log = logging.getLogger("slurm_fair")
 
 
 class Silence(Enum):
-    """What the heartbeat says of the daemon."""
+    """The daemon's state, as its heartbeat tells it."""
 
     NONE = "it lives and sees"
     GONE = "no daemon was ever here, or it stopped with nothing of ours left"
@@ -55,7 +55,7 @@ def silence_of(places: Places, now: float) -> Silence:
 
 
 def overdue(places: Places, now: float) -> bool:
-    """Whether the daemon has been silent for too long; one that never lived is not missed."""
+    """True if the daemon has been silent for too long. A daemon that never lived is not missed."""
     return silence_of(places, now) is Silence.DEAD
 
 
@@ -102,7 +102,7 @@ class _Watch:
         self._ahead: tuple[Heartbeat, float] | None = None  # a heartbeat of a time to come, and since when
 
     def run(self, once: bool) -> int:
-        """Until there is nobody to watch; the number of jobs freed."""
+        """Watch until there is nobody to watch; returns the number of jobs freed."""
         freed = 0
         while (silence := self._silence()) is not Silence.GONE:
             if silence is Silence.DEAD and self._is_sure():
@@ -116,7 +116,7 @@ class _Watch:
         return freed
 
     def _silence(self) -> Silence:
-        """What the heartbeat says; the age of one of a time to come is counted from our first sight of it."""
+        """The daemon's silence. A heartbeat from the future counts as of our first sight of it."""
         now, beat = self._clock.now(), last_beat(self._places)
         silence = silence_of(self._places, now)
         if silence is not Silence.DEAD:
@@ -132,7 +132,7 @@ class _Watch:
         return Silence.DEAD if now - self._ahead[1] > beat.limit_seconds else silence
 
     def _is_sure(self) -> bool:
-        """Whether a daemon that lives would have left a heartbeat since the clock may have been set."""
+        """True if a daemon that lives would have left a heartbeat since the clock may have been set."""
         if self._doubted is None:
             return True
         lease = self._config.lease
@@ -162,7 +162,7 @@ class _Watch:
         return done.freed
 
     def _sees_more(self) -> bool:
-        """Whether the daemon stays blind for two more looks while Slurm answers: if it can, it sees first."""
+        """True if the daemon sees again. It gets the time of two more looks in which Slurm answers."""
         lease = self._config.lease
         patience = min(2 * lease.longest_interval + 1.0, lease.term / 4)
         commands = commands_of(self._config, self._places)
@@ -218,9 +218,10 @@ def take_over(config: Config, places: Places, clock: Clock) -> int:
 
 
 def _fence(places: Places, silent: Heartbeat | None) -> None:
-    """Where no epoch can be written, no act can be either: such a daemon does nothing when it wakes.
+    """Write a new epoch, so that the silent daemon does nothing when it wakes.
 
-    Whoever opened the journal since, a shadow perhaps, is not silent.
+    Where no epoch can be written, the daemon can write no act either. A daemon that opened the journal since, a
+    shadow perhaps, is not silent.
     """
     try:
         fence(places.journal, by="the dead-man", owner=silent.epoch if silent else 0)
@@ -240,7 +241,7 @@ def free_all(config: Config, places: Places, clock: Clock) -> Liberated:
 
 
 def _marks(places: Places) -> tuple[tuple[Mark, ...], bool]:
-    """What the daemon noted, and whether the journal is lost, so that only stamps can tell what is ours."""
+    """The daemon's marks, and True if the journal is lost, so that only stamps can tell what is ours."""
     for tries in range(_LOCKED_TRIES):
         try:
             with open_reader(places.journal) as journal:

@@ -29,7 +29,7 @@ class SignalWishes:
 
 
 def heed_signals(wishes: SignalWishes) -> None:
-    """From now on, in the main thread."""
+    """Note signals as wishes from now on, in the main thread."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)

@@ -95,7 +95,7 @@ class _World:
 
     @classmethod
     def of(cls, record: TickRecord, standing: Standing, most: int) -> _World:
-        """As it stands after a tick."""
+        """The world as it stands after a tick."""
         seen, terms = record.snapshot, record.terms
         jobs, leased = seen.jobs, find(standing.leases.key, seen.jobs.key) >= 0
         free = jobs.waiting & np.isin(jobs.blocked, _PLANNED)

@@ -29,7 +29,7 @@ class Health:
     why: str = ""
 
     def text(self) -> str:
-        """As one JSON document."""
+        """The state as one JSON document."""
         return json.dumps({"v": _VERSION, **asdict(self), "why": self.why[:_MOST_TEXT]})
 
 

@@ -126,7 +126,7 @@ class Lease:
             time.sleep(min(left, LOOK_SECONDS))
 
     def on_checkpoint(self, save: Callable[[], int | None]) -> bool:
-        """Once asked to stop: save (it returns the step), acknowledge, wait; True if all that happened."""
+        """Save once asked to stop (`save` returns the step), acknowledge and wait; True if all that happened."""
         if not self.should_stop():
             return False
         if self.acknowledge(save()):
@@ -171,7 +171,7 @@ class Lease:
         return self._stored[0] == step
 
     def _start_thread(self) -> None:
-        """Once; not in a process forked from the one that keeps: it has its parent's handler and an old state."""
+        """Start the thread once. A forked process has its parent's handler and an old state: it starts none."""
         if self._kept_by == os.getpid() != self._thread_of:
             self._thread_of = os.getpid()
             _thread.start_new_thread(self._store_when_asked, ())  # `threading` takes locks: not for handlers

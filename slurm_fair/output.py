@@ -38,7 +38,7 @@ class Folder:
         os.close(self._handle)
 
     def facts(self) -> os.stat_result:
-        """Owner and mode."""
+        """Owner and mode of the file that stands there."""
         return os.fstat(self._handle)
 
     def make(self, ending: str = "", mode: int | None = None) -> tuple[str, int]:

@@ -26,7 +26,7 @@ def next_look(
     breath_seconds: float = 0.0,
     gates_left: bool = False,
 ) -> float:
-    """At the next interval, or earlier: when a lease or a grace ends, and often while jobs change places.
+    """The next interval, or an earlier instant: a lease or a grace ends, or jobs change places.
 
     `gates_left` = jobs wait without a gate for which the last tick had no time left: the next one follows at once.
     """
@@ -46,7 +46,7 @@ def next_look(
 
 
 def _next_end(standing: Standing, terms: LeaseTerms, began: float, now: float) -> float:
-    """When the next lease ends, or the policy would plan otherwise though nothing happens.
+    """The instant at which the next lease ends, or the policy would plan otherwise though nothing happens.
 
     Where looks follow changes, a lease that ended during the tick has a look of its own.
     """
@@ -94,7 +94,7 @@ class Ending:
 
 
 def _next_grace(standing: Standing, terms: LeaseTerms, now: float) -> float:
-    """When the next job that was asked has had the site's grace."""
+    """The end of the next grace among the jobs that were asked."""
     leases = standing.leases
     asked = leases.asked[leases.revoking & (leases.asked > 0)]
     ends = asked[asked + terms.grace > now] + terms.grace

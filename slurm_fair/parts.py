@@ -16,7 +16,7 @@ from slurm_fair.tick import Rules
 
 
 def rules_of(config: Config) -> Rules:
-    """What the configuration makes a tick go by; a policy that cannot be loaded is a ConfigError here."""
+    """The rules of a tick, from the configuration; a policy that cannot be loaded is a ConfigError here."""
     settings = config.policy.chosen()
     for name, others in config.policy.settings.items():
         load_policy(name, others)  # a mistake in settings that are not in force yet is a mistake all the same
@@ -48,7 +48,7 @@ def commands_of(config: Config, places: Places) -> Commands:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether the storage is this account's own.
+    """True if the storage is this account's own.
 
     Root neither makes the daemon's copy of slurm.conf, which the daemon could not read then, nor believes it.
     """

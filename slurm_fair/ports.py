@@ -33,7 +33,7 @@ class Clock(Protocol):
     """Time, as an argument."""
 
     def now(self) -> float:
-        """Epoch seconds."""
+        """Seconds since the epoch."""
         ...
 
     def sleep_until(self, instant: float) -> None:

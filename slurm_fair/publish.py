@@ -109,7 +109,7 @@ class Publisher:
         self._in_the_folder(lambda folder: self._publish(folder, record, standing))
 
     def publish_health(self, health: Health) -> None:
-        """That the daemon lives, and whether it sees and acts."""
+        """Publish that the daemon lives, and if it sees and acts."""
         text = (replace(health, why="") if self._nameless else health).text()
         self._in_the_folder(lambda folder: folder.put(HEALTH, text, _EVERYBODY, durable=False))
 
@@ -136,7 +136,7 @@ class Publisher:
         self._publish_board(folder, record, standing)
 
     def _complain(self, why: str) -> None:
-        """Once for each reason, not at each look."""
+        """Warn once for each reason, not at each look."""
         if why != self._complaint:
             log.warning("nothing is published for users: %s; `slurm-fair check` says how to mend it", why)
         self._complaint = why

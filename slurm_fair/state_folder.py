@@ -39,7 +39,7 @@ class Pause:
     time: float = 0.0
 
     def in_words(self) -> str:
-        """Who, since when and why, in one line."""
+        """The one who paused, the time and the reason, in one line."""
         when = time.strftime(" at %Y-%m-%d %H:%M:%S", time.localtime(self.time)) if self.time else ""
         return f"{self.who or 'an admin'}{when}{': ' if self.why else ''}{self.why}"
 
@@ -52,7 +52,7 @@ class Places:
 
     @property
     def journal(self) -> Path:
-        """The SQLite journal."""
+        """The journal, an SQLite file."""
         return self.directory / "journal.db"
 
     @property
@@ -62,7 +62,7 @@ class Places:
 
     @property
     def paused(self) -> Path:
-        """While it exists nothing is done to any job."""
+        """A file that an admin makes: while it exists nothing is done to any job."""
         return self.directory / "paused"
 
     @property

@@ -64,10 +64,8 @@ from slurm_fair.reconcile.retries import (
 )
 
 # Members of enums, bound once: looking one up costs as much as comparing with it, and this runs at every look.
-_OPEN, _ASK, _REQUEUE = Verb.OPEN, Verb.ASK, Verb.REQUEUE
-_TOLD = (_OPEN, _ASK, _REQUEUE)
-_STOPS = (_ASK, _REQUEUE)
-_WAS_DONE = Result.DONE
+_TOLD = (Verb.OPEN, Verb.ASK, Verb.REQUEUE)
+_STOPS = (Verb.ASK, Verb.REQUEUE)
 
 
 # How a ledger takes in a look; events of jobs that the journal does not want may be left out.
@@ -82,7 +80,7 @@ def _all_events(events: tuple[Event, ...]) -> Sequence[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a tick goes by."""
+    """The policy and settings of a tick."""
 
     policy_name: str
     policy: Policy
@@ -106,7 +104,7 @@ class Prepared(NamedTuple):
 
 
 class TickDone(NamedTuple):
-    """What a tick came to."""
+    """The outcome of a tick: its record, or the reason why there is none."""
 
     standing: Standing
     record: TickRecord | None = None
@@ -339,7 +337,7 @@ def _asked(
     outcomes: Iterable[Outcome], ready: Prepared, asked_for: Mapping[int, tuple[int, ...]]
 ) -> list[Event]:
     """An event for each gate that was opened, each job asked to checkpoint and each requeued one."""
-    done = [o.action for o in outcomes if o.result is _WAS_DONE and o.action.verb in _TOLD]
+    done = [o.action for o in outcomes if o.result is Result.DONE and o.action.verb in _TOLD]
     if not done:
         return []
     snapshot, events = ready.snapshot, []
@@ -347,9 +345,9 @@ def _asked(
     for action, row in zip(done, rows.tolist(), strict=True):
         kind = (
             EventKind.OPENED
-            if action.verb is _OPEN
+            if action.verb is Verb.OPEN
             else EventKind.ASKED
-            if action.verb is _ASK
+            if action.verb is Verb.ASK
             else EventKind.REQUEUED
         )
         detail: dict[str, object] = {"why": action.why, "nodes": list(action.nodes)}

@@ -17,7 +17,7 @@ class WallClock:
         self._woken = False
 
     def now(self) -> float:
-        """Epoch seconds."""
+        """Seconds since the epoch."""
         return time.time()
 
     def wake(self) -> None:
@@ -25,7 +25,7 @@ class WallClock:
         self._woken = True
 
     def sleep_until(self, instant: float) -> None:
-        """In slices, so that a signal is heeded at once and a clock step does no harm."""
+        """Sleep in slices, so that a signal is heeded at once and a clock step does no harm."""
         began = time.monotonic()
         planned = max(instant - time.time(), 0.0)
         while not self._woken:

@@ -78,7 +78,7 @@ class Watch:
             self.clock.sleep_until(min(due, earliest if self.bell.rung else ask_at))
 
     def _say(self) -> None:
-        """Once for each reason: Slurm answers, and yet does not say whether something has changed."""
+        """Warn once for each reason that Slurm answers and yet does not say if something has changed."""
         if self.changes.complaint != self._complaint and self.changes.complaint:
             log.warning("looks cannot follow changes: %s", self.changes.complaint)
         self._complaint = self.changes.complaint

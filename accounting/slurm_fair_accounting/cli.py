@@ -141,7 +141,7 @@ def _report_command(
 
 
 def _say_nobody(tenant: str | None, user: str | None) -> None:
-    """That somebody who is known has no row."""
+    """Note on standard error that a known tenant or user has no row."""
     whom = " and ".join(f"{kind} {name}" for kind, name in (("tenant", tenant), ("user", user)) if name)
     if whom:
         click.echo(render.safe(f"note: no row of {whom} in this period"), err=True)
@@ -182,7 +182,7 @@ def _period_options(command: _Command) -> _Command:
 
 
 def _with(command: _Command, options: Sequence[Callable[[_Command], _Command]]) -> _Command:
-    """With these options, in this order on its help page."""
+    """A command with these options, in this order on its help page."""
     for option in reversed(options):
         command = option(command)
     return command

@@ -24,7 +24,7 @@ def safe(text: object) -> str:
 
 
 def duration(seconds: float) -> str:
-    """As Slurm prints it: [D-]HH:MM:SS."""
+    """A duration as Slurm prints it: [D-]HH:MM:SS."""
     whole = round(seconds)
     sign, whole = ("-", -whole) if whole < 0 else ("", whole)
     days, rest = divmod(whole, 86400)
@@ -33,7 +33,7 @@ def duration(seconds: float) -> str:
 
 
 def instant(time: float) -> str:
-    """As Slurm prints it, in the local time zone."""
+    """An instant as Slurm prints it, in the local time zone."""
     return datetime.fromtimestamp(time).isoformat(timespec="seconds")
 
 

@@ -50,7 +50,7 @@ class Allox(InRounds):
         return share, crowd.to_remember(type=kept)
 
     def _oldest(self, crowd: Crowd, rows: Ints, machines: int) -> Ints:
-        """As many as there are machines at least."""
+        """The oldest jobs, at least as many as there are machines."""
         count = max(int(self.alpha * len(rows)), machines)
         oldest: Ints = rows[np.argsort(-crowd.age[rows], kind="stable")[:count]]
         return oldest

@@ -53,7 +53,7 @@ class Gandiva:
         check_settings(self, "gandiva")
 
     def plan(self, view: View) -> Plan:
-        """Those that waited longest first; of those that run, those that began their slice last stay longest."""
+        """Grant those first that waited longest. The running jobs that began their slice last stay longest."""
         move = self._movers(view) if self.migrate and view.expired.any() else None
         waits = np.flatnonzero(view.waiting)
         if len(waits) == 0 and move is None:

@@ -124,7 +124,7 @@ class Usage:
         return chosen
 
     def kept(self) -> Mapping[str, Any]:
-        """For the next plan."""
+        """The usage that the next plan begins with."""
         now = dict(zip(self._view.snapshot.tenants.names, self.of_tenant.tolist(), strict=True))
         return {
             USAGE: {"at": self._view.now, **self._users.kept(self._decay)},
@@ -189,7 +189,7 @@ class _Users:
         return np.searchsorted(self._codes, tenant * self._width + user)
 
     def kept(self, decay: float) -> Mapping[str, Any]:
-        """For the next plan."""
+        """The usage that the next plan begins with."""
         return {
             "users": {
                 "usage": _faded(self._past, decay) | dict(zip(self._keys, self.usage.tolist(), strict=True)),

@@ -88,7 +88,7 @@ class Crowd:
         return self._of_key(name, default)
 
     def to_remember(self, **numbers: Floats) -> Mapping[str, Any]:
-        """Such numbers, as plain data."""
+        """Numbers of each job, as plain data."""
         return {"key": self.key.tolist(), **{name: values.tolist() for name, values in numbers.items()}}
 
     def _of_key(self, name: str, default: float) -> Floats:
@@ -154,7 +154,7 @@ class KeptShares(dict[str, Any]):
 
     @once
     def past(self) -> SharesPast:
-        """The same as arrays."""
+        """The memory of the last plan, as arrays."""
         return SharesPast.read(self)
 
 
@@ -180,7 +180,7 @@ class Received:
             self.time = self._with_last_run(kept, shape)
 
     def anew(self, share: Table, deficit: Table) -> Received:
-        """From this moment on."""
+        """A table of these shares that counts from now on."""
         fresh = Received(self._crowd, self._clock, {})
         fresh.share, fresh.deficit = share, deficit
         return fresh

@@ -114,7 +114,7 @@ class _RoundAccounts:
 
     @once
     def _received(self) -> Received:
-        """Since the shares were computed; where nobody can gain or lose GPUs, nobody need know."""
+        """Time received since the shares were computed; not worked out where nobody can gain or lose GPUs."""
         return Received(self.crowd, self._clock(), self._kept)
 
     @once

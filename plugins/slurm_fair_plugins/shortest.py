@@ -103,7 +103,7 @@ class ShortestJob:
 
 
 def _shortest_first(view: View, rows: Ints, length: Floats, placement: str, *, preempt: bool) -> Plan:
-    """In the order of `length`, those submitted first before equals."""
+    """A plan in the order of `length`; between equals the one submitted first comes first."""
     length = alike(length)
     order = rows[np.lexsort((view.first_submit[rows], length))]
     score = np.full(len(view.waiting), np.nan)

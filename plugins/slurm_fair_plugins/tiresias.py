@@ -118,7 +118,7 @@ class _Past:
         self._changed |= bool(starved.any())
 
     def kept(self) -> Mapping[str, Any]:
-        """For the next plan; as it was where nothing is new."""
+        """The runs that the next plan begins with; the old memory where nothing is new."""
         memory = self._view.memory
         known: Ints = np.flatnonzero(self.start > 0)
         if not self._changed and len(memory.get(RUNS, {}).get("key", ())) <= 2 * len(known):

@@ -30,7 +30,7 @@ def gate_seconds(wanted: int, deadline: str | None, time_limit: str, now: float 
 
 
 def seconds_ahead(deadline: str, now: float | None) -> int | None:
-    """From now to a deadline in sbatch's words; None for its rarer ones (American dates, teatime)."""
+    """Seconds up to a deadline in sbatch's words; None for its rarer ones (American dates, teatime)."""
     if relative := _RELATIVE.fullmatch(deadline):
         return int(relative[1] or 0) * UNIT_SECONDS[(relative[2] or "second").lower()]
     if now is None:

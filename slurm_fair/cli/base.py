@@ -83,7 +83,7 @@ class OneLineErrors(click.Group):
         self._lazy = dict(lazy or {})
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they were given."""
+        """The commands in the order in which they were given."""
         return [*self._lazy, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

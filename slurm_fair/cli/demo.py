@@ -102,7 +102,7 @@ def _plot(
 
 
 def _slurm_is_here(or_virtual: bool) -> bool:
-    """After installing it where that is possible; False when it cannot be had and need not be."""
+    """True if Slurm is here, installed where that is possible. False when it cannot be had and need not be."""
     try:
         ensure_packages(lambda words: click.echo(words, err=True))
     except LabError as problem:

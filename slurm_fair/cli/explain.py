@@ -28,7 +28,7 @@ _AHEAD = 5
 @JSON
 @click.pass_context
 def explain(context: click.Context, job: str, as_json: bool) -> None:
-    """Why JOB (1234 or 1234_5) runs, waits or was pre-empted, and what would let it start."""
+    """Tell why JOB (1234 or 1234_5) runs, waits or was pre-empted, and what would let it start."""
     site = site_of(context)
     key = parse_label(job)
     board = board_of(site, ahead=True)

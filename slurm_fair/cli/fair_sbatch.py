@@ -38,7 +38,7 @@ class SiteGate:
 
 
 def site_gate() -> SiteGate:
-    """As the site's configuration says, where a user can read one; a broken one is its admin's to mend."""
+    """The site's gate, where a user can read its configuration; a broken one is its admin's to mend."""
     try:
         config = open_site(None).config
     except SlurmFairError:

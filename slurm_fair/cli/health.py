@@ -43,17 +43,16 @@ class State:
         return _CODES[self.word]
 
     def document(self, note: str) -> dict[str, Any]:
-        """As the JSON documents say it."""
+        """The daemon's state as JSON documents tell it."""
         return {
             "state": self.text, "word": self.word, "why": self.why, "tick_age_seconds": self.age,
             "late": self.late, "pid": self.pid, "note": note,
         }  # fmt: skip
 
 
-def health_of(site: Site, board: Board, now: float | None = None) -> State:
+def health_of(site: Site, board: Board) -> State:
     """Silent goes before everything, then blind: a pause of a daemon that is dead is none."""
-    now = time.time() if now is None else now
-    limit = max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
+    now, limit = time.time(), max(_LOOKS * board.interval_seconds, _LEAST_SECONDS)
     age = now - board.time
     word, why, pid = _own(site, board, now, limit) if _may_look(site) else _public(site, board, now, limit)
     return State(word, clean(why), max(age, 0.0), _is_old(age, limit), pid)
@@ -95,7 +94,7 @@ def _silence(seconds: float) -> str:
 
 
 def _public(site: Site, board: Board, now: float, limit: float) -> tuple[str, str, int | None]:
-    """For users who see only what is published."""
+    """State, reason and pid for users who see only what is published."""
     said = published.read_health(Path(site.config.lease.publish_dir) / published.NAME)
     last = max(board.time, said.time if said else 0.0)
     if said is not None and said.state == published.STOPPED:

@@ -20,14 +20,14 @@ class _Outlet:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """As the stream, while somebody reads."""
+        """Write to the stream while somebody reads."""
         with self._dropping():
             if not self._gone:
                 self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """As the stream, while somebody reads."""
+        """Flush the stream while somebody reads."""
         with self._dropping():
             if not self._gone:
                 self._stream.flush()

@@ -78,7 +78,7 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
 
 
 def _counted(acts: Sequence[str]) -> str:
-    """How many of each kind."""
+    """The number of acts of each kind, as words."""
     kinds = ("open", "close", "ask", "requeue", *(("free",) if "free" in acts else ()))
     return ", ".join(f"{acts.count(kind)} {kind}" for kind in kinds)
 

@@ -157,7 +157,7 @@ def _default(each: Field[Any]) -> object:
 
 
 def _plain(value: object) -> object:
-    """As JSON holds it."""
+    """The value as JSON holds it."""
     return json.loads(json.dumps(value, default=str))
 
 

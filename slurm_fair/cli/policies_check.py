@@ -51,7 +51,7 @@ def check_command(name: str, settings: tuple[str, ...], as_json: bool) -> None:
 
 
 def _tried(name: str, settings: dict[str, object]) -> tuple[PolicyTrial, int]:
-    """On every view of every stage."""
+    """Try a policy on every view of every stage."""
     from slurm_fair.sim.trial import shown, stages
 
     load(name, settings)  # refused in one line before anything is simulated

@@ -103,7 +103,7 @@ def _wanted(
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """With the words of a person."""
+    """A row with words for a person."""
     promised = is_starting(row)
     nodes = row["promised_nodes"] if promised else row["nodes"]
     state = "starting" if promised else f"{row['state']}, blocked" if row["blocked"] else row["state"]

@@ -51,7 +51,7 @@ class Reasons:
         self._promised = [job for job in board.jobs if is_starting(job)]
 
     def short(self, row: Row) -> str:
-        """For one line of a table."""
+        """The reason in one line of a table."""
         if not is_waiting(row):
             return self._running(row)
         if has_lease(row, LeasePhase.GRANTED):
@@ -65,7 +65,7 @@ class Reasons:
         return f"{self._those_before(row)}, first {_named(first)}"
 
     def full(self, row: Row) -> list[str]:
-        """Every sentence that is known of it."""
+        """All known sentences on a job."""
         if not is_waiting(row):
             return [self._running(row)]
         if has_lease(row, LeasePhase.GRANTED):
@@ -137,7 +137,7 @@ class Reasons:
         return f"{gpus} of {has} GPUs {are} held by {_listed(jobs)}, {self.until(jobs)}"
 
     def until(self, jobs: Sequence[Row]) -> str:
-        """Until when jobs of one kind keep their GPUs."""
+        """The clause that says until when jobs of one kind keep their GPUs."""
         way, several = _way_back(jobs[0]), len(jobs) > 1
         if way == WayBack.NOT_BEFORE_ITS_END:
             ends = [job["ends_by"] for job in jobs]
@@ -193,7 +193,7 @@ class Reasons:
         return f"starting{nodes}: its GPUs are promised, it starts when they are free"
 
     def _too_late(self, row: Row) -> list[str]:
-        """That a job has waited too long for its deadline."""
+        """The sentence on a job that has waited too long for its deadline."""
         latest = row["latest_start"]
         missed = latest is not None and latest < self._now
         return ["it can no longer make its deadline: Slurm ends it"] if missed else []

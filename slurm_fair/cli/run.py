@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
     """One JSON object per line, so that no job's name can forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, message."""
+        """One line of time, level and message."""
         line = {"time": record.created, "level": record.levelname.lower(), "message": record.getMessage()}
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
@@ -46,13 +46,13 @@ class PlainLines(logging.Formatter):
     """Readable lines; control characters in what Slurm or users said are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Time, level, message."""
+        """One line of time, level and message."""
         text = super().format(record)
         return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def set_up_log(config: Config, verbose: bool) -> None:
-    """To standard error; the service manager keeps it, and a log that cannot be written is no reason to fail."""
+    """Log to standard error, which the service manager keeps. A log that cannot be written ends nothing."""
     logging.raiseExceptions = False
     handler = logging.StreamHandler()
     plain = PlainLines("%(asctime)s %(levelname)s %(message)s")

@@ -36,7 +36,7 @@ _COUNTED = (JobState.RUNNING, JobState.WAITING, JobState.ENDING, JobState.SUSPEN
 
 
 def board_of(site: Site, *, ahead: bool = False) -> Board:
-    """From the journal, or for users who may not read that, from what the daemon publishes.
+    """The board of the journal; users who may not read that get the one that the daemon publishes.
 
     `ahead` = with expected starts, which take a moment to work out; a published board has them anyway.
     """

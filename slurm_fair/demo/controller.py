@@ -125,7 +125,7 @@ class Controller:
         return code
 
     def _await_deadman(self) -> None:
-        """It holds this lock for as long as it lives, and looks for the heartbeat every second."""
+        """Wait for the dead-man to end: it holds this lock while it lives."""
         deadline = time.monotonic() + _END_SECONDS
         with contextlib.suppress(FileNotFoundError), self.places.deadman_lock.open("rb") as lock:
             while time.monotonic() < deadline:

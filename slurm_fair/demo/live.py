@@ -137,7 +137,7 @@ def _colour(at: int) -> str:
 
 
 def show(console: Console, stages: Sequence[Act], over: Callable[[], bool]) -> None:
-    """Until the acts are over; rich heeds NO_COLOR by itself."""
+    """Show the table until the acts are over; rich heeds NO_COLOR by itself."""
     if console.is_terminal:
         with Live(table(stages), console=console, refresh_per_second=4, transient=True) as live:
             while not over():
@@ -159,7 +159,7 @@ class ActLines:
         self._console, self._stages, self._said = console, stages, [""] * len(stages)
 
     def __call__(self) -> None:
-        """Say what is new."""
+        """Print the lines that are new."""
         for at, stage in enumerate(self._stages):
             words = line(stage)
             if words != self._said[at]:

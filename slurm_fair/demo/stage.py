@@ -238,7 +238,7 @@ class Stage:
         )
 
     def _runs(self, began: float) -> RunTable:
-        """From sacct; slurmdbd hears of the last ends a little later."""
+        """Runs from sacct; slurmdbd hears of the last ends a little later."""
         history = SlurmHistory(Commands(self._lab.conf))
         deadline = time.monotonic() + _SETTLED_SECONDS
         while True:
@@ -270,13 +270,13 @@ class Stage:
 
     @property
     def journal(self) -> Path:
-        """The daemon's journal."""
+        """The journal of the demo's daemon."""
         return self._controller.places.journal
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Both acts, or one."""
+    """Facts of the acts that were played: both, or the first."""
 
     fair: ActFacts
     journal: Path

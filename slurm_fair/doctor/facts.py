@@ -112,7 +112,7 @@ def gather(config: Config, places: Places, now: float) -> Facts:
 
 
 def names_known(config: Config, places: Places, commands: Commands) -> Facts:
-    """Only what tells whether the names in the configuration are Slurm's; cheap enough for each start."""
+    """The facts that tell if names in the configuration are Slurm's; cheap enough for each start."""
     uid = os.geteuid()
     return Facts(
         config,
@@ -130,7 +130,7 @@ def _known(commands: Commands) -> dict[str, frozenset[str] | str]:
 
 
 def _commands(config: Config) -> tuple[Commands, Path | None]:
-    """With the site's own slurm.conf: the doctor leaves no copy behind."""
+    """Commands with the site's own slurm.conf: the doctor leaves no copy behind."""
     conf = site_conf(config.slurm.conf)
     if config.slurm.conf and conf is None:
         raise ConfigError(f"{config.source}: slurm.conf = '{config.slurm.conf}': there is no such file")

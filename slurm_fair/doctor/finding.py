@@ -29,15 +29,15 @@ class Finding:
 
 
 def ok(what: str) -> Finding:
-    """As it should be."""
+    """A finding that all is as it should be."""
     return Finding(Level.OK, what)
 
 
 def warning(what: str, cure: str) -> Finding:
-    """It works, but less well than it could."""
+    """A finding that something works, but less well than it could."""
     return Finding(Level.WARNING, what, cure)
 
 
 def error(what: str, cure: str) -> Finding:
-    """It cannot work like this."""
+    """A finding that something cannot work like this."""
     return Finding(Level.ERROR, what, cure)

@@ -14,6 +14,8 @@ from slurm_fair.model.counted import counted
 from slurm_fair.slurm.reading.nodes import NodeListing, RawNode
 from slurm_fair.slurm.scope import Territory
 
+_NAMED = 5  # names in one line
+
 
 def findings(facts: Facts) -> Iterator[Finding]:
     if not facts.reachable:
@@ -67,9 +69,9 @@ def _gpus(managed: list[RawNode]) -> Counter[str]:
     return counts
 
 
-def _some(names: list[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def jobs(snapshot: Snapshot) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def starts(facts: Facts) -> Finding:
-    """How long Slurm may take to start a job whose gate was opened."""
+    """Check how long Slurm may take to start a job whose gate was opened."""
     words = facts.words_of("SchedulerParameters")
     soon = number_or(words.get("batch_sched_delay", ""), _BATCH_DELAY_SECONDS)
     main = number_or(words.get("sched_interval", ""), _SCHED_SECONDS)
@@ -50,7 +50,7 @@ def starts(facts: Facts) -> Finding:
 
 
 def requeues(facts: Facts) -> Finding:
-    """Whether a job can be requeued unless it says otherwise."""
+    """Check that a job can be requeued unless it says otherwise."""
     if facts.value("JobRequeue") == "0":
         return warning(
             "JobRequeue=0: only jobs that ask for it (--requeue, as the templates do) can give GPUs back",
@@ -60,7 +60,7 @@ def requeues(facts: Facts) -> Finding:
 
 
 def preemption(facts: Facts) -> Iterator[Finding]:
-    """Whether Slurm itself takes GPUs away."""
+    """Check that Slurm itself takes no GPUs away."""
     kind, mode = facts.value("PreemptType"), facts.value("PreemptMode").upper()
     if "GANG" in mode:
         yield error(
@@ -77,7 +77,7 @@ def preemption(facts: Facts) -> Iterator[Finding]:
 
 
 def ages(facts: Facts) -> Finding:
-    """What a gate does to priorities: they matter only among jobs whose gates are open together."""
+    """Tell if jobs behind a gate gather age. Priorities matter only among jobs whose gates are open together."""
     if "ACCRUE_ALWAYS" in facts.value("PriorityFlags").upper():
         return ok("jobs behind a gate gather age (PriorityFlags=ACCRUE_ALWAYS)")
     return ok(
@@ -86,7 +86,7 @@ def ages(facts: Facts) -> Finding:
 
 
 def tres(facts: Facts) -> Iterator[Finding]:
-    """Whether Slurm counts GPUs at all."""
+    """Check that Slurm counts GPUs."""
     if facts.value("SelectType") not in ("select/cons_tres", ""):
         yield error(
             f"SelectType={facts.value('SelectType')} gives no single GPUs", "set SelectType=select/cons_tres"
@@ -99,7 +99,7 @@ def tres(facts: Facts) -> Iterator[Finding]:
 
 
 def tenants(facts: Facts) -> Iterator[Finding]:
-    """Whether a user can name any account."""
+    """Check that a user cannot name any account."""
     if "slurmdbd" not in facts.value("AccountingStorageType"):
         return
     enforced = facts.value("AccountingStorageEnforce")
@@ -113,7 +113,7 @@ def tenants(facts: Facts) -> Iterator[Finding]:
 
 
 def memory(facts: Facts) -> Iterator[Finding]:
-    """Whether Slurm remembers a job that ended until we look."""
+    """Check that Slurm remembers a job that ended until we look."""
     age, interval = facts.whole("MinJobAge", 300), facts.config.lease.longest_interval
     if age < 2 * interval:
         yield warning(

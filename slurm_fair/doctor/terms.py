@@ -104,7 +104,7 @@ def _known(key: str, given: tuple[str, ...], known: frozenset[str]) -> Iterator[
 
 
 def shares(facts: Facts) -> Iterator[Finding]:
-    """What each tenant is due while all of them have jobs."""
+    """Tell each tenant's part while all of them have jobs."""
     if isinstance(facts.snapshot, str):
         return
     tenants = facts.snapshot.tenants
@@ -175,7 +175,7 @@ def requeue_delay(facts: Facts) -> Finding:
 
 
 def kill_wait(facts: Facts) -> Finding:
-    """What a job has that did not save when it was asked."""
+    """Check the time that a job has which did not save when it was asked."""
     wait, lease = facts.whole("KillWait", _KILL_WAIT_SECONDS), facts.config.lease
     if lease.grace < lease.term <= lease.grace + wait:
         return warning(
@@ -191,7 +191,7 @@ def kill_wait(facts: Facts) -> Finding:
 
 
 def rate_limit(facts: Facts) -> Finding:
-    """Whether Slurm's limit lets us renew the gates of all waiting jobs once a lease."""
+    """Check that Slurm's limit lets us renew the gates of all waiting jobs once a lease."""
     bucket = bucket_of(facts)
     if bucket is None:
         return ok("Slurm limits no account's calls (rl_enable is off)")

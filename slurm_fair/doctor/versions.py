@@ -36,7 +36,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def client_version(text: str) -> Finding:
-    """Whether the commands here are of a release that we know."""
+    """Check that the commands here are of a release that we know."""
     if release(text) < OLDEST:
         return error(f"Slurm's commands are {text or 'of an unknown release'}", "use Slurm 22.05 or newer")
     if release(text) > NEWEST:
@@ -48,7 +48,7 @@ def client_version(text: str) -> Finding:
 
 
 def controller_version(facts: Facts) -> Finding:
-    """Whether the controller is one that these commands can talk to."""
+    """Check that these commands can talk to the controller."""
     controller = facts.value("SLURM_VERSION")
     if release(controller) < OLDEST:
         return error(f"slurmctld is {controller or 'of an unknown release'}", "use Slurm 22.05 or newer")
@@ -61,7 +61,7 @@ def controller_version(facts: Facts) -> Finding:
 
 
 def latency(facts: Facts) -> Finding:
-    """What one look costs."""
+    """Check how long one look takes."""
     told = ", ".join(f"{name} {took * 1000:.0f} ms" for name, took in facts.seconds.items())
     interval, look = facts.config.lease.longest_interval, facts.seconds.get("a whole look", 0.0)
     if look > interval / 2:
@@ -76,7 +76,7 @@ def latency(facts: Facts) -> Finding:
 
 
 def clock(facts: Facts) -> Finding:
-    """Whether slurmctld's clock is ours: begin times and lease ends are compared across them."""
+    """Check that slurmctld's clock is ours: begin times and lease ends are compared across them."""
     off = facts.clock_ahead
     told = f"slurmctld's clock is {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} this machine's"
     cure = "run an NTP client on both machines"
@@ -88,7 +88,7 @@ def clock(facts: Facts) -> Finding:
 
 
 def accounting(facts: Facts) -> Finding:
-    """Whether slurmdbd answers; without it time that we do not see is not counted."""
+    """Check that slurmdbd answers; without it time that we do not see is not counted."""
     if "slurmdbd" not in facts.value("AccountingStorageType"):
         return warning(
             "Slurm keeps no accounting (AccountingStorageType)",

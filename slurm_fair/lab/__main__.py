@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _wait() -> None:
-    """Until Ctrl-C or SIGTERM."""
+    """Wait for Ctrl-C or SIGTERM."""
     try:
         while True:
             signal.pause()

@@ -222,7 +222,7 @@ class Lab:
         sweeping.sweep(self.folder)
 
     def _start(self) -> None:
-        """In the order in which the daemons need each other."""
+        """Start the daemons in the order in which they need each other."""
         self._post_guard()
         site = self._site()
         build.write_files(self.spec, site)

@@ -96,7 +96,7 @@ def _run(argv: tuple[str, ...], env: Mapping[str, str]) -> subprocess.CompletedP
 
 @contextlib.contextmanager
 def _no_services_start() -> Iterator[None]:
-    """While inside, packages start no daemon on the machine's default ports; then its own policy returns."""
+    """Keep packages from starting daemons on the machine's default ports; its own policy returns afterwards."""
     saved = POLICY.with_name("policy-rc.d.slurm-fair")
     if POLICY.exists():
         POLICY.rename(saved)

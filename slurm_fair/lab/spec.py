@@ -190,7 +190,7 @@ def _with_database(site: LabSite) -> dict[str, str]:
 
 
 def _without_database(site: LabSite) -> dict[str, str]:
-    """Without slurmdbd, AccountingStorageTRES would be fatal; a text file keeps the finished jobs."""
+    """Lines for a cluster without slurmdbd, where AccountingStorageTRES is fatal; a file keeps ended jobs."""
     return {
         "JobCompType": "jobcomp/filetxt",
         "JobCompLoc": f"{site.logs}/jobcomp.txt",

@@ -27,7 +27,7 @@ def tenant_share(demand: Numbers, tenant_quota: Floats) -> Floats:
 
 
 def share_level(share: Floats, weight_sum: Floats) -> Floats:
-    """What the tenant's share gives to each unit of job weight: S_j / sum of w (eq. 13 without w_i)."""
+    """Part of the tenant's share for each unit of job weight: S_j / sum of w (eq. 13 without w_i)."""
     return ratio(share, weight_sum, nothing=0.0)
 
 

@@ -19,7 +19,7 @@ Counted = Literal["seen", "all"]
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """How the ledger counts."""
+    """Settings of the ledger's counting."""
 
     tenant_memory_seconds: float = 30 * DAY  # a tenant without jobs counts in everybody's quota for so long
     everyone_counts: bool = (
@@ -32,12 +32,12 @@ class LedgerSettings:
 
     @property
     def counted(self) -> Counted:
-        """By the word of users."""
+        """The tenants that count, in the configuration's word."""
         return "all" if self.everyone_counts else "seen"
 
     @property
     def job_share(self) -> JobShare:
-        """By the word of users."""
+        """The rule of job shares, in the configuration's word."""
         return "max-min" if self.water_filled else "proportional"
 
     @property

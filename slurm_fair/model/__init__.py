@@ -5,7 +5,7 @@ from slurm_fair.model.action import Action, Outcome, Result, Verb
 from slurm_fair.model.aside import Aside
 from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.gate import Gate
-from slurm_fair.model.ids import label, labels, pack_keys, parse_label, unpack_keys
+from slurm_fair.model.ids import label, labels, pack_keys, parse_label
 from slurm_fair.model.job import Answer, Blocked, JobState, JobTable
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS, LeasePhase, Leases, LeaseTerms
 from slurm_fair.model.node import NodeTable, PartitionTable
@@ -14,7 +14,9 @@ from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.record import Standing, TickRecord
 from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.run import RunTable
+from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.snapshot import Blind, LeftAlone, ListInDoubt, Snapshot
+from slurm_fair.model.speeds import Speeds
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Mode, Told
 
@@ -48,7 +50,9 @@ __all__ = [
     "ReservedNodes",
     "Result",
     "RunTable",
+    "Sizes",
     "Snapshot",
+    "Speeds",
     "Standing",
     "TenantAccounts",
     "TenantTable",
@@ -60,5 +64,4 @@ __all__ = [
     "labels",
     "pack_keys",
     "parse_label",
-    "unpack_keys",
 ]

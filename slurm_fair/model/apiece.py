@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def rows_apiece(owner: Ints, most: int) -> Ints:
-    """At most so many rows, in their order; `owner` is whose each row is."""
+    """At most so many rows of each owner, in their order."""
     if len(owner) <= most:
         return np.arange(len(owner))
     order = np.argsort(owner, kind="stable")

@@ -25,12 +25,6 @@ def pack_keys(base: Ints, task: Ints) -> Ints:
     return (np.asarray(base, dtype=np.int64) << TASK_BITS) | (np.asarray(task, dtype=np.int64) + 1)
 
 
-def unpack_keys(keys: Ints) -> tuple[Ints, Ints]:
-    """Base ids and tasks (-1 for a plain job) of keys."""
-    keys = np.asarray(keys, dtype=np.int64)
-    return keys >> TASK_BITS, (keys & ((1 << TASK_BITS) - 1)) - 1
-
-
 def pack(base: int, task: int = NO_TASK) -> int:
     """Key of one job or array task."""
     return (base << TASK_BITS) | (task + 1)

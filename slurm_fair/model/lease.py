@@ -25,7 +25,7 @@ from slurm_fair.model.placement import Placement
 
 
 class LeasePhase(IntEnum):
-    """Where a lease stands."""
+    """The phases of a lease, in order."""
 
     GRANTED = 0  # GPUs promised; the gate opens when they are free, the job has not been seen running
     RUNNING = 1
@@ -66,7 +66,7 @@ class LeaseTerms:
         return min(self.interval_min or self.interval, self.term / 4)
 
     def end_for(self, start: float) -> float:
-        """When a lease that starts now ends; aligned leases end together, at multiples of the term."""
+        """The end of a lease that starts at `start`; aligned leases end together, at multiples of the term."""
         if not self.aligned:
             return start + max(self.term, self.min_runtime)
         return math.ceil((start + max(self.min_runtime, self._lead)) / self.term) * self.term
@@ -76,8 +76,11 @@ class LeaseTerms:
         return end if self.term < NEVER_ENDS_SECONDS else None
 
     def grants_at(self, now: float) -> bool:
-        """Whether leases may be granted now. Shortly before a common end they may not: such a lease would last
-        past it, and a few small ones each time would keep a gang that needs whole nodes waiting for ever."""
+        """True if leases may be granted now.
+
+        Shortly before a common end they may not. Such a lease would last past it, and a few small ones each time
+        would keep a gang that needs whole nodes waiting for ever.
+        """
         return not self.aligned or self.next_end(now) - now > self._lead
 
     def next_end(self, now: float) -> float:
@@ -129,7 +132,7 @@ class Leases(Columns):
         return there
 
     def promises_by(self, keys: Ints, node_names: tuple[str, ...]) -> Placement:
-        """What was promised, by row of a table with these sorted keys, in the numbers of these nodes."""
+        """The promises by row of a table with these sorted keys, in the numbers of these nodes."""
         promises = self.promises.renamed(self.node_names, node_names)
         if not len(promises):
             return promises

@@ -29,7 +29,7 @@ class Placement(Columns):
 
     @classmethod
     def of(cls, triples: list[tuple[int, int, int]]) -> Self:
-        """From (row, node, gpus) triples in any order."""
+        """A placement from (row, node, gpus) triples in any order."""
         if not triples:
             return cls.none()
         table = np.array(sorted(triples), dtype=np.int64)
@@ -37,7 +37,7 @@ class Placement(Columns):
 
     @classmethod
     def counted(cls, row: Ints, node: Ints, gpus: Ints, taken: Ints) -> Self:
-        """Of a maker who keeps count of what is taken on each node."""
+        """A placement whose maker has counted the GPUs taken on each node."""
         placement = cls(row, node, gpus)
         placement._count(taken)
         return placement
@@ -110,10 +110,10 @@ class Placement(Columns):
 
 
 def slurm_fill(nodes: Sequence[int], free: Iterable[int], gpus: int) -> list[tuple[int, int]]:
-    """How Slurm fills nodes with a gang whose user fixed no split (slurm-facts: gang-split): (node, GPUs there).
+    """(node, GPUs there) as Slurm fills nodes with a gang whose user fixed no split (slurm-facts: gang-split).
 
     In their order, each gives all that it has free, but for one GPU that is kept for each node that follows.
-    `free` is of each node. Together they give fewer than `gpus` where they have fewer.
+    `free` is of each node. Together the nodes give fewer than `gpus` where they have fewer.
     """
     sites, left = [], gpus
     for after, node, here in zip(range(len(nodes) - 1, -1, -1), nodes, free, strict=True):

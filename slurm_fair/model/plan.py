@@ -13,7 +13,7 @@ from slurm_fair.model.placement import Placement
 
 
 class Verdict(IntEnum):
-    """What a plan says of one job."""
+    """The decision of a plan on one job."""
 
     WAIT = 0  # stays behind its gate
     GRANT = 1  # gets a lease on the nodes in `places`
@@ -54,7 +54,7 @@ class Plan:
 
     @once
     def explanation(self) -> Explanation:
-        """Why it decides as it does, and in what order."""
+        """The reasons, scores and order of the plan's decisions."""
         found = self.why() if callable(self.why) else self.why
         if len(found) != len(self.verdict):
             raise ValueError(f"Plan: {len(found)} rows are explained of {len(self.verdict)}")

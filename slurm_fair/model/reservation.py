@@ -20,7 +20,7 @@ class ReservedNodes(NamedTuple):
 
 
 def reservations(memory: Mapping[str, Any]) -> tuple[ReservedNodes, ...]:
-    """Those that a plan left in its memory."""
+    """The nodes set aside that a plan left in its memory."""
     return tuple(
         ReservedNodes(key, since, due, tuple(nodes), gpus, gpu_type)
         for key, since, due, nodes, gpus, gpu_type in memory.get(_RESERVED, ())

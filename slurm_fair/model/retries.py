@@ -26,19 +26,19 @@ class Growth:
 
 
 def resting(rests: Mapping[Key, tuple[float, int]], now: float) -> list[Key]:
-    """Those whose time has not come."""
+    """The keys whose time has not come."""
     return [key for key, (until, _) in rests.items() if now < until]
 
 
 @dataclass(frozen=True, slots=True)
 class Retries(Generic[Key]):
-    """Until when each of them rests, and how often in a row it failed."""
+    """The end of each key's rest, and the number of its failures in a row."""
 
     rests: Mapping[Key, tuple[float, int]]
     growth: Growth
 
     def failed(self, keys: Iterable[Key], now: float) -> Self:
-        """After one more failure of each."""
+        """The retries after one more failure of each key."""
         rests = dict(self.rests)
         for key in keys:
             times = rests.get(key, (0.0, 0))[1] + 1

@@ -13,6 +13,8 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
+from slurm_fair.model.sizes import Sizes
+from slurm_fair.model.speeds import Speeds
 from slurm_fair.model.tenant import TenantTable
 from slurm_fair.model.told import Told
 
@@ -67,6 +69,8 @@ class Snapshot:
     to_free: tuple[Action, ...] = ()  # of jobs that are not managed and carry something of ours
     aside: Aside | None = None  # left alone, and charged; None where nobody is
     gpu_weights: Floats | None = None  # what a GPU of each type counts; None = 1 each
+    sizes: Sizes | None = None  # of elastic jobs; None where nobody is elastic
+    speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
 
     @property
     def total_gpus(self) -> int:

@@ -29,6 +29,7 @@ from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.quiet import only_renews, with_again
 from slurm_fair.policy.registry import load, names
 from slurm_fair.policy.settings import OneOf, PlacerName, Rising, Within, check_settings
+from slurm_fair.policy.speed import sizes_of, speed_in, usual_gpus
 from slurm_fair.policy.view import View
 
 __all__ = [
@@ -83,6 +84,9 @@ __all__ = [
     "placed",
     "placer",
     "relaxed",
+    "sizes_of",
+    "speed_in",
     "tenant_numbers",
+    "usual_gpus",
     "with_again",
 ]

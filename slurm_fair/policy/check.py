@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from slurm_fair.model import Explanation, JobTable, Placement, Plan, Verdict
+from slurm_fair.model import Explanation, JobTable, Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
@@ -50,7 +50,7 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     if node.size and (_least(node) < 0 or node.item(node.argmax()) >= node_count or _least(gpus) < 1):
         return "it places GPUs on no node"
     if not _each_on_one_node(places, jobs, gangs):
-        wrong = _not_its_gang(plan, jobs, gangs) or _too_wide(places, jobs, gangs)
+        wrong = _not_its_gang(plan, view.snapshot, gangs) or _too_wide(places, jobs, gangs)
         if wrong:
             return wrong
     if _stands_still(places, view):
@@ -81,18 +81,23 @@ def _each_on_one_node(places: Placement, jobs: JobTable, gangs: Ints) -> bool:
     return alone and all_of(places.gpus == jobs.gpus[gangs])
 
 
-def _not_its_gang(plan: Plan, jobs: JobTable, gangs: Ints) -> str:
-    """Each of the granted gets what it asks for and nobody else anything."""
-    rows, places = len(jobs.key), plan.places
+def _not_its_gang(plan: Plan, snapshot: Snapshot, gangs: Ints) -> str:
+    """Each of the granted gets what it asks for, or another of its sizes, and nobody else anything."""
+    jobs, places = snapshot.jobs, plan.places
+    rows = len(jobs.key)
     given, wanted = np.bincount(places.row, places.gpus, rows), np.zeros(rows)
     wanted[gangs] = jobs.gpus[gangs]
+    if snapshot.sizes is not None and len(given) == rows:
+        resized = gangs[snapshot.sizes.allow(gangs, given[gangs].astype(np.int64))]
+        wanted[resized] = given[resized]
     if len(given) == rows:
         odd = (given != wanted).nonzero()[0]
         if not odd.size:
             return ""
-        whole_nodes = (jobs.gpus_per_node[odd] == 0) & (
-            jobs.nodes[odd] <= 1
-        )  # the rest of the last comes along
+        # The rest of the last node comes along with a rigid gang.
+        whole_nodes = (jobs.gpus_per_node[odd] == 0) & (jobs.nodes[odd] <= 1)
+        if snapshot.sizes is not None:
+            whole_nodes &= ~np.isin(odd, snapshot.sizes.row)
         if all_of((plan.verdict[odd] == Verdict.GRANT) & (given[odd] > wanted[odd])):
             return "" if all_of(whole_nodes) else "a granted job gets more than its gang"
     return "a granted job does not get its whole gang, or another gets GPUs"

@@ -42,7 +42,7 @@ BLOCKED_REASONS: Mapping[Blocked, str] = {
 }
 
 
-def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
+def _default_verdict(lease: int, state: JobState, blocked: Blocked) -> tuple[Verdict, str]:
     """The default verdict and its reason: final where no policy may decide, replaced by a policy elsewhere.
 
     A lease that is over is renewed by default.
@@ -67,11 +67,11 @@ def _nobodys_choice(lease: int, state: JobState, blocked: Blocked) -> tuple[Verd
     return (Verdict.KEEP, NOT_OVER) if lease >= 0 else (Verdict.LEAVE, "it runs without a lease")
 
 
-# That of every case there is, so that a draft of a hundred thousand jobs begins with one look-up.
-_SAID = [_nobodys_choice(*case) for case in CASES]
-_TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _SAID))}
-_VERDICT = np.array([verdict for verdict, _ in _SAID], dtype=np.int8)
-_REASON = np.array([_TEXTS[text] for _, text in _SAID], dtype=np.int64)
+# The default of every case there is, so that a draft of a hundred thousand jobs begins with one look-up.
+_DEFAULTS = [_default_verdict(*case) for case in CASES]
+_TEXTS = {text: i for i, text in enumerate(dict.fromkeys(text for _, text in _DEFAULTS))}
+_VERDICT = np.array([verdict for verdict, _ in _DEFAULTS], dtype=np.int8)
+_REASON = np.array([_TEXTS[text] for _, text in _DEFAULTS], dtype=np.int64)
 
 Rows: TypeAlias = Ints | Bools
 Saying: TypeAlias = tuple[Rows, str]
@@ -84,7 +84,7 @@ class Draft:
     """
 
     def __init__(self, view: View) -> None:
-        """What no policy decides: blocked, ending and leased jobs."""
+        """Give every job its default verdict, which is final for jobs that no policy decides."""
         self._case, self._verdict = view.case, _VERDICT.take(view.case)
         self._said: list[Saying | Callable[[], Iterable[Saying]]] = []
 

@@ -33,7 +33,7 @@ class Ended(NamedTuple):
 
     @classmethod
     def of(cls, event: Event) -> Self:
-        """From the ledger's event of its end."""
+        """An ended job, from the ledger's event of its end."""
         said = event.detail
         declared = float(said.get("declared_seconds", float("nan")))
         return cls(
@@ -71,7 +71,7 @@ class JobHistory:
         return cls(before["seen"] + came, before["ended"] + len(now), last[-most:])
 
     def kept(self) -> Mapping[str, Any]:
-        """As plain data, for a plan's memory."""
+        """The history as plain data, for a plan's memory."""
         return {"seen": self.seen, "ended": self.ended, "last": [list(each) for each in self.last]}
 
     def run_seconds(self, tenant: str | None = None) -> Floats:
@@ -117,7 +117,7 @@ class Lately:
         return cls(view.now - began, had, owed, tuple(notes))
 
     def kept(self) -> list[Any]:
-        """As plain data, for a plan's memory."""
+        """The notes as plain data, for a plan's memory."""
         return [[time, {name: list(sums) for name, sums in at.items()}] for time, at in self._notes]
 
 

@@ -65,10 +65,10 @@ def bound_gpus(view: View, stays: Bools) -> Floats:
 
 
 def _beyond(view: View, waits: Ints, used: Floats, share: Floats) -> Ints:
-    """Those of the waiting rows that do not fit; each tenant's stand in a line, the oldest first.
+    """The waiting rows that do not fit; each tenant's rows stand in a line, the oldest first.
 
-    Who is behind one that does not fit does not overtake it, or a gang would wait for ever. Tasks for which their
-    array's own limit has no room stand behind all others.
+    A row does not overtake one of its tenant that does not fit, or a gang would wait for ever. Tasks for which
+    their array's own limit has no room stand behind all others.
     """
     jobs = view.snapshot.jobs
     oldest = waits[np.lexsort((jobs.key[waits], view.first_submit[waits], jobs.tenant[waits]))]

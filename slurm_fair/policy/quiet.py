@@ -12,7 +12,7 @@ _AGAIN = "again"  # in a plan's memory
 
 
 def only_renews(policy: object, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
-    """For a policy's `rests`: while nobody waits it renews all leases that end, and remembers nothing new."""
+    """A policy's `rests` if, while nobody waits, it renews all leases that end and remembers nothing new."""
     return True
 
 

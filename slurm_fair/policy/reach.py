@@ -122,7 +122,7 @@ def _most(column: Ints) -> int:
 
 
 def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> Ints:
-    """Those of these waiting rows that find no place though nobody else has anything of these means."""
+    """The waiting rows that find no place though nobody else has anything of these means."""
     pools = Pools.of(snapshot)
     doubtful = rows[~_surely(pools, snapshot, rows, means)]
     if not doubtful.size:

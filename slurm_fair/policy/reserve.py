@@ -52,7 +52,7 @@ class _Ends(NamedTuple):
 
     @classmethod
     def of(cls, view: View) -> Self:
-        """As the view has it."""
+        """The ends of leases as the view has them."""
         ends, jobs = view.lease_ends, view.snapshot.jobs
         goes = (jobs.revocable | view.revoking)[ends.row]
         row, node, gpus = (column[goes] for column in (ends.row, ends.node, ends.gpus))
@@ -62,7 +62,7 @@ class _Ends(NamedTuple):
         )
 
     def after(self, plan: Plan, view: View) -> Self:
-        """As the plan leaves it: what it renews and grants holds GPUs for a whole lease."""
+        """The ends as the plan leaves them: a renewed or granted job holds GPUs for a whole lease."""
         until, places = view.terms.end_for(view.now), plan.places
         verdict = plan.verdict[self.row]
         stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE
@@ -170,7 +170,7 @@ def _soonest(view: View, row: int, kept: Sequence[ReservedNodes], ends: _Ends) -
 
 
 def _site_of(view: View, pools: Pools, gang: Gang, taken: Bools, ends: _Ends) -> SoonestNodes | None:
-    """Where a gang can lie first in this way, on nodes where the fewest GPUs change hands."""
+    """The nodes where a gang can lie first in this way, with the fewest GPUs that change hands."""
     able = pools.nodes[gang.pool] & ~taken
     if gang.whole:
         able &= pools.capacity == pools.size
@@ -190,7 +190,7 @@ def _site_of(view: View, pools: Pools, gang: Gang, taken: Bools, ends: _Ends) ->
 
 
 def _free_at(view: View, share: Ints, ends: _Ends) -> Floats:
-    """When each node could give this many GPUs, if the leases there ended in time; inf where it never could."""
+    """The instant at which each node could give this many GPUs, if the leases there ended in time; inf = never."""
     order = np.lexsort((ends.end, ends.node))
     node, gpus, end = ends.node[order], ends.gpus[order], ends.end[order]
     through = gpus.cumsum()

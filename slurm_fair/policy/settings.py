@@ -48,7 +48,7 @@ class Rising:
         return ", each greater than the one before it"
 
     def allows(self, value: object) -> bool:
-        """In order, and no two alike."""
+        """True if the numbers are in order, and no two alike."""
         numbers = list(_numbers(value))
         return numbers == sorted(set(numbers))
 
@@ -108,7 +108,7 @@ def refusal(name: str, key: str, value: object, cure: str) -> ConfigError:
 
 
 def allowed(kind: type[Any], key: str) -> str:
-    """In words, what a setting may be."""
+    """The values that a setting may have, in words."""
     hint = get_type_hints(kind, include_extras=True)[key]
     plain = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     limits = "".join(str(each) for each in _extras(hint))

@@ -79,7 +79,7 @@ class PolicyTrial:
 
     @property
     def faults(self) -> tuple[BrokenRule, ...]:
-        """In the order of the rules."""
+        """The broken rules, in the order of the rules."""
         return tuple(self.found[rule] for rule in RULES if rule in self.found)
 
     def plan(self, view: View, policy: Policy | None = None) -> Plan:

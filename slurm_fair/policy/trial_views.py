@@ -129,7 +129,7 @@ def only(view: View, rows: Ints) -> View:
 
 
 def without_nodes(view: View) -> View:
-    """Those who wait, and no node at all."""
+    """A view with its waiting jobs and no node at all."""
     waits = only(view, view.waits)
     snapshot, nothing = waits.snapshot, np.zeros(0, dtype=np.int64)
     nodes = snapshot.nodes.take(nothing).with_columns(names=(), why=())

@@ -100,7 +100,7 @@ class View:
 
     @once
     def told(self) -> Told:
-        """What is known of the work; where nobody said how long a job runs, its time limit stands for that."""
+        """Declarations and reports on the work; a job's time limit stands for a run time that nobody declared."""
         snapshot, told = self.snapshot, self.said
         declared = _said(told.declared_seconds, lambda: snapshot.jobs.time_limit_seconds)
         done = _said(told.done_seconds, lambda: self.ran_seconds)
@@ -109,7 +109,7 @@ class View:
 
     @once
     def said(self) -> Told:
-        """What users declared and jobs reported, and nothing else: nan where nobody said."""
+        """Users' declarations and jobs' reports alone: nan where there is none."""
         snapshot = self.snapshot
         return snapshot.told or Told.nothing(len(snapshot.jobs), len(snapshot.gpu_types))
 
@@ -163,34 +163,34 @@ class View:
 
     @once
     def lease_end(self) -> Floats:
-        """When each job's lease ends; inf for a job without one."""
+        """The end of each job's lease; inf for a job without one."""
         row = self.lease_row
         ends: Floats = np.where(row >= 0, take_or(self.leases.end, row, np.inf), np.inf)
         return ends
 
     @once
     def lease_ends(self) -> LeaseEnds:
-        """Where and when GPUs come to an end of their leases, the earliest first."""
+        """Nodes and instants at which leases end, the earliest first."""
         return LeaseEnds.of(self.lease_places, self.lease_end)
 
     @once
     def ran_seconds(self) -> Floats:
-        """How long each job has run in all, as the ledger has it."""
+        """Seconds that each job has run in all, as the ledger has it."""
         return self._of_account(self.ledger.jobs.ran)
 
     @once
     def waited_seconds(self) -> Floats:
-        """How long each job has waited in all, as the ledger has it."""
+        """Seconds that each job has waited in all, as the ledger has it."""
         return self._of_account(self.ledger.jobs.waited)
 
     @once
     def had_gpu_seconds(self) -> Floats:
-        """What each job has had in all, as the ledger has it."""
+        """GPU-seconds that each job has had in all, as the ledger has it."""
         return self._of_account(self.ledger.jobs.had)
 
     @once
     def first_submit(self) -> Floats:
-        """When each job was first submitted."""
+        """The first submit time of each job."""
         jobs = self.snapshot.jobs
         if not np.count_nonzero(jobs.restarts):  # each is as it came, and nobody need ask the ledger
             return jobs.submit
@@ -204,7 +204,7 @@ class View:
 
     @once
     def case(self) -> Shorts:
-        """What lease, state and what blocks it come to for each job."""
+        """Each job's lease phase, state and block in one number."""
         jobs = self.snapshot.jobs
         return cases(self.lease_phase, jobs.state, jobs.blocked, self.over)
 
@@ -287,7 +287,7 @@ class View:
 
     @once
     def spare_gpus(self) -> Ints:
-        """As `free_gpus`, but below zero where more was promised than has come free yet."""
+        """The same as `free_gpus`, but below zero where more was promised than has come free yet."""
         return self.bare_gpus if not self.reserved else np.minimum(self.bare_gpus, self._unreserved)
 
     @once
@@ -314,7 +314,7 @@ class View:
         return np.unique(np.concatenate(rows)) if rows else _NOBODY
 
     def made_way_for(self, reserved: ReservedNodes) -> Ints:
-        """Those of them on the nodes of one reservation."""
+        """The lapsed leases on the nodes of one reservation."""
         if not self.lapsed.size:
             return _NOBODY
         here = np.zeros(len(self.snapshot.nodes.names), dtype=bool)
@@ -336,12 +336,12 @@ class View:
 
     @once
     def owes(self) -> bool:
-        """Whether on some node more was promised than has come free yet."""
+        """True if on some node more was promised than has come free yet."""
         return self.free_gpus is not self.spare_gpus
 
     @once
     def anything_to_have(self) -> bool:
-        """Whether a lease is over, or a job waits that asks for no more than is free."""
+        """True if a lease is over, or a job waits that asks for no more than is free."""
         return self.over.size > 0 or any_of(self.snapshot.jobs.gpus[self.waits] <= self.free_in_all)
 
     @once
@@ -363,14 +363,14 @@ class View:
 
     @once
     def lease_places(self) -> Placement:
-        """Where the leases lie: what Slurm says for running jobs, what was promised for the others."""
+        """Places of the leases: Slurm's own word for running jobs, the promise for the others."""
         seen = self._held_by(self.lease_phase > LeasePhase.GRANTED)
         promises = self.leases.promises_by(self.snapshot.jobs.key, self.snapshot.nodes.names)
         return seen.plus(promises) if len(promises) else seen
 
     @once
     def renewals(self) -> Ints:
-        """How often each job's lease was renewed, 0 without one."""
+        """Renewals of each job's lease, 0 without one."""
         return self._of_lease(self.leases.renewals, np.zeros(len(self.snapshot.jobs.key) + 1, dtype=np.int64))
 
     @once
@@ -393,7 +393,7 @@ class View:
         return self._of_lease(self.leases.phase, phases)
 
     def _held_by(self, jobs: Bools) -> Placement:
-        """What these jobs hold as Slurm says it."""
+        """The places that these jobs hold, as Slurm says it."""
         held = self.snapshot.held
         theirs = jobs[held.row]
         return held if all_of(theirs) else held.take(theirs)
@@ -418,19 +418,19 @@ class View:
 
     @once
     def _parts(self) -> Ints:
-        """Over how many nodes each of the holdings' jobs lies."""
+        """The number of nodes on which each holding's job lies."""
         holders = self.holdings.row
         parts: Ints = np.bincount(holders)[holders]
         return parts
 
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:
-    """When jobs were first submitted: a requeue does not move it. Row -1 of the accounts = as `seen`."""
+    """Submit times of jobs before any requeue. Row -1 of the accounts = as `seen`."""
     submit: Floats = np.where(row >= 0, take_or(accounts.submit, row, 0.0), seen)
     return submit
 
 
 def _said(column: Floats, otherwise: Callable[[], Floats]) -> Floats:
-    """What was said, and something else for those of whom nothing was said."""
+    """A column with its unknown values filled in."""
     unsaid = np.isnan(column)
     return np.where(unsaid, otherwise(), column) if any_of(unsaid) else column

@@ -56,13 +56,13 @@ def actions_for(
 
 
 def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
-    """Those that answered as soon as they were asked are requeued at once: no look need show it first."""
+    """Requeues of jobs that answered as soon as they were asked: no look need show the answer first."""
     asked = [o.action for o in outcomes if o.answered and o.result is Result.DONE]
     return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
 
 
 def _settled(actions: list[Action], unsettled: Mapping[int, float]) -> tuple[Action, ...]:
-    """Those on jobs whose last act has a known outcome."""
+    """The actions on jobs whose last act has a known outcome."""
     return tuple([a for a in actions if a.key not in unsettled] if unsettled else actions)
 
 

@@ -164,7 +164,7 @@ def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
 
 
 def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -> tuple[Leases, list[Event]]:
-    """With a lease for each of these jobs."""
+    """The leases with one for each of these jobs, and the events that say so."""
     jobs, now = snapshot.jobs, snapshot.time
     start = jobs.start[new]
     since = np.where(now - start < max(3 * terms.interval, 5.0), start, now)

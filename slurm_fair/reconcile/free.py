@@ -24,7 +24,7 @@ def shares(places: Placement, job: Ints, jobs: JobTable) -> tuple[Ints, Ints, In
 
 
 def summed(node: Ints, of: tuple[Ints, Ints, Ints], count: int) -> list[Ints]:
-    """These shares by node."""
+    """The sums of these shares on each node."""
     return [np.bincount(node, share, count).astype(np.int64) for share in of]
 
 
@@ -49,7 +49,7 @@ class Free(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Self:
-        """As the snapshot shows it."""
+        """The free amounts that the snapshot shows."""
         nodes, held = snapshot.nodes, snapshot.held
         taken = summed(held.node, shares(held, held.row, snapshot.jobs), len(nodes.names))
         return cls(*(total - mine for total, mine in zip(in_all(nodes), taken, strict=True)))
@@ -65,7 +65,7 @@ class Free(NamedTuple):
         return tuple([word for word in _WORDS if word in short]) if short else ()
 
     def take(self, needs: Iterable[tuple[int, int, int, int]]) -> None:
-        """For a job that will have it."""
+        """Take the needs of a job that will have them."""
         for node, *each in needs:
             for column, need in zip(self, each, strict=True):
                 column[node] -= need

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slurm_fair.model import (
     Event,
@@ -20,13 +18,11 @@ from slurm_fair.model import (
     Snapshot,
     Verb,
 )
-from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.columns import Floats, Ints, find
 from slurm_fair.model.reservation import reservations
 from slurm_fair.reconcile.events import job_event
 
-_ASK, _REQUEUE, _OPEN = Verb.ASK, Verb.REQUEUE, Verb.OPEN
-_OF_LEASES = (_ASK, _REQUEUE, _OPEN)
-_DONE = Result.DONE
+_OF_LEASES = (Verb.ASK, Verb.REQUEUE, Verb.OPEN)
 
 
 def apply_plan(
@@ -127,7 +123,7 @@ def _revocations(
 def _granted(
     leases: Leases, rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float
 ) -> Leases:
-    """With a promise for each of these jobs."""
+    """The leases with a promise for each of these jobs."""
     jobs = snapshot.jobs
     fresh = plan.places.with_columns(row=jobs.key[plan.places.row])
     earlier = leases.promises.renamed(leases.node_names, snapshot.nodes.names)
@@ -136,7 +132,7 @@ def _granted(
         key=jobs.key[rows],
         phase=LeasePhase.GRANTED,
         restarts=jobs.restarts[rows],
-        gpus=jobs.gpus[rows],
+        gpus=_given(plan, snapshot, rows),
         granted=now,
         start=0.0,
         end=terms.end_for(now),
@@ -147,6 +143,15 @@ def _granted(
         promises=earlier.plus(fresh),
         node_names=snapshot.nodes.names,
     )
+
+
+def _given(plan: Plan, snapshot: Snapshot, rows: Ints) -> Ints:
+    """The gang of each of these jobs, and of an elastic one what the plan gives it."""
+    gpus, sizes = snapshot.jobs.gpus, snapshot.sizes
+    if sizes is None:
+        return gpus[rows]
+    given = np.bincount(plan.places.row, plan.places.gpus, len(gpus)).astype(np.int64)[rows]
+    return np.where(sizes.allow(rows, given), given, gpus[rows])
 
 
 def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: float) -> list[Event]:
@@ -161,7 +166,7 @@ def _grants(rows: Ints, plan: Plan, snapshot: Snapshot, terms: LeaseTerms, now: 
 
 
 def apply_outcomes(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerms, now: float) -> Leases:
-    """What came of the acts: opened gates, asked jobs, and promises that could not be kept."""
+    """Apply the outcomes of acts: opened gates, asked jobs, and promises that could not be kept."""
     outcomes = [o for o in outcomes if o.action.verb in _OF_LEASES and not o.action.whole_record]
     if not outcomes:
         return leases
@@ -174,42 +179,38 @@ def apply_outcomes(leases: Leases, outcomes: Iterable[Outcome], terms: LeaseTerm
         verb, refused = outcome.action.verb, outcome.refused_for_good
         if row < 0:
             continue
-        if verb is _OPEN and refused:
+        if verb is Verb.OPEN and refused:
             dropped.append(row)
-        elif verb is _OPEN and not outcome.later:
+        elif verb is Verb.OPEN and not outcome.later:
             # An unknown end counts as opened: the job may start, so its GPUs stay promised.
             opened.append(row)
-        elif verb is _ASK and outcome.result is _DONE:
+        elif verb is Verb.ASK and outcome.result is Result.DONE:
             asked.append(row)
         elif refused:
             stays.append(row)
-    settled = _changed(leases, opened, asked, stays, terms, now)
+    after = _kept_on(_noted(leases, opened, asked, now), stays, terms, now)
     if not dropped:
-        return settled
+        return after
     keep = np.ones(len(leases.key), dtype=bool)
     keep[dropped] = False
-    return settled.take(keep)
+    return after.take(keep)
 
 
-def _changed(
-    leases: Leases, opened: list[int], asked: list[int], stays: list[int], terms: LeaseTerms, now: float
-) -> Leases:
-    """Where gates opened and jobs were asked.
-
-    Whom Slurm will not take off its GPUs has another lease from now on, as if it were renewed.
-    """
-    changed: dict[str, NDArray[Any]] = {}
-    if opened:
-        changed["opened"] = column = leases.opened.copy()
-        for row in opened:  # one or two as a rule
-            column[row] = now
-    if asked or stays:
-        changed["asked"] = leases.asked.copy()
-        changed["asked"][asked], changed["asked"][stays] = now, 0.0
-    if stays:
-        changed["phase"], changed["renewals"] = leases.phase.copy(), leases.renewals.copy()
-        changed["granted"], changed["end"] = leases.granted.copy(), leases.end.copy()
-        changed["phase"][stays], changed["granted"][stays] = LeasePhase.RUNNING, now
-        changed["end"][stays] = terms.end_for(now)
-        changed["renewals"][stays] += 1
+def _noted(leases: Leases, opened: list[int], asked: list[int], now: float) -> Leases:
+    """Note in the leases which gates opened and which jobs were asked."""
+    changed: dict[str, Floats] = {}
+    for name, rows in (("opened", opened), ("asked", asked)):
+        if rows:
+            changed[name] = column = getattr(leases, name).copy()
+            column[rows] = now
     return leases.with_columns(**changed) if changed else leases
+
+
+def _kept_on(leases: Leases, stays: list[int], terms: LeaseTerms, now: float) -> Leases:
+    """Renew the leases of jobs that Slurm will not take off their GPUs."""
+    if not stays:
+        return leases
+    phase, asked = leases.phase.copy(), leases.asked.copy()
+    phase[stays], asked[stays] = LeasePhase.RUNNING, 0.0
+    renewed = renewed_at(leases, np.array(stays, dtype=np.int64), terms, now)
+    return renewed.with_columns(phase=phase, asked=asked)

@@ -34,7 +34,7 @@ _STOPS = (Verb.ASK, Verb.REQUEUE)
 
 
 def still_resting(standing: Standing, now: float) -> Standing:
-    """Without what has been waited for long enough."""
+    """The standing without rests that are over."""
     if not (standing.unsettled or standing.backoff or standing.unmoved or standing.unshut):
         return standing
     return standing._replace(
@@ -138,7 +138,7 @@ def backoff_after(backoff: Rests, events: Sequence[Event], now: float) -> Rests:
 def resting_after(
     standing: Standing, outcomes: Sequence[Outcome], snapshot: Snapshot, terms: LeaseTerms
 ) -> Standing:
-    """With those who rest after these acts: of what was done, only a closed gate may leave somebody resting.
+    """The standing with the rests after these acts; of the acts done, only a closed gate may leave a job resting.
 
     A job that is freed is not managed, and the cluster knows when to try it again.
     """

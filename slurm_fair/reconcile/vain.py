@@ -34,7 +34,7 @@ def in_vain(leases: Leases, row: Ints, waits: Ints, snapshot: Snapshot, terms: L
 
 
 def _overdue(leases: Leases, waits: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Bools:
-    """For which promises the time is over."""
+    """True for promises whose time is over."""
     opened, granted = leases.opened[waits], leases.granted[waits]
     shut = opened <= 0
     overdue: Bools = np.where(
@@ -48,7 +48,7 @@ def _overdue(leases: Leases, waits: Ints, snapshot: Snapshot, terms: LeaseTerms)
 
 
 def _until_left(leases: Leases, promised: Ints, snapshot: Snapshot, terms: LeaseTerms) -> Floats:
-    """Until when each promise is waited for, because jobs that ask for a longer grace are to leave its nodes."""
+    """The instant up to which each promise waits for jobs with a longer grace that are to leave its nodes."""
     asked = (leases.revoking & (leases.asked > 0)).nonzero()[0]
     until = np.zeros(len(snapshot.nodes))
     row = find(snapshot.jobs.key, leases.key[asked])

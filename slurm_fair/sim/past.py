@@ -171,7 +171,7 @@ def _trace(
 
 
 def recorded_result(jobs: Jobs, scenario: Scenario, how: LedgerSettings | None = None) -> SimulationResult:
-    """What accounting recorded of the jobs of a scenario, measured as a simulation of them is.
+    """Measure the recorded past of a scenario's jobs in the way in which a simulation of them is measured.
 
     What was owed follows from the definitions, with the machines and weights of the scenario. Nobody recorded what
     checkpoints cost, which GPUs lay idle while jobs waited, or how a placement slowed a job.

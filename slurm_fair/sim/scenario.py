@@ -48,7 +48,7 @@ class Costs:
 
     @property
     def of_one_change(self) -> float:
-        """What a lease must be longer than, for a job to get anywhere in it."""
+        """Seconds that one change of jobs costs; a job gets somewhere only in a longer lease."""
         return sum((self.hearing, self.checkpoint, self.leaving, self.opening, self.start, self.restart))
 
 
@@ -67,7 +67,7 @@ class Takes(Protocol):
     """Seconds that a step takes, where it is not the same each time."""
 
     def __call__(self, step: Step, job: int, restarts: int, now: float) -> float:
-        """`job` is its row in the trace, `restarts` the number of its run, `now` when the step begins."""
+        """Seconds; `job` is its row in the trace, `restarts` the number of its run, `now` when it begins."""
 
 
 class Hitch(Enum):

@@ -48,7 +48,7 @@ class _Recorder:
         return getattr(self.policy, name)
 
     def plan(self, view: View) -> Plan:
-        """That of the other one."""
+        """The plan of the policy that is watched."""
         self.views.append(Kept.of(view))
         try:
             return self.policy.plan(view)

@@ -132,7 +132,7 @@ def _differs(one: Trial, other: Trial, name: str) -> bool:
 
 
 def _bearable(trials: Sequence[Trial], limit: float) -> list[Trial]:
-    """Those that cost no more than the limit, else the cheapest; what is not known costs nothing."""
+    """The trials that cost no more than the limit, else the cheapest; an unknown cost counts as none."""
     costs = [trial.overhead if math.isfinite(trial.overhead) else 0.0 for trial in trials]
     most = max(limit, min(costs))
     return [trial for trial, cost in zip(trials, costs, strict=True) if cost <= most]
@@ -223,7 +223,7 @@ def _lags(lag: Behind) -> str:
 
 
 def _dearer(lag: Behind, everywhere: Behind) -> str:
-    """That the limit keeps better terms out: nobody is to think that there are none."""
+    """The sentence that the limit keeps better terms out: nobody is to think that there are none."""
     gains = {
         "fairer": max(everywhere.job_loss - lag.job_loss, everywhere.tenant_unfair - lag.tenant_unfair),
         "faster": everywhere.jct - lag.jct,

@@ -49,7 +49,7 @@ def _on(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
 def that_count(
     rows: NDArray[np.void], key: Ints, held: Placement
 ) -> tuple[NDArray[np.void], Ints, Placement]:
-    """Without those that hold CPUs alone and leave all GPUs to others."""
+    """The jobs without those that hold CPUs alone and leave all GPUs to others."""
     counts = (np.bincount(held.row, minlength=len(rows)) > 0) | (rows["state"] == JobState.DONE)
     number = np.where(counts, np.cumsum(counts) - 1, -1)
     return rows[counts], key[counts], held.renumber(number)

@@ -21,7 +21,7 @@ from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.notice import named
 from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
-from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
+from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
 from slurm_fair.slurm.ownership.remit import Remit
@@ -92,7 +92,7 @@ class SlurmCluster:
         )
 
     def fence(self, may_act: Callable[[], None]) -> None:
-        """What is asked before each batch of acts; it raises when we may not."""
+        """Set the question before each batch of acts; it raises when we may not act."""
         self._actuator.fence = may_act
 
     def reconfigure(self, settings: ClusterSettings) -> None:
@@ -164,8 +164,8 @@ class SlurmCluster:
             booted_at=self._booted[1],
             lists_at_first=self._lists_at_first(rows, machines),
         )
-        self.marks.set(lifted(self.marks, rows, self._queue))
-        self.marks.set(unlisted(self.marks, rows, self._queue, self._booted[1], self._now()))
+        self.marks.set(without_lifted_holds(self.marks, rows, self._queue))
+        self.marks.set(without_taken_lists(self.marks, rows, self._queue, self._booted[1], self._now()))
         snapshot = build_snapshot(sighting)
         snapshot = replace(snapshot, left_alone=named(snapshot.left_alone, self.notices))
         if snapshot.in_doubt and not self._doubts_said:
@@ -180,7 +180,7 @@ class SlurmCluster:
         return self._with_answers(replace(snapshot, to_free=free), asked)
 
     def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
-        """As many as one look may free; users make as many as they like."""
+        """Strays that one look may free: a bounded number, for users make as many as they like."""
         if len(strays) <= _STRAYS_AT_ONCE:
             return strays
         user = dict(zip(rows["record"].tolist(), rows["user"].tolist(), strict=True))
@@ -200,7 +200,7 @@ class SlurmCluster:
         return self._at_first
 
     def _learn(self, rows: NDArray[np.void]) -> str:
-        """What is asked rarely: details of new jobs, shares, reservations."""
+        """Ask for rarer news: details of new jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
         complaint = self._details.learn(
             dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
@@ -232,7 +232,7 @@ class SlurmCluster:
         return "[tenants] gpu_weights: all GPUs would count 0"
 
     def _learn_of_slurmctld(self) -> None:
-        """When it started, and of which release it is; what was known before where it does not say."""
+        """Read slurmctld's start and release; the old answer stands where it does not say."""
         if 0 <= self._now() - self._booted[0] <= _BOOT_EVERY_SECONDS:
             return
         said = self._configured()

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from slurm_fair.errors import SlurmUnreachable
 from slurm_fair.model import Action, JobState, Outcome, Result, label
 from slurm_fair.model.mark import Mark
-from slurm_fair.ports import IntentLog
 from slurm_fair.slurm.acting.actuator import Actuator
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.ownership.claims import free_action
@@ -24,10 +23,11 @@ from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 
 _NAMED = 20  # jobs in one line of the log
+_PAUSE_SECONDS = 1.0  # between two tries
 
 
 class NoIntents:
-    """Where nothing needs to be remembered: undoing twice changes nothing."""
+    """A log that keeps nothing: undoing twice changes nothing."""
 
     def intend(self, actions: Sequence[Action], now: float) -> Sequence[int]:
         return range(len(actions))
@@ -45,7 +45,7 @@ class Liberated:
 
 
 def pins_left(freed: Liberated) -> list[str]:
-    """What to say of node lists of ours that Slurm does not let go of now."""
+    """Lines on node lists of ours that Slurm does not let go of now."""
     if not freed.pinned:
         return []
     named = "; ".join(list(freed.pinned.values())[:_NAMED])
@@ -61,7 +61,6 @@ def liberate(
     marks: Sequence[Mark],
     now: Callable[[], float],
     lost: bool = False,
-    intents: IntentLog | None = None,
 ) -> Liberated:
     """Free every waiting job that carries a mark or a gate of ours.
 
@@ -82,7 +81,7 @@ def liberate(
         raise SlurmUnreachable(f"the jobs' stamps cannot be read, so nothing was freed: {complaint}")
     known = Marks(MarksInHand([*_stamped(waiting, queue, details, known, lost), *known.all()]))
     ours = [free_action(row) for row in waiting if _mark_of(row, known) is not None]
-    actuator = Actuator(commands, queue, known, details, intents or NoIntents(), now)
+    actuator = Actuator(commands, queue, known, details, NoIntents(), now)
     outcomes = actuator.actuate(ours)
     left = [f"job {label(o.action.key)}: {o.detail}" for o in outcomes if o.result is not Result.DONE]
     for row in rows[rows["state"] == JobState.ENDING]:
@@ -103,14 +102,14 @@ def _still_pinned(rows: NDArray[np.void], queue: Queue, known: Marks) -> dict[tu
     return found
 
 
-def liberate_patiently(free: Callable[[], Liberated], tries: int, pause_seconds: float = 1.0) -> Liberated:
+def liberate_patiently(free: Callable[[], Liberated], tries: int) -> Liberated:
     """Free again and again while something of ours is left: a job that completes takes its time."""
     total, done = 0, free()
     for _ in range(tries):
         total += done.freed
         if not done.left:
             return Liberated(total, (), done.pinned)
-        time.sleep(pause_seconds)
+        time.sleep(_PAUSE_SECONDS)
         done = free()
     return Liberated(total + done.freed, done.left, done.pinned)
 

@@ -101,7 +101,7 @@ def _holdings(
 
 
 def _told(deadline: Floats, gpu_types: int) -> Told | None:
-    """What users say of the work: in Slurm's own records that is a deadline, where one was given."""
+    """Users' declarations on the work: Slurm's own records hold a deadline alone, where one was given."""
     if not deadline.any():
         return None
     told = Told.nothing(len(deadline), gpu_types)
@@ -135,7 +135,7 @@ def _managed_rows(rows: NDArray[np.void], seen: Sighting) -> tuple[NDArray[np.vo
 
 
 def _gpu_types(seen: Sighting) -> tuple[str, ...]:
-    """Those of nodes alone: what a job asks for is its user's word, and may be new with each job."""
+    """GPU types of nodes alone: a job's type is its user's word, and may be new with each job."""
     return tuple(dict.fromkeys(node.gpu_type for node in seen.machines.nodes.values()))
 
 
@@ -167,7 +167,7 @@ def _asked_types(raw: NDArray[np.void], seen: Sighting) -> Ints:
 
 
 def _packed(texts: list[str], column: NDArray[np.int64]) -> tuple[tuple[str, ...], Ints]:
-    """Only the names that occur, and the column renumbered to them."""
+    """The names that occur, and the column renumbered to them."""
     used, rows = np.unique(column, return_inverse=True)
     return tuple(texts[n] for n in used.tolist()), rows.astype(np.int64)
 
@@ -276,7 +276,7 @@ def _others(used: list[int], ours: NDArray[Any]) -> Ints:
 
 
 def _why(seen: Sighting, name: str) -> str:
-    """What keeps new work from a node."""
+    """The reason why a node gets no new work."""
     node = seen.machines.nodes[name]
     if node.gpu_type == "+":
         return "several GPU types on one node"
@@ -332,7 +332,7 @@ def _jobs(
 
 
 def _most_nodes(raw: NDArray[np.void], seen: Sighting) -> Ints:
-    """Over how many nodes each row may lie; asked only where the policy spreads gangs over more than they need."""
+    """The most nodes of each row; asked only where the policy spreads gangs over more than they need."""
     most = np.zeros(len(raw), dtype=np.int64)
     if not seen.settings.gangs_may_spread:
         return most
@@ -354,7 +354,7 @@ def _checkpoints(raw: NDArray[np.void], seen: Sighting) -> Bools:
 
 
 def _answers(key: Ints, seen: Sighting) -> Codes:
-    """What jobs that were asked have answered."""
+    """Answers of the jobs that were asked, by row."""
     answers = np.zeros(len(key), dtype=np.int8)
     asked = np.array(sorted(seen.acknowledged), dtype=np.int64)
     at = find(key, asked)

@@ -170,7 +170,7 @@ class _Fleet:
         return MatrixEntries.joined(gpus, (len(self.capacity) + self.jobs, columns, ones))
 
     def most(self) -> Floats:
-        """And what they may come to."""
+        """The most that the rows may come to."""
         return np.concatenate([self.capacity, np.ones(len(self.gang))])
 
     def table(self, x: Floats) -> Table:
@@ -223,7 +223,7 @@ def _lift(fleet: _Fleet, need: Floats, open_: Bools, floor: Floats, limit_second
 
 
 def _descended(fleet: _Fleet, age: Floats, left: Floats, alone: Floats, limit_seconds: float) -> Shares:
-    """From a peak that can be had, down: what it needs can be exceeded by some factor, which gives a lower one."""
+    """Shares from a feasible peak, lowered while what it needs can be exceeded by some factor."""
     shares = _in_proportion(fleet, equal_rate(fleet.rate, fleet.capacity))
     peak = _peak(fleet, shares.fraction, age, left, alone)
     left_seconds = limit_seconds
@@ -248,7 +248,7 @@ def _peak(fleet: _Fleet, fraction: Table, age: Floats, left: Floats, alone: Floa
 
 
 def _in_proportion(fleet: _Fleet, need: Floats) -> Shares:
-    """In time whatever happens: each on the types it can use in proportion to their sizes, as if they were one."""
+    """Shares by need without a solver: each job on the types that it can use, in proportion to their sizes."""
     rate, gang, capacity = fleet.rate, fleet.gang, fleet.capacity
     can = fleet.can & (need > 0)
     part = np.where(rate > 0, capacity, 0.0)

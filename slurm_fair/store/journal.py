@@ -235,12 +235,11 @@ class SqliteJournal(Reader):
         *,
         keep_seconds: float,
         max_bytes: int,
-        keep_events_seconds: float = math.inf,
         most_rows: int = 200,
     ) -> Pruned:
         """Forget what is too old or too much, at most so many rows of a kind; cheap enough for every tick."""
         with self._writing():
-            pruned = prune(self._db, now - keep_seconds, now - keep_events_seconds, now, max_bytes, most_rows)
+            pruned = prune(self._db, now - keep_seconds, now, max_bytes, most_rows)
         with in_words(self.path):
             # A script, because this statement does its work page by page and `execute` takes one step only.
             self._db.executescript(f"PRAGMA incremental_vacuum({most_rows * 10})")

@@ -41,7 +41,7 @@ def check_files(path: Path) -> None:
 
 
 def check_readable(path: Path) -> None:
-    """As a reader may be another user: no question of owner, only of who could have written it."""
+    """Refuse a journal that somebody else could have written. Its reader need not be its owner."""
     with in_words(path):
         there = path.exists()
         modes = {place: place.stat().st_mode for place in (path.parent, path) if there}

@@ -11,7 +11,7 @@ _THIN_AFTER_SECONDS = 7 * 86400.0  # older accounts of tenants stay once an hour
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Rows that went."""
+    """Counts of the rows that went."""
 
     ticks: int = 0
     columns: int = 0
@@ -26,9 +26,7 @@ class Pruned:
         return self.ticks + self.columns + self.standings + self.events + self.intents + self.moments
 
 
-def prune(
-    db: Database, ticks_before: float, events_before: float, now: float, max_bytes: int, most_rows: int
-) -> Pruned:
+def prune(db: Database, ticks_before: float, now: float, max_bytes: int, most_rows: int) -> Pruned:
     """Within a transaction of the caller; the newest tick and the newest standing always stay.
 
     Of a journal that is too big the oldest go: acts from before the oldest tick, then ticks, then events.
@@ -47,10 +45,10 @@ def prune(
             "(SELECT coalesce(max(tick), 0) FROM standings WHERE tick < ?)"  # what replay of the oldest needs
         )
         standings = _delete(db, "standings", "tick", f"tick < {base}", oldest, most_rows)
-    events = _delete(db, "events", "id", "time < ?", events_before, most_rows * 10)
-    if full and not (ticks or intents or events):  # no tick is left to give: the oldest events go
+    if full and not (ticks or intents):  # no tick is left to give: the oldest events go
         events = _oldest_events(db, most_rows * 10)
-    moments = _moments(db, now - _THIN_AFTER_SECONDS, events_before, most_rows * 10)
+    thin_before = now - _THIN_AFTER_SECONDS
+    moments = _delete(db, "tenants_time", "id", "time < ? AND NOT hourly", thin_before, most_rows * 10)
     return Pruned(ticks, columns, standings, events, intents, moments)
 
 
@@ -77,11 +75,6 @@ def _ticks(db: Database, before: float, most: int) -> int:
     return _delete(
         db, "ticks", "number", "time < ? AND number < (SELECT max(number) FROM ticks)", before, most, "number"
     )
-
-
-def _moments(db: Database, thin_before: float, before: float, most: int) -> int:
-    thinned = _delete(db, "tenants_time", "id", "time < ? AND NOT hourly", thin_before, most)
-    return thinned + _delete(db, "tenants_time", "id", "time < ?", before, most)
 
 
 def _oldest_events(db: Database, most: int) -> int:

@@ -116,23 +116,12 @@ class Reader:
     # Acts and marks
 
     def intents(self, since: float = 0.0) -> tuple[Intent, ...]:
-        """Acts written down at or after an instant, oldest first."""
-        return self._intents("time >= ?", (since,))
-
-    def intents_of(self, key: int) -> tuple[Intent, ...]:
-        """Acts on one job, oldest first."""
-        return self._intents("key = ?", (key,))
-
-    def unconcluded(self) -> tuple[Intent, ...]:
-        """Acts whose end nobody wrote down: after a crash, look at these jobs again before anything else."""
-        return self._intents("outcome IS NULL", ())
-
-    def _intents(self, where: str, values: Row) -> tuple[Intent, ...]:
+        """Acts written down at or after an instant, oldest first; one without a result has no known end."""
         # The seal of the act and that of its outcome are apart, because the second comes later.
         rows = self._all(
             f"SELECT id, {INTENT_COLUMNS}, seal, {OUTCOME_COLUMNS}, outcome_seal FROM intents NOT INDEXED "
-            f"WHERE {where} ORDER BY id",
-            values,
+            "WHERE time >= ? ORDER BY id",
+            (since,),
         )
         return tuple(self._made(self._intent, rows))
 
@@ -203,13 +192,11 @@ class Reader:
             yield from self._made(lambda row: event_of(proved(row[1:], "events")), rows)
             number, time = rows[-1][0], rows[-1][1]
 
-    def moments(self, start: float, end: float, tenant: str | None = None) -> Iterator[TenantMoment]:
+    def moments(self, start: float, end: float) -> Iterator[TenantMoment]:
         """Tenants' accounts in [start, end], oldest first."""
-        where, values = ("AND tenant = ?", [tenant]) if tenant is not None else ("", [])
         rows = self._all(
-            f"SELECT {MOMENT_COLUMNS}, seal FROM tenants_time WHERE time >= ? AND time <= ? {where} "
-            "ORDER BY time, id",
-            (start, end, *values),
+            f"SELECT {MOMENT_COLUMNS}, seal FROM tenants_time WHERE time >= ? AND time <= ? ORDER BY time, id",
+            (start, end),
         )
         yield from self._made(lambda row: moment_of(proved(row, "tenants_time")), rows)
 
@@ -244,9 +231,9 @@ class Reader:
             ) from error
 
 
-def open_reader(path: Path, busy_seconds: float = BUSY_SECONDS) -> Reader:
+def open_reader(path: Path) -> Reader:
     """A journal to read, while the daemon runs and when it is dead."""
-    return Reader(open_read_only(Path(path), busy_seconds), Path(path))
+    return Reader(open_read_only(Path(path), BUSY_SECONDS), Path(path))
 
 
 def _places(values: Collection[Any]) -> str:

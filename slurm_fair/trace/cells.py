@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"[0-9]{1,12}(?:\.0{1,9})?")
 
 
 def number(text: str) -> float:
-    """A finite number."""
+    """The cell as a finite number."""
     if _NUMBER.fullmatch(text) is None:
         words = "is empty: give a number" if not text.strip() else f"{shown(text)} is no number"
         raise BadCell(words)

@@ -60,7 +60,7 @@ class Description:
     per_tenant: tuple[TenantPart, ...]
 
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The description as JSON holds it."""
         return asdict(self) | {
             "sizes": [asdict(size) for size in self.sizes],
             "per_tenant": [asdict(part) for part in self.per_tenant],
@@ -112,7 +112,7 @@ def _sizes(gpus: Ints, asked: Floats) -> tuple[Size, ...]:
 
 
 def _tenants(trace: Trace, asked: Floats, total: float) -> tuple[TenantPart, ...]:
-    """The greediest first."""
+    """Tenants, the one with the most GPU time first."""
     codes, place = np.unique(trace.tenant, return_inverse=True)
     jobs, seconds = np.bincount(place), np.bincount(place, weights=asked)
     shares = seconds / total if total else np.zeros(len(seconds))

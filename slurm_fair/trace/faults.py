@@ -22,7 +22,7 @@ class Fault:
     what: str
 
     def words(self, path: object) -> str:
-        """As a person reads it."""
+        """The fault in one line for a person."""
         return f"{path}{self.place}: {self.column}: {self.what}"
 
 

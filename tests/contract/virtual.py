@@ -9,9 +9,10 @@ import numpy as np
 from slurm_fair.model import Gate, JobState, parse_label
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import Cluster
-from slurm_fair.sim import Manners, Submission, Veil, VirtualClock, VirtualCluster
+from slurm_fair.sim import Manners, Submission, VirtualClock, VirtualCluster
 from slurm_fair.trace import uniform
 from tests.contract.stages import GATE_SECONDS, Job
+from tests.support.veil import Veil
 
 BEGAN, TERM, ENDLESS = 1_800_000_000.0, 900.0, 1e7
 

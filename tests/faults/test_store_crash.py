@@ -185,7 +185,7 @@ def test_a_fenced_owner_writes_nothing_more(path: Path) -> None:
             with pytest.raises(NotTheOwner, match=r"the dead-man has opened epoch 2: this daemon must stop"):
                 write()
     with open_reader(path) as reader:
-        assert [act.id for act in reader.unconcluded()] == list(ids)
+        assert [act.id for act in journals.unconcluded(reader)] == list(ids)
         assert reader.latest() is None
         assert reader.marks() == ()
 

@@ -27,7 +27,6 @@ def everything(reader: Reader) -> tuple[object, ...]:
         reader.latest_checkpoint(),
         list(reader.ticks()),
         reader.intents(),
-        reader.unconcluded(),
         reader.marks(),
         list(reader.events()),
         list(reader.events(100.0, 400.0, kinds=["started"])),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurm_fair.lab import Lab, LabSpec, available
-from tests.slurm.harness import Site
+from tests.slurm.harness import Site, wait_until
 from tests.support.adapter_on_slurm import Adapter
 from tests.support.on_slurm import Slurm
 
@@ -29,6 +29,15 @@ def scenario_lab() -> Iterator[Lab]:
         pytest.skip(reason)
     with Lab(spec=SCENARIO_SPEC) as lab:
         yield lab
+
+
+@pytest.fixture
+def slurm(scenario_lab: Lab) -> Iterator[Slurm]:
+    """The lab of the scenarios, emptied behind the test."""
+    yield Slurm(scenario_lab)
+    for user in ("root", *SCENARIO_SPEC.users):
+        scenario_lab.run("scancel", "-u", user, check=False)
+    wait_until(lambda: not scenario_lab.run("squeue", "-h", "-a").stdout, 60, "the queue is empty")
 
 
 @pytest.fixture

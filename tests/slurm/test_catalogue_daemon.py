@@ -13,30 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.slurm.crowds import ALL_GPUS, USER, crowd, is_plain
 from tests.slurm.harness import REPOSITORY, Job, Site, stays, wait_until
 from tests.support.proofs import proved
 
 pytestmark = pytest.mark.slurm
 BOTH_GATES = pytest.mark.parametrize("gate", ["begin", "hold"])
 LEASE = {"term": 6, "grace": 3}
-ALL_GPUS = 24
-USER = "games"
-
-
-def crowd(site: Site) -> tuple[Job, list[Job]]:
-    """A job on every GPU and three that wait behind gates."""
-    running = site.submit(ALL_GPUS, user=USER).runs()
-    waiting = [site.submit(gpus, tenant="nlp", user=USER) for gpus in (ALL_GPUS, 8, 8)]
-    for job in waiting:
-        job.waits()
-    return running, waiting
-
-
-def is_plain(site: Site, jobs: list[Job]) -> bool:
-    """Every job runs, or waits as plain Slurm has it: no pin, no begin time ahead, no hold of ours."""
-    rows = site.rows()
-    found = [rows[job.label] for job in jobs]
-    return all(row.state in ("RUNNING", "COMPLETING") or row.free for row in found)
 
 
 # -- killed and started again ---------------------------------------------------------------------------------
@@ -172,7 +155,7 @@ def test_within_a_lease_of_the_daemons_death_the_queue_is_plain_slurms(
     new_site: Callable[..., Site], gate: str
 ) -> None:
     site = new_site(gate, LEASE).start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8, 8)
     site.kill()
     wait_until(lambda: is_plain(site, [running, *waiting]), site.term + 1, "free within a lease")
     running.cancel()
@@ -199,7 +182,7 @@ def test_fail_open_frees_every_job_with_the_daemon_alive_dead_or_frozen(
     new_site: Callable[..., Site], gate: str, daemon: str
 ) -> None:
     site = new_site(gate, LEASE).start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8, 8)
     if daemon == "dead":
         site.kill()
     if daemon == "frozen":
@@ -221,7 +204,7 @@ def test_a_daemon_frozen_for_longer_than_a_lease_acts_no_more_when_it_wakes(
     new_site: Callable[..., Site],
 ) -> None:
     site = new_site("hold", LEASE).start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8, 8)
     site.signal(signal.SIGSTOP)
     wait_until(lambda: is_plain(site, [running, *waiting]), site.term + 1)
     since = time.time()
@@ -257,7 +240,7 @@ def test_while_paused_nothing_is_done_the_queue_flows_and_after_resume_all_goes_
     new_site: Callable[..., Site],
 ) -> None:
     site = new_site("hold", LEASE).start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8, 8)
     site.cli("pause", "--why", "a test")
     since = time.time() + 1
     wait_until(lambda: is_plain(site, [running, *waiting]), site.term + 2, "plain Slurm within a lease")
@@ -297,7 +280,7 @@ def last_term(site: Site) -> float:
 
 def test_sigterm_ends_the_daemon_in_good_order(new_site: Callable[..., Site]) -> None:
     site = new_site("begin", LEASE).start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8, 8)
     assert site.stop() == 0
     wait_until(lambda: is_plain(site, [running, *waiting]), site.term + 2)
 

@@ -5,14 +5,10 @@ Whatever Slurm takes of it, the look is never blind and shows the other user's j
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from slurm_fair.lab import Lab
 from slurm_fair.slurm.reading.queue import BETWEEN, FIELDS, ROW_END
 from slurm_fair.slurm.reading.user_text import ask_text
-from tests.slurm.harness import wait_until
 from tests.slurm.test_hostile_rows import HONEST, HOSTILE, Seen, attack, of_user
 from tests.support.adapter_on_slurm import Adapter
 from tests.support.hostile import forged_comments, forged_lines, forged_rows
@@ -57,15 +53,6 @@ def texts(victim: int) -> tuple[str, ...]:
 def is_taken(slurm: Slurm, *argv: str) -> bool:
     """Whether Slurm does what the hostile user says; its answer may be no text at all."""
     return not slurm.do("sh", "-c", 'exec "$@" >/dev/null 2>&1', "sh", *argv, user=HOSTILE).returncode
-
-
-@pytest.fixture
-def slurm(scenario_lab: Lab) -> Iterator[Slurm]:
-    """The lab, emptied behind the test."""
-    yield Slurm(scenario_lab)
-    for user in ("root", HONEST, HOSTILE):
-        scenario_lab.run("scancel", "-u", user, check=False)
-    wait_until(lambda: not scenario_lab.run("squeue", "-h", "-a").stdout, 60, "the queue is empty")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ Both are ordinary Unix users. Everything is read through the real Slurm.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -61,15 +61,6 @@ def attack(slurm: Slurm, *options: str, account: str = "speech") -> str:
     """What the hostile user submits; the id where it was accepted."""
     argv = ("sbatch", "--parsable", "-A", account, "-o", "/dev/null", *options, "--wrap", "sleep 300")
     return slurm.do(*argv, user=HOSTILE).stdout.strip()
-
-
-@pytest.fixture
-def slurm(scenario_lab: Lab) -> Iterator[Slurm]:
-    """The lab, emptied behind the test."""
-    yield Slurm(scenario_lab)
-    for user in ("root", HONEST, HOSTILE):
-        scenario_lab.run("scancel", "-u", user, check=False)
-    wait_until(lambda: not scenario_lab.run("squeue", "-h", "-a").stdout, 30, "the queue is empty")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pwd
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair.slurm.reading.acks import Asked, Reply, read_acknowledgement, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
+from tests.slurm.job_records import record, until
 
 pytestmark = [
     pytest.mark.slurm,
@@ -43,22 +44,6 @@ def folder(lab: Lab, tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     lab.run("scancel", "-u", "root", check=False)
     until(lambda: not lab.run("squeue", "-h", "-t", "R,PD,CG").stdout)
-
-
-def until(true: Callable[[], bool], seconds: float = 40) -> None:
-    """Poll."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
-
-
-def record(lab: Lab, job: str) -> dict[str, str]:
-    """What Slurm knows of a job; times as epoch seconds."""
-    line = lab.run("env", "SLURM_TIME_FORMAT=%s", "scontrol", "-o", "show", "job", job).stdout.split("\n")[0]
-    found = dict(re.findall(r"(\w+)=(\S*)", line))
-    found["Comment"] = lab.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%k").stdout.split("\n")[0]
-    return found
 
 
 class Job:

@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import pytest
 from slurm_fair.health import ACTING, BLIND, PAUSED, STOPPED, Health
 from slurm_fair.lab import Lab, LabSpec, available
 from slurm_fair_templates.quoting import directive
+from tests.slurm.job_records import record, until
 from tests.support.on_slurm import Slurm
 
 pytestmark = [
@@ -64,22 +65,6 @@ def settle(lab: Lab, **settings: str) -> None:
         newer = max(installed.stat().st_mtime, time.time()) + 2
         installed.write_text(text)
         os.utime(installed, (newer, newer))
-
-
-def until(true: Callable[[], bool], seconds: float = 40) -> None:
-    """Poll."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
-
-
-def record(lab: Lab, job: str) -> dict[str, str]:
-    """What Slurm knows of a job; times as epoch seconds."""
-    line = lab.run("env", "SLURM_TIME_FORMAT=%s", "scontrol", "-o", "show", "job", job).stdout.split("\n")[0]
-    found = dict(re.findall(r"(\w+)=(\S*)", line))
-    found["Comment"] = lab.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%k").stdout.split("\n")[0]
-    return found
 
 
 def submit(lab: Lab, folder: Path, *words: str) -> str:

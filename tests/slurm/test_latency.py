@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -167,24 +168,35 @@ def test_a_quiet_cluster_is_looked_at_every_ten_seconds_and_no_more(site_of: Cal
 # -- the figures, by `make prove` --------------------------------------------------------------------------
 
 
+def starts_soon(
+    claim: str,
+    measured: tuple[Delays, Delays, Delays],
+    median: float = 1.5,
+    p95: float = 2.5,
+    *,
+    by_command: bool = False,
+) -> None:
+    """Note the figures of a claim, and hold them to its goals in seconds."""
+    managed, whole, plain = measured
+    goal = f"p95 <= {p95:g} s" if math.isinf(median) else f"median <= {median:g} s, p95 <= {p95:g} s"
+    command = f" ({whole.median:.2f} s with the command itself)" if by_command else ""
+    proved(claim, goal, f"{managed}{command}; plain sbatch: {plain}")
+    assert managed.median <= median
+    assert managed.p95 <= p95
+
+
 @pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_fair_sbatch_beside_plain_sbatch_on_an_idle_cluster(site_of: Callable[..., Site]) -> None:
-    managed, whole, plain = side_by_side(site_of(), 30, *BY_FAIR_SBATCH, program=FAIR_SBATCH)
-    measured = f"{managed} ({whole.median:.2f} s with the command itself); plain sbatch: {plain}"
-    proved("fair-sbatch to RUNNING on an idle cluster", "median <= 1.5 s, p95 <= 2.5 s", measured)
-    assert managed.median <= 1.5
-    assert managed.p95 <= 2.5
+    measured = side_by_side(site_of(), 30, *BY_FAIR_SBATCH, program=FAIR_SBATCH)
+    starts_soon("fair-sbatch to RUNNING on an idle cluster", measured, by_command=True)
 
 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_a_template_without_a_bell_on_an_idle_cluster(site_of: Callable[..., Site]) -> None:
-    managed, _, plain = side_by_side(site_of(published=False), 30, *GATED, program=("sbatch",))
-    measured = f"{managed}; plain sbatch: {plain}"
-    proved("the same with nobody who wakes the daemon", "median <= 1.5 s, p95 <= 2.5 s", measured)
-    assert managed.median <= 1.5
-    assert managed.p95 <= 2.5
+    measured = side_by_side(site_of(published=False), 30, *GATED, program=("sbatch",))
+    starts_soon("the same with nobody who wakes the daemon", measured)
 
 
 @pytest.mark.prove
@@ -192,10 +204,8 @@ def test_a_template_without_a_bell_on_an_idle_cluster(site_of: Callable[..., Sit
 def test_fair_sbatch_with_a_thousand_pending(site_of: Callable[..., Site]) -> None:
     site = site_of()
     fill(site, 1000)
-    managed, whole, plain = side_by_side(site, 30, *BY_FAIR_SBATCH, program=FAIR_SBATCH)
-    measured = f"{managed} ({whole.median:.2f} s with the command itself); plain sbatch: {plain}"
-    proved("fair-sbatch to RUNNING beside 1,000 pending jobs", "p95 <= 3 s", measured)
-    assert managed.p95 <= 3.0
+    measured = side_by_side(site, 30, *BY_FAIR_SBATCH, program=FAIR_SBATCH)
+    starts_soon("fair-sbatch to RUNNING beside 1,000 pending jobs", measured, math.inf, 3.0, by_command=True)
 
 
 @pytest.mark.prove

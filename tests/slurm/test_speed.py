@@ -35,8 +35,10 @@ def opened_at(site: Site, job: Job) -> list[float]:
     with site.reader() as journal:
         return [
             intent.time
-            for intent in journal.intents_of(job.key)
-            if intent.action.verb is Verb.OPEN and intent.result is Result.DONE
+            for intent in journal.intents()
+            if intent.action.key == job.key
+            and intent.action.verb is Verb.OPEN
+            and intent.result is Result.DONE
         ]
 
 

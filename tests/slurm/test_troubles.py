@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from slurm_fair.state_folder import Places, last_beat, pause_of
+from tests.slurm.crowds import ALL_GPUS, USER, crowd, is_plain
 from tests.slurm.harness import Job, Site, stays, wait_until
 
 pytestmark = pytest.mark.slurm
 LEASE = {"term": 6, "grace": 3}
-ALL_GPUS = 24
-USER = "games"
 # squeue as it is, but for the daemon: it fails, or hangs, while a file says so.
 WRAPPER = """#!/bin/sh
 if ! tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q deadman; then
@@ -29,21 +28,6 @@ if ! tr '\\0' ' ' < /proc/$PPID/cmdline | grep -q deadman; then
 fi
 exec {real} "$@"
 """
-
-
-def crowd(site: Site) -> tuple[Job, list[Job]]:
-    """A job on every GPU and two that wait behind gates."""
-    running = site.submit(ALL_GPUS, user=USER).runs()
-    waiting = [site.submit(gpus, tenant="nlp", user=USER) for gpus in (ALL_GPUS, 8)]
-    for job in waiting:
-        job.waits()
-    return running, waiting
-
-
-def is_plain(site: Site, jobs: list[Job]) -> bool:
-    rows = site.rows()
-    found = [rows[job.label] for job in jobs]
-    return all(row.state in ("RUNNING", "COMPLETING") or row.free for row in found)
 
 
 def wrapped(site: Site) -> Path:
@@ -77,7 +61,7 @@ def small_disk(new_site: Callable[..., Site]) -> Iterator[Site]:
 
 def test_a_full_disk_is_waited_out_without_a_restart(small_disk: Site) -> None:
     site = small_disk.start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8)
     filler = site.storage / "filler"
     with filler.open("wb", buffering=0) as file:
         while True:
@@ -112,7 +96,7 @@ def test_a_journal_removed_under_the_daemon_stops_every_act_and_can_be_put_back(
     new_site: Callable[..., Site],
 ) -> None:
     site = new_site("begin", LEASE).start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8)
     had = site.ledger().tenants.had.sum()
     for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
         (site.storage / name).unlink()
@@ -157,7 +141,7 @@ def test_a_blind_daemon_under_hold_loses_its_jobs_within_a_lease_and_goes_on_whe
     site = new_site("hold", LEASE)
     flags = wrapped(site)
     site.start()
-    running, waiting = crowd(site)
+    running, waiting = crowd(site, ALL_GPUS, 8)
     (flags / "blind").touch()
     began = time.monotonic()
     wait_until(lambda: is_plain(site, waiting), 2 * site.term, "free")
@@ -181,7 +165,7 @@ def test_sigterm_ends_a_daemon_whose_commands_hang(new_site: Callable[..., Site]
     site = new_site(gate, LEASE)
     flags = wrapped(site)
     site.start()
-    crowd(site)
+    crowd(site, ALL_GPUS, 8)
     (flags / "hang").touch()
     wait_until(lambda: (flags / "hangs").exists(), 10, "a command hangs")
     began = time.monotonic()

@@ -33,7 +33,12 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.mark import Mark
-from slurm_fair.store import open_journal
+from slurm_fair.store import Intent, Reader, open_journal
+
+
+def unconcluded(reader: Reader) -> tuple[Intent, ...]:
+    """Acts whose end nobody wrote down."""
+    return tuple(act for act in reader.intents() if act.result is None)
 
 
 def keys(count: int) -> Ints:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from slurm_fair.model import unpack_keys
+from slurm_fair.model import label
 from slurm_fair.model.ids import pack
 from tests.support.fake_slurm import ADMIN, PENDING, RUNNING, USER
 
@@ -40,9 +38,9 @@ def release(history: History) -> None:
     if history.held:
         key = history.dice.choice(sorted(history.held))
         history.held.pop(key)
-        (base,), (task,) = (part.tolist() for part in unpack_keys(np.array([key])))
+        base, _, task = label(key).partition("_")
         history.moved[key] = history.site.now
-        history.site.world.release(base, task)
+        history.site.world.release(int(base), int(task or -1))
 
 
 def move_begin(history: History) -> None:

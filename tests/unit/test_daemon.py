@@ -30,12 +30,6 @@ from tests.support.daemon_bench import Bench, bench_in, crowd, lines
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with bench_in(tmp_path / "s") as made:
-        yield made
-
-
-@pytest.fixture
 def holding(tmp_path: Path) -> Iterator[Bench]:
     with bench_in(tmp_path / "s", gate="hold") as made:
         yield made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,6 @@ from slurm_fair.model.ids import pack
 from slurm_fair.state_folder import Pause, leave_pause
 from slurm_fair.store import open_reader
 from tests.support.daemon_bench import Bench, bench_in, crowd, lines
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with bench_in(tmp_path / "s") as made:
-        yield made
 
 
 def stray(bench: Bench) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,12 +23,6 @@ from tests.support.daemon_bench import Bench, bench_in, changed, crowd, lines, r
 @pytest.fixture(params=["begin", "hold"])
 def gate(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    with bench_in(tmp_path / "s") as made:
-        yield made
 
 
 # -- accounting -----------------------------------------------------------------------------------------------

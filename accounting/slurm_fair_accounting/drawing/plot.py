@@ -14,6 +14,7 @@ from slurm_fair_accounting.drawing.page import COLOURS, text
 Numbers = NDArray[np.float64]
 MOST_POINTS = 1000
 _WIDTH, _HEIGHT = 640.0, 300.0
+_LEAST = 0.01  # values below it lie at the edge of a logarithmic axis
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 34.0, 10.0, 44.0
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 # Where a logarithmic axis of seconds has its marks.
@@ -57,7 +58,7 @@ class Axis:
 
 
 def number(value: float) -> str:
-    """As short as it goes."""
+    """The number in as few characters as it takes."""
     return f"{value:.6g}"
 
 
@@ -72,11 +73,11 @@ def linear(label: str, low: float, high: float, most: int = 7) -> Axis:
     return Axis(label, step * first, step * last, ticks=marks)
 
 
-def logarithmic(label: str, values: Numbers, seconds: bool = False, least: float = 0.01) -> Axis:
-    """From the smallest positive value to the largest, marked at powers of ten, or at well-known durations."""
+def logarithmic(label: str, values: Numbers, seconds: bool = False) -> Axis:
+    """An axis from the smallest positive value to the largest, marked at powers of ten or at usual durations."""
     known = values[np.isfinite(values) & (values > 0)]
-    low = max(float(known.min()), least) if known.size else least
-    high = max(float(known.max()), low * 1.01) if known.size else 10 * least
+    low = max(float(known.min()), _LEAST) if known.size else _LEAST
+    high = max(float(known.max()), low * 1.01) if known.size else 10 * _LEAST
     marks = _MOMENTS if seconds else _powers(low, high)
     below = [at for at, _ in marks if at <= low] or [low]
     above = [at for at, _ in marks if at >= high] or [high]
@@ -114,11 +115,11 @@ def cumulative(name: str, values: Numbers, place: int = 0) -> Series:
     return Series(name, known[kept], part[kept], place)
 
 
-def chosen(count: int, most: int = MOST_POINTS) -> NDArray[np.int64]:
+def chosen(count: int) -> NDArray[np.int64]:
     """Evenly spaced rows, the first and the last among them."""
-    if count <= most:
+    if count <= MOST_POINTS:
         return np.arange(count)
-    return np.unique(np.round(np.linspace(0, count - 1, most)).astype(np.int64))
+    return np.unique(np.round(np.linspace(0, count - 1, MOST_POINTS)).astype(np.int64))
 
 
 def chart(

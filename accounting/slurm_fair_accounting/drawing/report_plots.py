@@ -77,7 +77,7 @@ def _fairness(report: Report) -> str:
 
 
 def _largest(rows: Sequence[Row], *keys: str) -> list[Row]:
-    """As many as can be drawn, in their own order: those with the most of these in all."""
+    """The rows with the most of these keys in all, as many as can be drawn, in their own order."""
     if len(rows) <= MOST_BARS:
         return list(rows)
     sizes = np.sum([np.nan_to_num(_column(rows, key)) for key in keys], axis=0)

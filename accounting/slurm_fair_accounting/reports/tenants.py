@@ -45,7 +45,7 @@ class Account:
     quota: float = 0.0
 
     def of_share(self, share: ReportShare) -> Account:
-        """With what it is owed by that share."""
+        """This account, owed by that share."""
         return self if share == "demand" else replace(self, owed=self.quota)
 
     def since(self, before: Account) -> Account:

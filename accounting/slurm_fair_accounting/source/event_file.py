@@ -56,13 +56,9 @@ class EventFile:
             if tenant in (None, event.tenant) and (wanted is None or event.key in wanted):
                 yield event
 
-    def moments(self, start: float, end: float, tenant: str | None = None) -> Iterator[TenantMoment]:
+    def moments(self, start: float, end: float) -> Iterator[TenantMoment]:
         """Tenants' accounts in [start, end], oldest first."""
-        return (
-            moment
-            for moment in self._moments
-            if start <= moment.time <= end and tenant in (None, moment.tenant)
-        )
+        return (moment for moment in self._moments if start <= moment.time <= end)
 
     def moment_time(self, near: float) -> float | None:
         """The instant nearest to one at which the tenants' accounts are known."""

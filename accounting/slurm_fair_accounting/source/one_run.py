@@ -143,5 +143,5 @@ def _without_account(lines: Sequence[CheckedLine]) -> str:
 
 
 def _has_something(what: Event | TenantMoment) -> bool:
-    """In a simulation who has no job yet has nothing, and need not be told of."""
+    """True for a tenant that has something; in a simulation one without jobs has nothing, and is not told of."""
     return isinstance(what, TenantMoment) and (what.owed_quota > 0 or what.had > 0)

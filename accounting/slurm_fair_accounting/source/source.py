@@ -32,7 +32,7 @@ class JournalReader(Protocol):
         """Events in [start, end), oldest first; no kinds = all of them."""
         ...
 
-    def moments(self, start: float, end: float, tenant: str | None = ...) -> Iterator[TenantMoment]:
+    def moments(self, start: float, end: float) -> Iterator[TenantMoment]:
         """Tenants' accounts in [start, end], oldest first."""
         ...
 

@@ -52,7 +52,7 @@ class PastSource:
     bad: tuple[Fault, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The past as JSON holds it."""
         return {
             "kind": self.kind,
             "start": self.period.start if self.period else None,
@@ -66,7 +66,7 @@ class PastSource:
         }
 
     def notes(self) -> list[str]:
-        """What a reader of the numbers must know."""
+        """Caveats for a reader of the numbers."""
         notes = []
         never, cut = self.jobs.never_ran, self.jobs.cut
         if never:
@@ -83,7 +83,7 @@ class PastSource:
         return ["note: " + clean(note) for note in notes]
 
     def _until(self) -> str:
-        """In local time; of a file, whose zone is not known, as it stands there."""
+        """The end in local time; an instant of a file stays as it stands there, for its zone is not known."""
         if self.kind == "sacct":
             return datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%S")
         return instant(self.until)
@@ -154,7 +154,7 @@ def _of_site(live: LiveSite, period: Period, now: float) -> PastSource:
 
 
 def _no_run_of(past: Past) -> str:
-    """Why no job of a file can be replayed, in one clause."""
+    """The reason why no job of a file can be replayed, in one clause."""
     begun = past.runs.start > 0
     if not begun.any():
         return "no GPU job of it ever ran"
@@ -177,7 +177,7 @@ def _of_file(path: Path, skip_bad: bool) -> PastSource:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What the options say of machines, tenants and jobs."""
+    """The options on machines, tenants and jobs, as written."""
 
     gpus: int | None
     gpus_per_node: int | None
@@ -237,7 +237,7 @@ def _machines(wish: ReplayOptions, live: LiveSite | None) -> tuple[Machines, tup
 
 
 def _gpu_weights(wish: ReplayOptions, machines: Machines, live: LiveSite | None) -> GpuWeights:
-    """Those that were asked for; else the site's own, for its own past on GPU types that it knows."""
+    """The given weights, else the site's own for its own past on GPU types that it knows."""
     if wish.gpu_weights is not None or live is None:
         return gpu_weights_for(wish.gpu_weights, machines)
     given = live.gpu_weights()

@@ -130,7 +130,7 @@ def _document(past: KnownPast, case: Case, run: RunOptions, rows: Sequence[dict[
 
 
 def _check(names: Sequence[str], origin: Origin, run: RunOptions) -> None:
-    """What does not go together."""
+    """Refuse options that do not go together."""
     settings_of(run.settings, names)
     origin.check()
     if RECORDED in names:
@@ -138,7 +138,7 @@ def _check(names: Sequence[str], origin: Origin, run: RunOptions) -> None:
 
 
 def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
-    """What was replayed above the table, the notes below it."""
+    """Print what was replayed, the table below it, and the notes below the table."""
     at = words.index("")
     click.echo("\n".join(words[:at]) + "\n")
     print_comparison(rows)
@@ -147,7 +147,7 @@ def _print(rows: Sequence[dict[str, Any]], words: Sequence[str]) -> None:
 
 
 def _recorded(source: PastSource, case: Case, ledger: LedgerSettings) -> FinishedRun:
-    """What really happened, in the form of a simulation's result."""
+    """The recorded past, in the form of a simulation's result."""
     result = recorded_result(source.jobs, case.scenario, ledger)
     grants = (Grant(key, when, nodes) for key, when, nodes in nodes_of_runs(source.jobs, result))
     here = set(case.scenario.machines.names)
@@ -155,7 +155,7 @@ def _recorded(source: PastSource, case: Case, ledger: LedgerSettings) -> Finishe
 
 
 def _warn_of_size(case: Case, really: FinishedRun) -> None:
-    """On standard error: what was recorded cannot have been on a cluster so small."""
+    """Warn on standard error if what was recorded cannot have been on a cluster so small."""
     runs = really.result.runs
     most = int(Steps.of(runs.start, runs.end, runs.gpus).level.max(initial=0.0))
     here = case.scenario.machines.total_gpus

@@ -78,7 +78,7 @@ def _runs(
 
 
 def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_Run]) -> Iterator[Event]:
-    """From its submission to its end; which requeues were pre-emptions accounting does not tell."""
+    """The events of a job. Accounting does not tell which of its requeues were pre-emptions."""
     whose = int(outcomes.key[job]), outcomes.tenants[int(outcomes.tenant[job])]
     user = {"user": outcomes.users[outcomes.user[job]]} if outcomes.user[job] >= 0 else {}
     who = {"name": name} | user
@@ -101,7 +101,7 @@ def _life(outcomes: Outcomes, job: int, name: str, state: str, runs: Sequence[_R
 
 
 def _account(outcomes: Outcomes, job: int) -> dict[str, Any]:
-    """What an end tells of its job."""
+    """The detail of a job's `finished` event."""
     numbers = {name: float(getattr(outcomes, name)[job]) for name in ("had", "owed", "waited", "ran")}
     truth = {name: float(getattr(outcomes, name)[job]) for name in _TRUTH}
     return {

@@ -31,7 +31,7 @@ _EPOCH = re.compile(r"[0-9]{1,11}")
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a file held."""
+    """The content of a file of sacct."""
 
     past: Past
     until: float  # the last instant that it speaks of
@@ -39,7 +39,7 @@ class Saved:
 
 
 def has_times(path: Path) -> bool:
-    """Whether a file of sacct tells when runs started and ended; refused when it is no file of sacct."""
+    """True if a file of sacct tells when runs started and ended; another file is refused."""
     with _table(path) as rows:
         return set(TIMES) <= set(rows.columns)
 

@@ -28,14 +28,14 @@ _SAVED = "or give a saved file with --sacct FILE"
 
 @dataclass(frozen=True, slots=True)
 class LiveSite:
-    """What a command asks of the cluster at hand."""
+    """The cluster at hand, asked with the site's own Slurm commands."""
 
     site: Site
     commands: Commands
 
     @classmethod
     def of(cls, site: Site) -> LiveSite:
-        """By the site's configuration."""
+        """The cluster of a site's configuration."""
         return cls(site, commands_of(site.config, site.places))
 
     @property
@@ -65,7 +65,7 @@ class LiveSite:
         return machines_of_site(seen, self.scope)
 
     def gpu_weights(self) -> GpuWeights:
-        """By GPU type, as the controller weighs them."""
+        """The weights of GPU types by which the controller charges."""
         given = self.site.config.tenants.gpu_weights
         if not isinstance(given, str):
             return given

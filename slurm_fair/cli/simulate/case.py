@@ -87,7 +87,7 @@ class Case:
         return int(self.scenario.trace.fractional.sum())
 
     def trace_document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The trace as JSON holds it."""
         trace = self.scenario.trace
         return {
             "path": str(self.trace_path),
@@ -104,7 +104,7 @@ class Case:
         }
 
     def cluster_document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The cluster as JSON holds it."""
         machines = self.scenario.machines
         return {
             "gpus": machines.total_gpus,
@@ -123,7 +123,7 @@ class Case:
         return int(np.isnan(self.scenario.trace.declared_s).sum())
 
     def told_document(self) -> dict[str, Any]:
-        """What policies were told of run times."""
+        """Counts of jobs by what policies were told of run times, for JSON."""
         known = self.scenario.undeclared == "actual"
         return {
             "undeclared": self.scenario.undeclared,
@@ -133,7 +133,7 @@ class Case:
         }
 
     def options_document(self, seed: int, repeat: int = 1) -> dict[str, Any]:
-        """What else the results depend on."""
+        """The other options on which the results depend, for JSON."""
         scenario = self.scenario
         return {
             "rounds": scenario.rounds,
@@ -204,7 +204,7 @@ def machines_of(gpus: int | None, gpus_per_node: int | None, cluster: Path | Non
 
 
 def _regimes_of(path: Path, trace: Trace, reading: Reading) -> dict[str, JobRegimes]:
-    """Of the jobs of the trace that are simulated; a file that does not fit all of it belongs to another trace."""
+    """The regimes of the simulated jobs; a file that does not fit the whole trace is refused."""
     found = read_regimes(path)
     refuse_foreign(path, found, reading.trace, whole=not reading.bad)
     here = set(map(str, trace.job_id.tolist()))
@@ -278,7 +278,7 @@ def weights_of(wanted: str, trace: Trace) -> dict[str, float]:
 
 
 def read_outages(path: Path, machines: Machines) -> tuple[Outage, ...]:
-    """What befalls nodes, from a CSV file time_s,node,event; every bad row is refused."""
+    """Read the outages of nodes from a CSV file time_s,node,event; every bad row is refused."""
     found: list[Outage] = []
     known = frozenset(machines.names)
     with table(path, _OUTAGE_COLUMNS) as rows:

@@ -99,7 +99,7 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
     """
     run, leases, inputs = part(RunOptions, options), part(LeaseOptions, options), part(CaseOptions, options)
     gavel = _in_rounds(inputs.rounds, leases)
-    names, costs = policies_of(policies), part(CostOptions, options).or_none()
+    names, costs = policies_of(policies), part(CostOptions, options).costs()
     turns = turns_of(names, leases, run, costs.checkpoint, leases.ledger(), gavel_rounds=gavel)
     with Outputs([trace, *inputs.files]) as outputs:
         beside = _claim(outputs, part(FileOptions, options), run.html, names)
@@ -121,7 +121,7 @@ def simulate(trace: Path, policies: str, as_json: bool, **options: Any) -> None:
 
 
 def _in_rounds(rounds: str, leases: LeaseOptions) -> bool:
-    """Whether rounds are Gavel's, beside which some options make no sense."""
+    """True if rounds are Gavel's; options that make no sense beside them are refused."""
     if rounds != "gavel":
         return False
     if leases.align == "rolling":
@@ -144,7 +144,7 @@ Beside = dict[tuple[str, str], Path]
 
 
 def _claim(outputs: Outputs, files: FileOptions, html: Path | None, names: Sequence[str]) -> Beside:
-    """Where each file is written until it gets its name; refused now rather than after the work."""
+    """Claim each output file. One that cannot be written is refused now rather than after the work."""
     beside: Beside = {}
     if files.events_out is not None and files.events_out.suffix == ".gz":
         raise InputError(f"{files.events_out}: events are written plain: take .gz off its name")

@@ -42,7 +42,7 @@ class KnownCosts:
     words: str  # one line that says it all
 
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The costs as JSON holds them."""
         return {
             "checkpoint_s": self.costs.checkpoint,
             "checkpoint_from": self.checkpoint_from,
@@ -55,7 +55,7 @@ class KnownCosts:
 
 
 def measure(events: Iterable[Event]) -> MeasuredCosts:
-    """From the journal's events; Slurm cuts a start to whole seconds, so it may seem to lie before its opening."""
+    """Measure costs from the journal's events. A start, in whole seconds, may seem to precede its opening."""
     asked: dict[int, float] = {}
     opened: dict[int, float] = {}
     saves, starts = [], []
@@ -75,7 +75,7 @@ def measure(events: Iterable[Event]) -> MeasuredCosts:
 
 
 def measured_at(site: Site, period: Period) -> MeasuredCosts:
-    """By the journal of the controller; nothing where there is none."""
+    """Costs measured from the controller's journal; none are known where there is no journal."""
     try:
         with site.reader() as journal:
             events = list(journal.events(period.start, period.end, kinds=_ORDER))
@@ -87,7 +87,7 @@ def measured_at(site: Site, period: Period) -> MeasuredCosts:
 def known_costs(
     given: CostOptions, measured: MeasuredCosts | None = None, load_in_work: bool = False
 ) -> KnownCosts:
-    """What is given goes before what was measured, and that before what is assumed.
+    """Choose each cost: the given one, else the measured one, else the assumed one.
 
     The journal knows when a job was asked, requeued, let through and started, not how long it then takes to load
     its checkpoint: where the restart cost is not given, that is assumed. With `load_in_work` it is not where the

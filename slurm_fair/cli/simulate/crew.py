@@ -26,7 +26,7 @@ class Crew:
         self._running: dict[Connection, tuple[int, str, BaseProcess]] = {}
 
     def run(self) -> list[FinishedRun]:
-        """Until all are done."""
+        """Run every simulation; the results in the order of the orders."""
         try:
             while self._ahead or self._running:
                 while self._ahead and len(self._running) < self._workers:

@@ -21,7 +21,6 @@ from slurm_fair.trace.status import BAD_ENDS, End
 from slurm_fair_accounting.source.export import account_line, event_line
 
 _HOUR = 3600.0
-_COMPLETED = End.COMPLETED.name
 _NAMED = (EventKind.SUBMITTED, EventKind.FINISHED)
 
 
@@ -58,7 +57,7 @@ class EventsOut:
             self._put_in_order()
 
     def take(self, tick: TickRecord, standing: Standing) -> None:
-        """What one tick adds."""
+        """Write the events of one tick."""
         lines = [(event.time, event_line(self._named(event))) for event in tick.events]
         if tick.time >= self._hour:
             lines = self._accounts(tick, standing) + lines
@@ -92,7 +91,10 @@ class EventsOut:
         if self._trace.app[row] >= 0:  # from its submission on: an app lives as long as one of its jobs
             more["app"] = self._trace.apps[self._trace.app[row]]
         if event.kind == EventKind.FINISHED:
-            if self._trace.status[row] in BAD_ENDS and event.detail.get("state", _COMPLETED) == _COMPLETED:
+            if (
+                self._trace.status[row] in BAD_ENDS
+                and event.detail.get("state", End.COMPLETED.name) == End.COMPLETED.name
+            ):
                 more["state"] = End(int(self._trace.status[row])).name
             known = ((name, column[row]) for name, column in self._truth.items())
             more |= {name: seconds for name, seconds in known if math.isfinite(seconds)}

@@ -49,7 +49,7 @@ class Outputs:
                 beside.unlink()
 
     def claim(self, path: Path) -> Path:
-        """Where to write what is to become `path`; refused when that cannot be."""
+        """The temporary file that is to become `path`; refused when that cannot be written."""
         refuse_no_file(path)
         if path.resolve() in self._beside:
             raise InputError(f"{path}: is to be written twice: name another file")
@@ -121,7 +121,7 @@ def _fates(trace: Trace, done: FinishedRun) -> list[list[str]]:
 
 
 def _rounded(seconds: Floats) -> Floats:
-    """To microseconds: instants since 1970 are not kept more exactly."""
+    """Instants to the microsecond: since 1970 they are not kept more exactly."""
     return np.round(seconds, 6)
 
 

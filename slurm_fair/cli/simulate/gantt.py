@@ -40,7 +40,7 @@ def gantt_of(case: Case, done: FinishedRun) -> str:
 
 
 def _bars(case: Case, done: FinishedRun, first: float) -> Iterator[Bar]:
-    """In the order of their starts."""
+    """Bars in the order of their starts."""
     result, trace = done.result, case.scenario.trace
     outcomes, runs = result.outcomes, result.runs
     grants: dict[int, list[tuple[float, tuple[str, ...]]]] = defaultdict(list)

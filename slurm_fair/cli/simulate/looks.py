@@ -14,14 +14,14 @@ from slurm_fair.sim.run import USUAL_INTERVAL
 
 
 class Looks(NamedTuple):
-    """As LeaseTerms has them."""
+    """The distances between looks, as LeaseTerms has them."""
 
     interval: float = USUAL_INTERVAL
     interval_min: float = 0.0
 
     @classmethod
     def given(cls, interval: float | str | None) -> Looks:
-        """Those of --interval; without it those that the file of settings names, else every 10 s."""
+        """The distances of --interval, else those of the file of settings, else every 10 s."""
         if interval is None:
             return _of_the_settings()
         return _following(LeaseSection()) if isinstance(interval, str) else cls(interval)

@@ -41,7 +41,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What one policy came to, and where each of its leases lay if somebody asked."""
+    """The result of one policy, and the place of each of its leases if somebody asked."""
 
     result: SimulationResult
     grants: tuple[Grant, ...]
@@ -59,7 +59,7 @@ class SimulationOrder:
 
     @property
     def name(self) -> str:
-        """How beats and errors speak of it."""
+        """The name of the run in progress lines and errors."""
         return self.label or self.turn.policy
 
 

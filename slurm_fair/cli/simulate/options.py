@@ -35,7 +35,7 @@ class Seconds(click.ParamType[float]):
         self._above_zero = above_zero
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """What was written, as a number."""
+        """The number of seconds in the text of an option."""
         seconds = seconds_in(str(value))
         if not math.isfinite(seconds) or seconds < 0 or (self._above_zero and seconds == 0):
             least = "above 0" if self._above_zero else "of 0 or more"
@@ -48,7 +48,7 @@ class Seconds(click.ParamType[float]):
 
 
 class SecondsOrNever(Seconds):
-    """The same, or `never`."""
+    """A number of seconds, or the word `never`."""
 
     name = "S|never"
 
@@ -65,7 +65,7 @@ class TypeWeights(click.ParamType[dict[str, float]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> dict[str, float]:
-        """By type, in the order in which they were written."""
+        """The number of each GPU type, in the order in which they were written."""
         found: dict[str, float] = {}
         for part_ in str(value).split(","):
             kind, equals, text = (piece.strip() for piece in part_.partition("="))
@@ -318,8 +318,8 @@ class CostOptions:
     requeue_delay: float | None
     start_cost: float | None = None
 
-    def or_none(self) -> Costs:
-        """What is not said costs nothing."""
+    def costs(self) -> Costs:
+        """The costs that a simulation goes by; a cost that is not given is nothing."""
         given = (self.checkpoint_cost, self.restart_cost, self.requeue_delay, self.start_cost)
         return Costs(*(seconds or 0.0 for seconds in given))
 

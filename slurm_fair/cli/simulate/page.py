@@ -133,7 +133,7 @@ def _held(result: SimulationResult, seconds: float, unit: float, place: int) -> 
 
 
 def _shown_tenants(case: Case) -> NDArray[np.int64]:
-    """Those who ask for the most GPU time."""
+    """The tenants that ask for the most GPU time."""
     trace = case.scenario.trace
     asked = np.bincount(trace.tenant, np.nan_to_num(trace.gpu_seconds), len(trace.tenants))
     order = np.argsort(-asked, kind="stable")
@@ -173,7 +173,7 @@ def _named(case: Case, tenants: Sequence[str]) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Curves:
-    """What the charts of one policy's tenants share."""
+    """Axes and names that the charts of one policy share."""
 
     tenants: Sequence[tuple[str, int]]
     first: float
@@ -182,7 +182,7 @@ class _Curves:
     policy: str
 
     def chart(self, what: str, instants: Floats, rhos: NDArray[np.float64]) -> str:
-        """One curve a tenant."""
+        """A chart with one curve a tenant."""
         across = (instants - self.first) / self.unit
         series = [
             plot.Series(name, across, rhos[row], place)

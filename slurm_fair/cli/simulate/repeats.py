@@ -50,7 +50,7 @@ def merged(runs: Sequence[FinishedRun], row_of: Callable[[FinishedRun], dict[str
 
 
 def _repeated(rows: Sequence[Row]) -> dict[str, Any]:
-    """As JSON holds it: mean and standard deviation of each number; null where a run has none."""
+    """Mean and standard deviation of each number, for JSON; null where a run has none."""
     numbers = [key for key, value in rows[0].items() if _is_number(value)]
     columns = {key: [row[key] for row in rows] for key in numbers}
     known = {key: column for key, column in columns.items() if all(map(_is_number, column))}

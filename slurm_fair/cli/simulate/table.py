@@ -22,7 +22,7 @@ _GAP = 2
 
 
 class Better(Enum):
-    """Whether low or high values are better, or neither."""
+    """The better direction of a column's values, if there is one."""
 
     LOW = "low"
     HIGH = "high"
@@ -209,7 +209,7 @@ def _marked(text: str, sign: str, width: int, bold: Callable[[str], str]) -> str
 
 
 def print_comparison(rows: Sequence[Row]) -> None:
-    """On standard output; emphasis only on a terminal that wants it."""
+    """Print to standard output; emphasis only on a terminal that wants it."""
     terminal = on_terminal(sys.stdout)
     styled = terminal and "NO_COLOR" not in os.environ
     width = shutil.get_terminal_size((_WIDTH, 24)).columns if terminal else _WIDTH

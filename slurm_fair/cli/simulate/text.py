@@ -88,7 +88,7 @@ def lead_of(case: Case) -> list[str]:
 
 
 def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
-    """What a reader of the numbers must know."""
+    """Caveats for a reader of the numbers."""
     notes = []
     if case.fractional:
         notes.append(f"{many(case.fractional, 'job')} with a part of a GPU took whole ones (the ceiling)")
@@ -119,7 +119,7 @@ def notes_of(case: Case, dones: Sequence[FinishedRun]) -> list[str]:
 
 
 def _declared_notes(case: Case, policies: Sequence[str]) -> list[str]:
-    """Whether policies knew what no site knows, and what those did that had to do without."""
+    """Notes on run times that nobody declared: if policies were told the true ones, or what they assumed."""
     if not case.undeclared:
         return []
     whose = f"{many(case.undeclared, 'job')} without declared_s"

@@ -36,7 +36,7 @@ class PolicyTurn:
     interval_min: float = 0.0
 
     def rules(self) -> Rules:
-        """What the simulated controller goes by."""
+        """The rules of the simulated controller."""
         rules = rules_for(
             self.policy, dict(self.settings), lease=self.lease, interval=self.interval, aligned=self.aligned,
             gavel_rounds=self.gavel_rounds, checkpoint_cost=self.checkpoint_cost, seed=self.seed,
@@ -117,7 +117,7 @@ def check_turn(turn: PolicyTurn) -> None:
 
 
 def makeshift_of(policy: str) -> str:
-    """What a policy that goes by run times does with jobs of unknown ones; "" = it goes by none."""
+    """The way in which a policy that goes by run times treats jobs of unknown ones; "" = it goes by none."""
     known = policy in registry.names()  # what accounting recorded is shown beside policies
     return str(getattr(registry.load(policy, {}), "unknown_run_time", "")) if known else ""
 

@@ -60,7 +60,7 @@ class Terms(click.ParamType[tuple[float, ...]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
-        """Ascending, each once."""
+        """The terms in ascending order, each once."""
         if isinstance(value, tuple):
             return value
         try:

@@ -70,7 +70,7 @@ def ground_of(
     given: CostOptions,
     now: float,
 ) -> Ground:
-    """Everything read and checked."""
+    """Read and check everything that the command needs."""
     if subject.trace is not None:
         if origin.start or origin.end:
             raise InputError("a TRACE has no period: leave --start and --end out")

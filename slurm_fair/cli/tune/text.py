@@ -57,12 +57,12 @@ def trials_of(runs: Sequence[Sequence[FinishedRun]], rows: Sequence[dict[str, An
 
 
 def _rows(done: FinishedRun, which: Bools) -> frozenset[int]:
-    """Rows of the trace."""
+    """Rows of the trace whose jobs are chosen."""
     return frozenset(done.result.trace_row[which].tolist())
 
 
 def _finite(value: float | None) -> float | None:
-    """As JSON holds it."""
+    """The value, or null where JSON has no number for it."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -85,7 +85,7 @@ class TuneAnswer:
     repeat: int = 1
 
     def document(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The comparison as JSON holds it."""
         document = document_of(self.ground.case, self.seed, (), self.repeat)
         del document["results"]
         document["options"] |= {
@@ -145,7 +145,7 @@ class TuneAnswer:
             click.echo(note)
 
     def columns(self) -> tuple[TextColumn, ...]:
-        """With what the runs of a term differ by beside what that is of."""
+        """The columns, each with the spread over the runs of a term beside it."""
         if self.repeat == 1:
             return COLUMNS
         return tuple(each for column in COLUMNS for each in (column, *SPREAD.get(column.key, ())))

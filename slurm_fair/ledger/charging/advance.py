@@ -88,7 +88,7 @@ def _capacity(instant: float, gpus: int, by_weight: float) -> Event:
 
 
 def _with_weights(tenants: TenantAccounts, row: Ints, weight: Floats) -> TenantAccounts:
-    """From here on tenants count with the weights that the snapshot shows."""
+    """Tenants that count with the weights of the snapshot from here on."""
     if all_of(tenants.weight[row] == weight):
         return tenants
     weights = tenants.weight.copy()

@@ -23,7 +23,7 @@ _EDGE_SECONDS = 60.0
 
 
 class Charged(NamedTuple):
-    """What each life has come to at the window's end, and what each of its runs has had since the beginning."""
+    """Sums of each life at the window's end, and of each of its runs since the beginning."""
 
     had: Floats
     owed: Floats
@@ -33,7 +33,7 @@ class Charged(NamedTuple):
 
 
 class _Shared(NamedTuple):
-    """What the window adds to claims and tenants."""
+    """The amounts that a window adds to claims and tenants."""
 
     lives: Floats
     quota: Floats
@@ -112,7 +112,7 @@ def _owed(
 
 
 def _claims(ledger: Ledger, lives: JobLives, changing: Ints) -> tuple[ActiveSpans, Ints]:
-    """Since when and until when each life claims, and those of whom news came late."""
+    """The span in which each life claims a share, and the lives of which news came late."""
     since, until = constant(lives.key.size, -np.inf), lives.active_to
     gpus = lives.gpus * lives.gpu_weight
     if not changing.size:
@@ -173,7 +173,7 @@ def _late(
 
 
 def _last_job(ledger: Ledger, lives: JobLives, along: Bools, changing: Ints, until: float) -> Floats:
-    """When each tenant last had an active job, if `along` are the lives that were active all along."""
+    """The last instant at which each tenant had an active job; lives `along` were active all along."""
     last_job = ledger.tenants.last_job.copy()
     if until > ledger.time:
         last_job[lives.tenant[along]] = until
@@ -198,7 +198,7 @@ def _tenants_after(
 
 
 def _accounts_after(window: Window, result: Charged) -> JobAccounts:
-    """Of those who live on, sorted by key."""
+    """The accounts of the lives that go on, sorted by key."""
     lives, runs = window.lives, window.runs
     run_start, run_had = np.zeros(lives.key.size), np.zeros(lives.key.size)
     life, start, used = runs.life, runs.start, result.used
@@ -221,7 +221,7 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
 
 
 def _remembered_since(since: float, looked: Sequence[float], memory_seconds: float) -> float:
-    """Since when closed runs are remembered after these looks, if before them they were since an instant."""
+    """The instant since when closed runs are remembered after these looks; before them it was `since`."""
     for instant in looked:
         if instant - memory_seconds - since >= _FORGET_PART * memory_seconds:
             since = instant - memory_seconds

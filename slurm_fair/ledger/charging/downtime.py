@@ -67,7 +67,7 @@ def fill_gap(ledger: Ledger, runs: RunTable, until: float, settings: LedgerSetti
 
 
 def _events_of(happened: Happened, runs: RunTable) -> tuple[Event, ...]:
-    """In the order of time. Accounting knows whose the jobs are, and counts no restarts of their runs."""
+    """Events in the order of time. Accounting knows the users of jobs, and counts no restarts of their runs."""
     user = {key: runs.users[row] for key, row in zip(runs.key.tolist(), runs.user.tolist(), strict=True)}
     events = []
     for event in (event for some in happened.became for event in written(some)):
@@ -90,7 +90,7 @@ def _of_this_gap(ledger: Ledger, chains: _Chains, lives: JobLives, until: float)
 
 
 def _places(account: Ints, kept: Bools, accounts: int) -> Ints:
-    """Where each life goes: accounts in their order, then new ones; -1 for one that is not kept."""
+    """The row of each life: accounts in their order, then new ones; -1 for one that is not kept."""
     new = kept & (account < 0)
     place = np.where(kept, account, -1)
     place[new] = np.arange(accounts, accounts + int(new.sum()))
@@ -218,7 +218,7 @@ def _silent_lives(ledger: Ledger, chains: _Chains, accounts: Ints, until: float)
 
 
 def _first_submit(chains: _Chains, keys: Ints) -> Floats:
-    """When the first job of accounting under each key was submitted, inf without one."""
+    """The submit time of the first job of accounting under each key, inf without one."""
     first = chains.runs.take(chains.first)
     earliest = np.searchsorted(first.key, keys)
     there = find(first.key, keys) >= 0

@@ -34,7 +34,7 @@ class _Match(NamedTuple):
     some_requeued: bool = False
 
     def shown(self, column: Column, absent: Any) -> Column:
-        """What the snapshot says of each life."""
+        """A column of the snapshot, by life; `absent` for lives that it does not show."""
         return column if self.row is None else take_or(column, self.row, absent)
 
     def grown(self, accounts: Column, shown: Column) -> Column:
@@ -51,7 +51,7 @@ class _Match(NamedTuple):
 
 
 class _Sight(NamedTuple):
-    """What the snapshot says of each life."""
+    """Columns of the snapshot, by life."""
 
     now: float
     state: Codes
@@ -84,7 +84,7 @@ def window_seen(
 
 
 def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenant_row: Ints) -> Bools:
-    """Which of these jobs are the same although SubmitTime and Restarts do not say so.
+    """True for jobs that are the same although SubmitTime and Restarts do not say so.
 
     Both go back with a slurmctld that was killed. Another job under the id would seldom ask for the same.
     """
@@ -97,7 +97,7 @@ def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenan
 
 
 def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row: Ints) -> _Match:
-    """By key; whether it is still the same job is told by SubmitTime and Restarts (ids are reused)."""
+    """Match jobs to accounts by key. SubmitTime and Restarts tell if it is still the same job (ids are reused)."""
     accounts = ledger.jobs
     met, rows = accounts.key.size, jobs.key.size
     # As a rule living jobs stay listed, and new ones come after them.
@@ -138,7 +138,7 @@ def _match(ledger: Ledger, jobs: JobTable, settings: LedgerSettings, tenant_row:
 
 
 def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSettings) -> Ints:
-    """Which rows without an account get one: ended jobs stay listed for minutes and are opened only once."""
+    """Rows without an account that get one: ended jobs stay listed for minutes and are opened only once."""
     done = jobs.done[unknown]
     if not any_of(done):
         return unknown
@@ -204,7 +204,7 @@ def _gpu_weight(accounts: JobAccounts, jobs: JobTable, match: _Match, sight: _Si
 
 
 def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
-    """Until when in the window each life may claim a share, and whether it is over."""
+    """The instant up to which each life may claim a share in the window, and True for lives that are over."""
     active_to, ended, done = constant(match.key.size, sight.now), match.gone, sight.done
     if match.some_gone:
         # Gone with another job under its id: that job's submission is the latest instant it can have ended at.
@@ -220,7 +220,7 @@ def _active_to(match: _Match, sight: _Sight) -> tuple[Floats, Bools]:
 def _since(
     ledger: Ledger, before: Bools, then: Bools, ended: Bools, active_to: Floats, sight: _Sight
 ) -> Floats:
-    """Since when in the window each life is what it was `before` and `then` is, or its end for one that is not."""
+    """The instant since when each life is what it was `before` and `then` is, or its end for one that is not."""
     since, met = constant(active_to.size, ledger.time), before.size
     if not all_of(before):
         asleep = (~before).nonzero()[0]
@@ -235,7 +235,7 @@ def _since(
 
 
 def _runs(ledger: Ledger, lives: JobLives, match: _Match, sight: _Sight) -> JobRuns:
-    """Those that were open go on or ended in the window, others began since."""
+    """Runs of the window: the open ones go on or ended, others began."""
     run_start, done = match.padded(ledger.jobs.run_start), sight.done
     ran = run_start > ZERO
     over = done[(sight.end[done] > sight.start[done]) & (sight.start[done] > 0)] if done.size else done

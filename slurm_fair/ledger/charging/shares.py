@@ -41,7 +41,7 @@ def integrate(
     settings: LedgerSettings,
     changing: Ints | None = None,
 ) -> Owed:
-    """What each claim and each tenant is owed between two instants.
+    """Integrate the share of each claim and each tenant between two instants.
 
     `changing` are the only claims that may begin or end in between, where that is known.
     """

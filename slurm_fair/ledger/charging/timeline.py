@@ -32,7 +32,7 @@ class ActiveSpans(NamedTuple):
 
 
 class ClusterInWindow(NamedTuple):
-    """What the tenants share during a window."""
+    """The GPUs and weights by which tenants share the cluster during a window."""
 
     total_gpus: float
     weight: Floats  # of each tenant
@@ -134,7 +134,7 @@ def _presence(
 
 
 def _toggles(always: Bools, count: Ints, who: Ints, time: Floats, change: Ints) -> _Steps:
-    """From overlapping spans to the instants at which a tenant's presence really changes."""
+    """The instants at which a tenant's presence really changes, from overlapping spans."""
     order = np.lexsort((-change, time, who))
     who, time, change = who[order], time[order], change[order]
     first = np.searchsorted(who, np.arange(len(count) + 1))
@@ -155,14 +155,14 @@ class _Cuts(NamedTuple):
     instants: Floats  # changes of quotas
 
     def seconds(self, until: float) -> Floats:
-        """How long each segment is."""
+        """The length of each segment in seconds."""
         ends = np.empty(self.time.size)
         ends[:-1] = self.time[1:]
         ends[self.first[1:] - 1] = until
         return ends - self.time
 
     def running(self, at_start: Floats, comes: Ints | Floats, goes: Ints | Floats) -> Floats:
-        """What each tenant has in every segment, from what it has at the start and what comes and goes."""
+        """Each tenant's amount in every segment: the one at the start, and all that comes and goes."""
         changes: Floats = np.concatenate((at_start, comes, -goes))
         if self.instants.size:
             changes = np.concatenate((changes, np.zeros(self.instants.size * at_start.size)))

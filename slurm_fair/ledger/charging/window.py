@@ -96,7 +96,7 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, lives: JobLives, runs: JobRuns, in_order: bool = False) -> Self:
-        """With the rows worked out."""
+        """The window of these lives and runs, with its rows worked out."""
         ended, over, fresh = lives.ended.nonzero()[0], (~runs.open).nonzero()[0], runs.news.nonzero()[0]
         return cls(lives, runs, ended, over, fresh, in_order)
 
@@ -111,7 +111,7 @@ def rows_of(table: Rows, rows: Ints) -> Rows:
 
 
 def known_ends(closed: ClosedRuns, keys: Ints, submits: Floats) -> Bools:
-    """Which of these incarnations are in the closed runs already."""
+    """True for incarnations that are in the closed runs already."""
     rows = among(closed.key, keys).nonzero()[0]
     there = set(_pairs(closed.key, closed.submit, rows))
     everyone = _pairs(keys, submits, np.arange(len(keys)))

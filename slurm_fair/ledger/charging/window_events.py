@@ -43,7 +43,7 @@ class Strip(NamedTuple):
     edges: tuple[Edge, ...] = ()  # by CAME, BEGAN, OVER, STOPPED; one look alone is asked itself
 
     def sights(self, edge: int, keys: Ints) -> tuple[list[int], list[int]]:
-        """Which look first shows this of each of these jobs, and at which row; -1 where none does."""
+        """The first look that shows each job at this edge, and its row there; -1 where no look does."""
         if not self.edges:
             return [0] * keys.size, find(self.jobs.key, keys).tolist()
         there, look, row = self.edges[edge]
@@ -67,7 +67,7 @@ class Became(NamedTuple):
     said: _Said  # what else is known; None = not of this one
 
     def of(self, looks: Sequence[int]) -> Became:
-        """Those that some looks show first."""
+        """The events that some looks show first."""
         wanted = set(looks)
         rows = [at for at, look in enumerate(self.look) if look in wanted]
 
@@ -89,13 +89,13 @@ class Happened:
 
     @once
     def became(self) -> tuple[Became, ...]:
-        """By kind; of two events of a job at the same instant, the kind that must have come first stands first."""
+        """Events by kind, in columns. Of two events of a job at one instant, the earlier kind stands first."""
         found = (self._submitted(), self._stopped(), self._started(), self._finished())
         return tuple(some for some in found if some is not None)
 
     @once
     def events(self) -> list[list[Event]]:
-        """In the order of time, of each look those that it is the first to show.
+        """The events of each look that shows them first, in the order of time.
 
         A start names the nodes, where the look shows the run.
         """
@@ -176,7 +176,7 @@ def _weighed(gpu_weight: Floats) -> _Said:
 
 
 def _people(snapshots: Sequence[Snapshot], looks: Sequence[int], rows: Sequence[int]) -> _Said:
-    """Whose jobs they are, how long they were expected to run, as far as anybody says, and how they ended."""
+    """Users, expected run times and ends of these jobs, as far as anybody says."""
     people = [
         _person(snapshots[look], row) if row >= 0 else _NOBODY for look, row in zip(looks, rows, strict=True)
     ]

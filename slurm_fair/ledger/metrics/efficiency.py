@@ -22,7 +22,7 @@ _NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a quantity is spread over jobs; percentiles are interpolated linearly."""
+    """The distribution of a quantity over jobs; percentiles are interpolated linearly."""
 
     count: int
     mean: float
@@ -33,7 +33,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Floats) -> Self:
-        """Of the values that are known."""
+        """The distribution of the values that are known."""
         known = values[~np.isnan(values)]
         if not known.size:
             return cls(0, _NAN, _NAN, _NAN, _NAN, _NAN)

@@ -84,7 +84,7 @@ class Summary:
     largest_envy_gpu_seconds: float
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """For JSON, which knows neither nan nor infinity: None in their place."""
+        """The metrics for JSON, which knows neither nan nor infinity: None in their place."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
@@ -126,7 +126,7 @@ def summarise(outcomes: Outcomes, facts: RunFacts) -> Summary:
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """How fairly each job fared, one entry a job; nan where it is not known, or the job is not over."""
+    """The fairness that each job met, one entry a job; nan where it is not known, or the job is not over."""
 
     rho_ltgf: Floats
     finish: Mapping[str, Floats]  # rho by the name of its denominator
@@ -136,7 +136,7 @@ class Fates:
 
     @classmethod
     def of(cls, outcomes: Outcomes, total_gpus: float) -> Self:
-        """Of all jobs of a table: each is measured against all the others."""
+        """Measure each job of a table against all the others."""
         return cls(
             np.where(outcomes.over, outcomes.rho_ltgf, np.nan),
             job_finish_time_ratios(outcomes, total_gpus),

@@ -29,7 +29,7 @@ class Steps:
 
     @classmethod
     def of(cls, since: Floats, until: Floats, amount: Numbers | None = None) -> Self:
-        """How much is there, when each amount (default: 1) is there from `since` to `until`."""
+        """The sum over time of amounts (default: 1 each) that last from `since` to `until`."""
         amounts = np.ones(len(since)) if amount is None else np.asarray(amount, dtype=np.float64)
         real = until > since
         changes = np.concatenate([amounts[real], -amounts[real]])
@@ -65,7 +65,7 @@ class Steps:
         return np.where(seconds > 0, mean, self.at(since))
 
     def times(self, factor: float) -> Self:
-        """Every level multiplied."""
+        """The same steps, every level multiplied."""
         return type(self)(self.time, self.level * factor)
 
     def where(self, wanted: Bools) -> Self:
@@ -83,7 +83,7 @@ class Steps:
         return type(self)(time, np.minimum(one, two))
 
     def _up_to(self, instants: Floats) -> Floats:
-        """Integral from the beginning."""
+        """The integral from the beginning to each instant."""
         if not len(self.time):
             return np.zeros(len(instants))
         whole = np.concatenate([[0.0], np.cumsum(self.level[:-1] * np.diff(self.time))])
@@ -129,7 +129,7 @@ def exact_windows(
     counts_seconds: float = math.inf,
     along: Bools | None = None,
 ) -> TenantWindows:
-    """From the jobs and runs themselves, exact at every arrival, start, stop and end.
+    """Windows from the jobs and runs themselves, exact at every arrival, start, stop and end.
 
     Weights do not change, M (by the GPUs' weights) may: Steps. A job is active from its submission to its end:
     holds are not known.
@@ -202,7 +202,7 @@ def _by_group(group: Ints, count: int) -> list[Ints]:
 def sampled_windows(
     time: Floats, had: Floats, owed: Floats, demand: Floats, edges: Floats, late_seconds: float = 300.0
 ) -> TenantWindows:
-    """From the ledger's integrals, which are exact at each of the instants `time` (columns are [time, tenant]).
+    """Windows from the ledger's integrals, which are exact at the instants `time` (columns are [time, tenant]).
 
     An edge is moved to the first instant at or after it; a window without one within `late_seconds` of an edge
     counts for nobody. `demand` is GPUs asked for at each instant.

@@ -63,14 +63,14 @@ class EventTable(Columns):
 
     @property
     def life(self) -> Ints:
-        """To which life of its key each belongs: one begins with its first event, and whenever it is submitted."""
+        """The life of each event. A life begins with the first event of its key, and whenever it is submitted."""
         begins = self.code == SUBMITTED
         begins[1:] |= self.key[1:] != self.key[:-1]
         begins[:1] = True
         return np.cumsum(begins) - 1
 
     def said_by(self, rows: Bools) -> NDArray[Any]:
-        """What these submissions or ends say, in order."""
+        """The details of these submissions or ends, in order."""
         is_edge = np.zeros(len(self), dtype=bool)
         is_edge[self.event] = (self.code == SUBMITTED) | (self.code == FINISHED)
         said: NDArray[Any] = self.edges[(np.cumsum(is_edge) - 1)[self.event[rows]]]
@@ -93,7 +93,7 @@ class Heard:
         return heard
 
     def take(self, event: Event) -> None:
-        """What outcomes need of one event."""
+        """Keep the part of an event that outcomes need."""
         time, kind, key, of_tenant, gpus, detail = event
         if time > self.last:
             self.last = time
@@ -127,7 +127,7 @@ class Heard:
             self._edges += _EDGE.pack(*(() if over else _NOTHING_OF_ACCOUNT), *numbers, *names)
 
     def take_columns(self, happened: Happened, looks: Sequence[int]) -> None:
-        """What the ledger tells of some of the looks that it folded together, by the column and not as events."""
+        """Keep the events of some of the looks that the ledger folded together, by the column."""
         for some in happened.became:
             self._take_columns(some if len(looks) == happened.looks else some.of(looks))
 

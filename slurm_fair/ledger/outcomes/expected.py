@@ -62,6 +62,6 @@ def groups_of(user: Ints, name: Ints) -> Ints:
 
 
 def is_estimate(seconds: Floats) -> Bools:
-    """Where a run time is one: finite and above 0."""
+    """True where a number is a run time: finite and above 0."""
     is_one: Bools = np.isfinite(seconds) & (seconds > 0)
     return is_one

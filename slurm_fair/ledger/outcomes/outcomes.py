@@ -120,7 +120,7 @@ class Outcomes(Columns):
 
     @property
     def ended_or_now(self) -> Floats:
-        """Until when each job was active: its end, or the instant that the table speaks of."""
+        """The end of each job, or for a job that lives the instant that the table speaks of."""
         return np.where(self.over, self.end, self.until)
 
 
@@ -327,7 +327,7 @@ def _had_and_held(runs: Runs, said: Floats) -> tuple[Floats, Floats]:
 
 
 def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
-    """What submissions and ends say of their jobs; the end has the last word."""
+    """The details of submissions and ends, by job; the end has the last word."""
     said = {name: np.full(count, np.nan) for name in SAID}
     for code in (SUBMITTED, FINISHED):
         rows = lines.code == code
@@ -338,7 +338,7 @@ def _said(lines: EventTable, life: Ints, count: int) -> dict[str, Floats]:
 
 
 def _restarts(lines: EventTable, life: Ints, said: Floats) -> Ints:
-    """As the end says, or as the last start or stop did: a job that lives on after a stop starts once more."""
+    """Restarts by the end's word, else by the last start or stop: after a stop a job starts once more."""
     rows = np.flatnonzero((lines.code == STARTED) | (lines.code == STOPPED))
     seen = np.zeros(len(said))
     restarts = lines.restarts[rows] + (lines.code[rows] == STOPPED)
@@ -347,7 +347,7 @@ def _restarts(lines: EventTable, life: Ints, said: Floats) -> Ints:
 
 
 def _estimated(said: Mapping[str, Floats], usual: Floats, ran: Floats) -> dict[str, Floats]:
-    """What was said of run times, and the best estimates where nothing was."""
+    """The declared run times, and the best estimates where nothing was declared."""
     known = {name: said[name] for name in FURTHER}
     unknown = np.full(len(usual), np.nan)
     best = expected_seconds(unknown, known["declared_seconds"], usual, said[LIMIT])

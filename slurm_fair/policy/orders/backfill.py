@@ -234,7 +234,7 @@ class FreeGpus:
         return None
 
     def _sites(self, gang: Gang, free: Ints) -> Sites:
-        """As few GPUs beside it as may be; nodes asked for by name first."""
+        """The sites that leave as few GPUs beside them as may be; nodes asked for by name come first."""
         nodes = np.flatnonzero(able(self._pools, free, gang))
         size = self._pools.size
         cost = -size[nodes] if gang.whole else -free[nodes] if gang.spread else free[nodes]

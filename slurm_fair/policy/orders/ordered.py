@@ -116,7 +116,7 @@ def _refuse_unknown(options: OrderOptions) -> None:
 
 
 def _listed(view: View, order: Ints | Callable[[], Ints]) -> tuple[Ints, Ints]:
-    """Without those who neither wait nor could lose what they have; and of these, who waits."""
+    """The rows that wait or could lose their GPUs, and those of them that wait."""
     rows = order() if callable(order) else order
     refuse_twice(view, rows)
     if not len(rows) or all_of(waits := view.waiting[rows]):
@@ -142,7 +142,7 @@ def contenders(view: View) -> Ints:
 
 
 def oldest_first(view: View, rows: Ints) -> Ints:
-    """In the order of their first submission; who came together stays as it was."""
+    """Rows in the order of their first submission; between equals the order stays."""
     return rows[view.first_submit[rows].argsort(kind="stable")] if len(rows) > 1 else rows
 
 
@@ -160,7 +160,7 @@ class _Queue:
             self._contend(how["keep"], how["on_type"], how["move"])
 
     def lane_of(self, rows: Ints) -> Ints | None:
-        """In which a job that does not fit is in the way of those behind it."""
+        """The lane of each row: a job that does not fit is in the way of those behind it in its lane."""
         if self.how["blocking"]:
             return np.zeros(len(rows), dtype=np.int64)
         lanes = self.how["lanes"]
@@ -181,7 +181,7 @@ class _Queue:
             self.contested = (contested & ~self._safe()).nonzero()[0]
 
     def _safe(self) -> Bools:
-        """Those ahead of everybody who waits or moves: nothing can take their GPUs but an earlier promise."""
+        """True for jobs ahead of everybody who waits or moves: only an earlier promise can take their GPUs."""
         if self.view.owes:
             return self.view.flags(self.order[:0])
         change = (self.view.waiting | self.movers)[self.order]
@@ -220,7 +220,7 @@ class _Queue:
         return _Round(self, pools, order, asking, shapes)
 
     def _others(self) -> Ints:
-        """Those of the order with a lease that the round is about."""
+        """Jobs of the order with a lease that the round is about."""
         if len(self.order) == len(self._waits):
             return self.order[:0]
         return self.order[(self.view.flags(self.contested) | self.view.revoking)[self.order]]

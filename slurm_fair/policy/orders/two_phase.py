@@ -31,13 +31,13 @@ class Balances:
 
     @classmethod
     def of(cls, view: View, share: str) -> Balances:
-        """As the ledger has it; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
+        """The balances of the ledger; `share` is `quota` (eq. 16) or `demand` (eq. 8)."""
         accounts, row = view.tenant_sums, view.tenant_account
         owed = accounts.owed_quota if share == "quota" else accounts.owed_demand
         return cls(take_or(accounts.had, row, 0.0), take_or(owed, row, 0.0), view.snapshot.tenants.weight)
 
     def charged(self, tenant: Ints, gpu_seconds: Floats) -> Balances:
-        """After these grants: what is owed stays (algorithm 1, line 14)."""
+        """The balances after these grants: what is owed stays (algorithm 1, line 14)."""
         if not len(tenant):
             return self
         more = np.bincount(tenant, weights=gpu_seconds, minlength=len(self.had))

@@ -70,7 +70,7 @@ class Candidates:
         return gpus
 
     def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
-        """In which each of these may lie; none of those that ask for no place."""
+        """The ways in which each of these may lie; none for those that ask for no place."""
         asking = self.asking[jobs]
         if not self.runs:
             return self.shapes.ways(asking)
@@ -78,7 +78,7 @@ class Candidates:
         return [next(ways) if asks else () for asks in (asking >= 0).tolist()]
 
     def fitting(self, pools: Pools, free: Ints) -> Bools:
-        """Those whose GPUs would be found among these free ones."""
+        """True for candidates whose GPUs would be found among these free ones."""
         fits = np.zeros(len(self.rows), dtype=bool)
         asks = self.asking >= 0
         fits[asks] = self.shapes.fitting(pools, free)[self.asking[asks]]
@@ -156,7 +156,7 @@ class Walk:
                 self._in_open_lanes(jobs)
 
     def _without_misfits(self, jobs: Ints) -> Ints:
-        """Without those that will not fit: a look at one costs far more than this does for all."""
+        """The jobs without those that will not fit: a look at one costs far more than this does for all."""
         if len(jobs) <= FEW:
             return jobs
         misfit = self.waits[jobs] & ~self.candidates.fitting(self.pools, self.contest.all.gpus)[jobs]
@@ -164,7 +164,7 @@ class Walk:
         return jobs[~misfit]
 
     def _in_open_lanes(self, jobs: Ints) -> None:
-        """In growing parts: a gang is worked out only for jobs whose lane is not shut by then."""
+        """Walk in growing parts: a gang is worked out only for jobs whose lane is not shut by then."""
         size = _FIRST_PART
         while len(jobs):
             if self._shut:
@@ -200,7 +200,7 @@ class Walk:
         return self.contest.place(ways, evict)
 
     def skipped(self, jobs: Ints) -> Bools:
-        """Which of these jobs are in a lane that is shut."""
+        """True for jobs in a lane that is shut."""
         if self._lane is None:
             return np.zeros(len(jobs), dtype=bool)
         return among(self._lane[jobs], np.array(list(self._shut), dtype=np.int64))

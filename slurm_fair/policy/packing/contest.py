@@ -80,7 +80,7 @@ class Contest:
 
     @property
     def all(self) -> Room:
-        """Whatever may still be had."""
+        """The room with every GPU that may still be had."""
         return self._rooms[-1]
 
     @property
@@ -103,7 +103,7 @@ class Contest:
         return self._open[contested]
 
     def renew(self, contested: int) -> None:
-        """From now on nobody may evict it."""
+        """Keep a job from eviction from now on."""
         self._open[contested] = False
         with_likely, without = self._held_in
         rooms = with_likely if self._loser[contested] else without
@@ -167,7 +167,7 @@ class Contest:
             self._evict(contested)
 
     def leave(self, contested: int) -> None:
-        """It goes elsewhere: its GPUs are free."""
+        """Free the GPUs of a job that goes elsewhere."""
         if self.is_open(contested):
             self._evict(contested)
 
@@ -224,7 +224,7 @@ AnyContest: TypeAlias = Contest | UncontestedRoom
 
 
 def _needed(stakes: list[Stake], to_spare: Amounts) -> list[Stake]:
-    """Those without whom too little would be left; the later ones, who would stop last, are let off first."""
+    """The stakes without which too little would be left; the later ones, which stop last, are let off first."""
     needed = []
     gpus, cpus, memory_mb = to_spare
     for stake in reversed(stakes):
@@ -240,7 +240,7 @@ class _Stakes:
     """Holdings of contested jobs on usable nodes, by job and by node."""
 
     def __init__(self, view: View, pools: Pools, rows: Ints, rank: Ints, loser: Bools) -> None:
-        """By `rank` and `loser` they are in order on each node: whom to evict first."""
+        """`rank` and `loser` order the jobs of each node: the first is evicted first."""
         self._view, self._pools = view, pools
         self._rows, self._rank, self._loser = rows, rank, loser
 

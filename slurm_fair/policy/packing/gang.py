@@ -156,7 +156,7 @@ class Pools:
 
     @once
     def tops(self) -> list[int]:
-        """For k = 1, 2, ...: GPUs that the k-th biggest node of each pool has at least; only nodes all ours."""
+        """The GPUs that the k-th biggest node of each pool has at least, k = 1, 2, ...; only nodes all ours."""
         own = np.where(self.nodes & (self.capacity == self.size), self.size, 0)
         sizes: list[int] = (-np.sort(-own, axis=1)).min(axis=0, initial=self.most).tolist()
         return sizes if len(own) else []

@@ -32,7 +32,7 @@ Placer: TypeAlias = Callable[[Room, Gang], Sites | None]
 
 
 def consolidated(room: Room, gang: Gang) -> Sites | None:
-    """As few nodes as possible, in few racks, each the fullest that still fits (Astraea, section 5)."""
+    """A place on as few nodes and racks as possible, each the fullest that still fits (Astraea, section 5)."""
     if gang.wanted or gang.barred or room.loss is not None:
         return _searched(room, gang)
     nodes = room.whole(gang) if gang.whole else room.fullest(gang)
@@ -58,12 +58,12 @@ def _allowed(gang: Gang, sites: Sites) -> Sites | None:
 
 
 def relaxed(room: Room, gang: Gang) -> Sites | None:
-    """On as few nodes as possible; spread over whatever is free where the way asked for says so."""
+    """A place on as few nodes as possible; spread over whatever is free where the gang asks for that."""
     return _spread(room, gang) if gang.spread else consolidated(room, gang)
 
 
 def _spread(room: Room, gang: Gang) -> Sites | None:
-    """As few of the nodes that have something free as will do: those asked for by name, then the freest."""
+    """A place on as few nodes with something free as will do: those asked for by name, then the freest."""
     fits = room.fitting(gang)
     if gang.wanted and not fits[list(gang.wanted)].all():
         return None
@@ -102,7 +102,7 @@ def _searched(room: Room, gang: Gang) -> Sites | None:
 
 
 def _together(room: Room, gang: Gang, nodes: Ints, chosen: Ints) -> Ints:
-    """As many nodes in fewer racks, if others of these, best first, make that possible.
+    """The same number of nodes in fewer racks, if others of `nodes`, best first, make that possible.
 
     Nodes asked for by name stay, and nobody loses more for it.
     """
@@ -126,7 +126,7 @@ def _together(room: Room, gang: Gang, nodes: Ints, chosen: Ints) -> Ints:
 
 
 def _needed(nodes: Ints, free: Ints, gpus: int) -> Ints:
-    """Without those that the gang can do without: a small node that came first may not be needed in the end."""
+    """The nodes that the gang needs: a small node that came first may not be needed in the end."""
     spare, kept = int(free.sum()) - gpus, []
     for node, here in zip(reversed(nodes.tolist()), reversed(free.tolist()), strict=True):
         if here <= spare:

@@ -27,7 +27,6 @@ from slurm_fair.tick import Rules, Stopwatch, tick
 # When to look after a look at an instant that left this standing behind.
 Looks = Callable[[Standing, float], float]
 _MOMENT = 1e-6
-_OPEN, _REQUEUE, _DONE = Verb.OPEN, Verb.REQUEUE, Result.DONE  # looked up at every look
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -66,7 +65,7 @@ class Simulation:
             self.rules = replace(self.rules, advance=self.batches.advance, show=self.batches.show)
 
     def run(self) -> None:
-        """Until every job is over, or the time is up."""
+        """Tick until every job is over, or the time is up."""
         self._run()
         if self.batches is not None:
             self.batches.tell_all()
@@ -98,7 +97,7 @@ class Simulation:
         return done.record
 
     def _renew(self, seen: Snapshot) -> None:
-        """What looks at the ends of leases since the last one would have done; one that ends now has this look."""
+        """Renew the leases that ended since the last look; one that ends now has this look."""
         self._renewing = None
         before, terms, now = self.standing.leases, self.rules.terms, self.clock.now()
         self.standing = self.standing._replace(leases=renewed_until(before, terms, now))
@@ -118,15 +117,15 @@ class Simulation:
         return self.epoch + math.ceil((instant - self.epoch) / interval - 1e-9) * interval
 
     def _next_look(self, record: TickRecord) -> float:
-        """When something could change: an arrival, a lease's end, an end of a job while one waits, the plan."""
+        """The next instant of a change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         if self.looks is not None:
             return self.looks(self.standing, now)
         cluster, outcomes = self.cluster, record.outcomes
-        done = [o.action.verb for o in outcomes if o.result is _DONE] if outcomes else []
-        if _REQUEUE in done:
+        done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
+        if Verb.REQUEUE in done:
             return self._at_once(now)
-        if _OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
+        if Verb.OPEN in done and self.scenario.rounds == "gavel" and self._others_follow(record, done):
             return self._at_once(now)  # and not a whole round later
         self._at_rest = 0
         arrival, outage = cluster.next_arrival(), cluster.next_outage()
@@ -152,7 +151,7 @@ class Simulation:
         if instant < math.inf:
             due = min(due, self._on_grid(max(instant, now + _MOMENT)))
         # What a gang took of its nodes, and that it runs at all, is known only when it is seen there.
-        unseen = _OPEN in done and (waits or outage < math.inf)
+        unseen = Verb.OPEN in done and (waits or outage < math.inf)
         soon = unseen or some_revoking or end <= now or self.standing.backoff or self.standing.unsettled
         following = self._on_grid(now + _MOMENT)
         if due > following and (soon or len(done) < len(outcomes) or self._someone_should_have_started(now)):
@@ -160,7 +159,7 @@ class Simulation:
         return due
 
     def _only_renews(self, record: TickRecord, end: float) -> bool:
-        """Whether leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
+        """True if leases, the first at `end`, would only be renewed as long as nothing happens to a job."""
         now, standing = self.clock.now(), self.standing
         plan = record.plan
         if record.outcomes or again(plan.memory) < math.inf:
@@ -186,13 +185,13 @@ class Simulation:
         return float(renewed_until(self.standing.leases, self.rules.terms, ahead).end.min())
 
     def _someone_should_have_started(self, now: float) -> bool:
-        """Whether what was promised at an earlier look has not begun: it will not be waited for without end."""
+        """True if a job promised at an earlier look has not begun: it is not waited for without end."""
         leases = self.standing.leases
         granted = leases.promised
         return any_of(granted) and any_of(granted & (leases.opened < now))
 
     def _others_follow(self, record: TickRecord, done: list[Verb]) -> bool:
-        """Whether somebody starts only after these have, or could on what a gang leaves of its nodes."""
+        """True if a job starts only after these have, or could on the rest of a gang's nodes."""
         leases, machines = self.standing.leases, record.snapshot.nodes
         granted, places = leases.promised, leases.promises_by(leases.key, machines.names)
         if any_of(granted & (leases.opened == 0)):
@@ -212,5 +211,5 @@ class Simulation:
 
 
 def _somebody_waits(record: TickRecord, done: list[Verb]) -> bool:
-    """Whether a job waits that was not opened just now."""
-    return int(np.count_nonzero(record.snapshot.jobs.waiting)) > done.count(_OPEN)
+    """True if a job waits that was not opened just now."""
+    return int(np.count_nonzero(record.snapshot.jobs.waiting)) > done.count(Verb.OPEN)

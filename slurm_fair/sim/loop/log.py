@@ -19,7 +19,7 @@ Listener = Callable[[TickRecord, Standing], None]
 
 
 def _failure(tick: TickRecord, second: float) -> str:
-    """In one line, where and when a policy failed, and with what: the end of the note's traceback."""
+    """One line on a policy's failure: place, instant and error, which is the end of the note's traceback."""
     first, *more = tick.plan.note.strip().splitlines()
     place, colon, rest = first.partition(": ")
     what = more[-1].strip() if more else rest or first

@@ -176,7 +176,7 @@ class _Series:
         return by, rows, (is_new, *self._runs(by, rows, had, is_new, is_stop), is_stop)
 
     def _note_holds(self, old: Ints, new: Ints, look: Ints, changed: Ints) -> None:
-        """That somebody was held back or let go is odd, and that somebody changed who was held back."""
+        """Note as odd that jobs were held back or let go, and as a change that others hold them back."""
         if np.count_nonzero(self._jobs.blocked):
             claims, waits = self._jobs.active, self._jobs.waits
             other = (claims[new] != claims[old]) | (waits[new] != waits[old])

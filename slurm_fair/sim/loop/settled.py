@@ -40,7 +40,7 @@ class Settled:
 
     @property
     def wants(self) -> Collection[Want]:
-        """As the journal behind."""
+        """The wishes of the journal behind."""
         return self._journal.wants
 
     def append(self, tick: TickRecord, standing: Standing) -> None:
@@ -78,11 +78,11 @@ class Settled:
         return shown
 
     def latest(self) -> Standing | None:
-        """As the journal behind has it."""
+        """The latest tick of the journal behind."""
         return self._journal.latest()
 
     def ticks(self, first: int = 0, last: int | None = None) -> Iterator[TickRecord]:
-        """As the journal behind has it."""
+        """The ticks of the journal behind."""
         return self._journal.ticks(first, last)
 
 
@@ -95,7 +95,7 @@ def _mended(events: Sequence[Event], runs: _RunsByStart) -> tuple[tuple[Event, .
 
 
 def _with_books(event: Event, runs: _RunsByStart) -> Event:
-    """With the nodes of a start that no look has shown there, or how a run ended that was lost with its nodes."""
+    """The event with the nodes of a start that no look showed, or the end of a run lost with its nodes."""
     more: dict[str, object] = {}
     if event.kind == EventKind.STARTED and not event.detail["nodes"]:
         run = runs.get((event.key, event.time))

@@ -46,7 +46,7 @@ class Acts:
         return Outcome(action, Result.UNKNOWN, "no answer")
 
     def _to_all(self, action: Action, now: float) -> Outcome:
-        """On the waiting tasks of an array that share one record."""
+        """Act on the waiting tasks of an array that share one record."""
         tasks = [
             job for job in self._roster.tasks_of(action.record) if self._cells.state[job] == JobState.WAITING
         ]

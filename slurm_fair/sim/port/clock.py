@@ -25,7 +25,7 @@ class VirtualClock:
         self._now = now
 
     def now(self) -> float:
-        """Epoch seconds."""
+        """Seconds since the epoch."""
         return self._now
 
     def sleep_until(self, instant: float) -> None:

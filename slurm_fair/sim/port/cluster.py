@@ -111,7 +111,7 @@ class VirtualCluster:
 
     @property
     def empty(self) -> bool:
-        """Every job has come and gone."""
+        """True if every job has come and gone."""
         return self._roster.exhausted and not len(self._roster.living)
 
     # -- accounting -------------------------------------------------------------------------------------------

@@ -143,11 +143,11 @@ class UserActions:
     # -- admins and machines ----------------------------------------------------------------------------------
 
     def drain(self, node: str) -> None:
-        """It takes no new work."""
+        """Drain a node: it takes no new work."""
         self._befall(node, NodeEvent.DRAIN)
 
     def fail(self, node: str) -> None:
-        """It is gone with everything on it."""
+        """Let a node fail: it is gone with everything on it."""
         self._befall(node, NodeEvent.DOWN)
 
     def resume(self, node: str) -> None:

@@ -122,7 +122,7 @@ class Sight:
         life.over = {job: life.over[job] for job in left.tolist() if job in life.over} if listed else {}
 
     def _without_the_silent(self, told: Told, rows: Ints) -> Told | None:
-        """As in Slurm's own records: nothing but a deadline, where one was given."""
+        """The declarations without those of silent jobs: as in Slurm's own records, a deadline alone is left."""
         silent = np.isin(rows, list(self._life.odd.silent))
         if silent.all() and np.isinf(told.deadline).all():
             return None

@@ -56,7 +56,7 @@ class Books:
         self._open[job] = (self._cells.restarts[job], self._cells.done[job], sites)
 
     def ends(self, job: int, word: str, lived_on: bool) -> None:
-        """Its GPUs are free again."""
+        """Note that a job's GPUs are free again."""
         cells = self._cells
         new = cells.start[job] >= self._seen_until or word == NODE_FAIL
         if new or self.ended is not None:

@@ -44,7 +44,7 @@ class Floor:
 
     @property
     def nodes(self) -> NodeTable:
-        """As a look shows them; the same value until something about them changes."""
+        """The nodes of a look; the same value until something about them changes."""
         return self._nodes
 
     @property
@@ -65,7 +65,7 @@ class Floor:
 
     @property
     def partitions(self) -> PartitionTable:
-        """One, with every node."""
+        """The one partition, with every node."""
         return self._partitions
 
     def _table(self) -> NodeTable:
@@ -97,7 +97,7 @@ class Floor:
         self._nodes = self._table()
 
     def fewest_nodes(self, kind: int, gpus: int) -> int:
-        """On how few idle nodes of one GPU type so many GPUs are."""
+        """The fewest idle nodes of one GPU type that hold so many GPUs."""
         return int(self._sums[kind].searchsorted(gpus)) + 1
 
     def anywhere(self, gpus: int, per_node: int, at_least: int, gpu_type: int) -> Sites | None:
@@ -129,7 +129,7 @@ class Floor:
         return [site for site in sites if site[1]] if fits else None
 
     def take(self, job: int, sites: Sites) -> None:
-        """These GPUs are the job's from now on."""
+        """Give these GPUs to the job from now on."""
         holder, where, taken = self._held
         at, self._shown = bisect_left(holder, job), None
         for row, (node, gpus) in enumerate(sites, at):
@@ -140,7 +140,7 @@ class Floor:
         self._sites[job] = sites
 
     def leave(self, job: int) -> None:
-        """Its GPUs are free."""
+        """Free the GPUs of a job that leaves."""
         sites = self._sites.pop(job)
         at, self._shown = bisect_left(self._held[0], job), None
         for column in self._held:

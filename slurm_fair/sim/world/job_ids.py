@@ -30,7 +30,7 @@ class Roster:
     # -- jobs of the trace ------------------------------------------------------------------------------------
 
     def arrive(self, instant: float) -> None:
-        """Those of the trace that are submitted by then."""
+        """Admit the jobs of the trace that are submitted by then."""
         first = self._next
         while self._arrivals[self._next] <= instant:
             self._next += 1

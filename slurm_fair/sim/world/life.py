@@ -108,7 +108,7 @@ class Life:
         self.start_waiting(instant)
 
     def note_size(self, now: float) -> None:
-        """M may have changed."""
+        """Note the size of the cluster, which may have changed."""
         since, before = self.resized[-1]
         total, by_weight = self.floor.total_gpus, self.floor.weighed(self.people.gpu_weights)
         if since == now:
@@ -119,7 +119,7 @@ class Life:
             self.resized_by_weight.append((now, by_weight))
 
     def _lose(self, job: int, now: float) -> None:
-        """Its node failed: it begins again from its last checkpoint, unless it had ended or may not."""
+        """Take a job off its failed node: it begins again from its checkpoint, if it may and had not ended."""
         if self.cells.state[job] == JobState.ENDING:
             self._gone(job, now)
             return
@@ -265,7 +265,7 @@ class Life:
     # -- saving -----------------------------------------------------------------------------------------------
 
     def ask(self, job: int, now: float) -> None:
-        """As soon as it hears of it, it saves."""
+        """Ask a job: as soon as it hears of it, it saves."""
         if not self.cells.checkpoints[job]:
             return
         seconds = self._seconds(Step.HEARING, job, now, self.costs.hearing)
@@ -275,7 +275,7 @@ class Life:
             self._save(job, now)
 
     def _save(self, job: int, now: float) -> None:
-        """From now on it saves, and then it waits for its GPUs to be taken: no progress meanwhile."""
+        """Let it save, then wait for its GPUs to be taken: it makes no progress meanwhile."""
         jobs = self.cells
         cost = self._seconds(Step.SAVING, job, now, self.costs.checkpoint)
         if job not in self._stalled:
@@ -297,13 +297,13 @@ class Life:
             self.agenda.expect(now + self.manners.patience_seconds, Due.RESUMES, job)
 
     def _resume(self, job: int, now: float) -> None:
-        """Nobody took its GPUs: it goes on."""
+        """Let a job go on whose GPUs nobody took."""
         self._halt(job, now)
         self.cells.progress_from[job] = now
         self._expect_end(job)
 
     def _halt(self, job: int, now: float) -> None:
-        """Its progress up to now is done, and the time without any is counted as lost."""
+        """Halt a job: its progress up to now is done, and the time without any is counted as lost."""
         jobs = self.cells
         since, gpus = self._stalled.pop(job, None), jobs.gpus[job]
         if since is not None:
@@ -318,7 +318,7 @@ class Life:
     # -- ending -----------------------------------------------------------------------------------------------
 
     def end(self, job: int, now: float) -> None:
-        """It has done its work. In Gavel's rounds its GPUs stay with it until the round is over."""
+        """End a job that has done its work. In Gavel's rounds its GPUs stay with it until the round is over."""
         self.cells.done[job] = self.cells.saved[job] = self.cells.work[job]
         over = now
         if self._round:
@@ -327,7 +327,7 @@ class Life:
         self._vacate(job, now, over)
 
     def leave(self, job: int, now: float, word: str) -> None:
-        """It ends before its work is done: cancelled, or out of time."""
+        """End a job before its work is done: cancelled, or out of time."""
         self._halt(job, now)
         self._then[job] = word
         self._vacate(job, now, now)
@@ -347,7 +347,7 @@ class Life:
         return word == REQUEUED or (word == NODE_FAIL and self.cells.requeueable[job])
 
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
-        """Its GPUs come free at `over`, later if it is slow to leave."""
+        """Free a job's GPUs at `over`, later if it is slow to leave."""
         jobs, slow = self.cells, self.odd.leaves_in.get(job, self.costs.leaving)
         slow = self._seconds(Step.LEAVING, job, now, slow)
         jobs.runs[job] += 1

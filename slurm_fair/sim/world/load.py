@@ -58,7 +58,7 @@ class Population:
         return self.tenants.index(name)
 
     def user(self, name: str) -> int:
-        """Number of a user."""
+        """The number of a user, who may be new."""
         if name not in self.users:
             self.users = (*self.users, name)
         return self.users.index(name)
@@ -247,7 +247,7 @@ def _lay_out(jobs: JobColumns, scenario: Scenario, never: NDArray[np.bool_]) -> 
 
 
 def _fewest_nodes(machines: Machines, gpus: Ints) -> Ints:
-    """On how few idle nodes gangs of so many GPUs lie, on the type with the smallest nodes that takes them."""
+    """The fewest idle nodes for gangs of so many GPUs, of the type with the smallest nodes that takes them."""
     most = np.ones(len(gpus), dtype=np.int64)
     for kind in range(len(machines.gpu_types)):
         sums = np.cumsum(np.sort(machines.gpus[machines.gpu_type == kind])[::-1])

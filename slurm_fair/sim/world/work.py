@@ -62,7 +62,7 @@ class Progress:
 
     @once
     def epoch(self) -> Floats:
-        """Epochs done."""
+        """Number of epochs done."""
         regimes, row = self._regimes, self._row
         into = regimes.begin[self._first] + self._done - regimes.begin[row]
         epoch: Floats = regimes.epochs_before[row] + into / self._pace
@@ -70,12 +70,12 @@ class Progress:
 
     @once
     def epochs(self) -> Floats:
-        """Epochs in all."""
+        """Number of epochs in all."""
         return self._regimes.epochs_total[self._row]
 
     @once
     def steps_per_second(self) -> Floats:
-        """At today's batch size."""
+        """Steps a second at today's batch size."""
         return self._regimes.steps_per_second[self._row]
 
     @once

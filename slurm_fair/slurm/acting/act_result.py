@@ -22,7 +22,7 @@ def is_for_later(result: Result, detail: str) -> bool:
 
 
 def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str) -> tuple[Result, str]:
-    """For a job whose act had no visible effect; an error text about other jobs says nothing of it."""
+    """The result of an act without a visible effect; an error text about other jobs says nothing of it."""
     if answer.timed_out:
         return Result.UNKNOWN, answer.complaint
     line = line_about(answer.err, ids)
@@ -31,7 +31,7 @@ def refused_or_unknown(answer: CommandResult, ids: Sequence[str], otherwise: str
 
 
 def signalled(answer: CommandResult, ids: Sequence[str]) -> tuple[Result, str]:
-    """For a signal, whose effect cannot be seen: sent unless the command says otherwise."""
+    """The result of a signal, whose effect cannot be seen: sent unless the command says otherwise."""
     lines = _lines(answer.err)
     about_others = bool(lines) and all(_named(line) and not _is_about(line, ids) for line in lines)
     if not answer.timed_out and (answer.code == 0 or (answer.code == 1 and about_others)):

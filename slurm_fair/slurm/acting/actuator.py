@@ -106,7 +106,7 @@ class Actuator:
         return self.remit.objections(rows, self.queue, self.details)
 
     def _hinders(self, action: Action, rows: Rows) -> str:
-        """Why the act no longer applies; empty when it does."""
+        """The reason why the act no longer applies; empty when it does."""
         row = rows.get(_which(action))
         if row is None:
             return "it is no longer listed"
@@ -205,7 +205,7 @@ class Actuator:
         return done
 
     def _lines(self, action: Action, row: FreshRow) -> scontrol_lines.ScontrolLines:
-        """What to send; SlurmTextError when something in it is not what it should be."""
+        """The scontrol lines of an act; SlurmTextError when something in it is not what it should be."""
         job, pinned = self._job(action, row), self.claims.pins(action, row)
         clear = pinned.user_nodes if pinned else None
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
@@ -302,7 +302,7 @@ class Actuator:
         return row.state != JobState.WAITING or open_now
 
     def _is_tidy(self, action: Action, row: FreshRow) -> bool:
-        """Whether no node list of ours is left on it."""
+        """True if no node list of ours is left on the job."""
         mark = self.claims.pins(action, row)
         if mark is None:
             return True
@@ -379,5 +379,5 @@ def _which(action: Action) -> Which:
 
 
 def _ids(action: Action) -> tuple[str, str]:
-    """What Slurm may call the job in an error: the id that we gave, or its record's number."""
+    """The names by which an error of Slurm may call the job: the id that we gave, or its record's number."""
     return scontrol_lines.job_id(action.key), str(action.record)

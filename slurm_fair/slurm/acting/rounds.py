@@ -32,7 +32,7 @@ class Rounds:
         self._read = now
 
     def took(self, seconds: float) -> None:
-        """A round is over."""
+        """Note the length of a round that is over."""
         self._recent.append(seconds)
 
     def fits_another(self, now: float) -> bool:

@@ -28,7 +28,7 @@ from slurm_fair.slurm.reading.stamp import Stamp
 
 @dataclass(slots=True)
 class Claims:
-    """Whose a fresh row's state is."""
+    """Rules of what is ours, applied to a row that was read afresh."""
 
     marks: Marks
     details: JobDetails
@@ -59,7 +59,7 @@ class Claims:
         return self.details.of(action.record, action.restarts).gate_stamp
 
     def hold(self, action: Action, row: FreshRow) -> bool:
-        """Whether it is held, and the hold is ours."""
+        """True if the job is held, and the hold is ours."""
         if row.priority > 0:
             return False
         shown, noted, with_hold = WaitState.of_fresh(row), self._noted(action), self.stamp_on(action).is_hold
@@ -67,17 +67,17 @@ class Claims:
         return bool(is_our_hold(shown, noted, with_hold, scheduled))
 
     def foreign_hold(self, action: Action, row: FreshRow) -> bool:
-        """Whether it is held by its user, an admin or Slurm."""
+        """True if the job is held by its user, an admin or Slurm."""
         return row.priority == 0 and not self.hold(action, row)
 
     def begin(self, action: Action, row: FreshRow) -> bool:
-        """Whether the begin time that keeps it waiting is ours, or Slurm's after a requeue of ours."""
+        """True if the job's begin time is ours, or Slurm's after a requeue of ours."""
         noted = self._noted(action)
         ours = bool(is_noted_gate(WaitState.of_fresh(row), noted)) or (bool(noted.known) and self.delay(row))
         return ours or self.stamp_on(action).is_gate(row.eligible, row.submit)
 
     def delay(self, row: FreshRow) -> bool:
-        """Whether Slurm itself keeps it back after a requeue."""
+        """True if Slurm itself keeps the job back after a requeue."""
         return bool(is_slurms_delay(WaitState.of_fresh(row), self.requeue_delay))
 
     def pins(self, action: Action, row: FreshRow) -> Mark | None:

@@ -24,11 +24,11 @@ class Lists(Protocol):
     """A store for node lists that nothing explained at the journal's first look; it outlives the daemon."""
 
     def lists_at_first(self) -> Mapping[int, str] | None:
-        """By record; None before that look."""
+        """The node lists of the first look, by record; None before that look."""
         ...
 
     def keep_lists_at_first(self, lists: Mapping[int, str]) -> None:
-        """Once for each journal."""
+        """Keep the lists of the first look, once for each journal."""
         ...
 
 

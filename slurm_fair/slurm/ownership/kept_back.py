@@ -58,7 +58,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """For each row, the keeper of its gate and the instant at which it opens."""
+    """The keeper of each row's gate, and the instant at which it opens."""
 
     ours: Bools
     until: Floats
@@ -69,7 +69,7 @@ class Gates:
 
 
 def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
-    """Whose gate keeps each waiting row back: ours by marks or stamp, Slurm's requeue delay, the user's."""
+    """The gate that keeps each waiting row back: ours by marks or stamp, Slurm's requeue delay, the user's."""
     waiting = raw["state"] == JobState.WAITING
     later = waiting & (raw["eligible"] > seen.now)
     whose = whose_are(raw, key, waiting & (later | (raw["priority"] == 0)), seen)
@@ -80,7 +80,7 @@ def gates_of(raw: NDArray[np.void], key: Ints, seen: Keepers) -> Gates:
 
 
 def whose_are(raw: NDArray[np.void], key: Ints, asked: Bools, seen: Keepers) -> Whose:
-    """What of each row is ours; the stamps of the `asked` ones alone are looked at."""
+    """The parts of each row that are ours; the stamps of the `asked` ones alone are looked at."""
     own, array = _marks(raw, key, seen.marks)
     shown, noted = WaitState.of(raw, seen.queue.reasons), Noted.of(own, array)
     begin = np.asarray(is_noted_gate(shown, noted))

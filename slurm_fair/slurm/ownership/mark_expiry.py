@@ -22,8 +22,8 @@ _SETTLED_SECONDS = 30.0  # by then what was sent has been done, or never will be
 _LOOKS = 3  # a job that one answer leaves out may be in the next: that it is gone must be seen several times
 
 
-def lifted(book: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
-    """Marks of holds that are seen lifted: whoever holds such a job from now on is not us.
+def without_lifted_holds(book: Marks, rows: NDArray[np.void], queue: Queue) -> list[Mark]:
+    """Marks without the holds that are seen lifted: a later hold on such a job is not ours.
 
     A task that was split off its array since then has a record of its own, and from now on a mark.
     """
@@ -53,7 +53,7 @@ def _of_task(mark: Mark, row: np.void) -> Mark:
 
 
 def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mark]:
-    """These marks without their holds, as far as the rows are those of their jobs."""
+    """The marks without their holds, where the rows are those of their jobs."""
     return [
         replace(mark, gate_until=mark.gate_before, gate_before=0.0)
         for mark, at in marks
@@ -61,8 +61,10 @@ def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mar
     ]
 
 
-def unlisted(book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float) -> list[Mark]:
-    """Marks of node lists that are seen gone: whoever gives such a job the same list again is not us.
+def without_taken_lists(
+    book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
+) -> list[Mark]:
+    """Marks without the node lists that are seen gone: the same list on such a job is not ours again.
 
     An act of unknown outcome may be carried out a while after it was sent.
     """
@@ -141,7 +143,7 @@ class _Listed:
         return not self.done[at] and is_of(mark, float(self.submit[at]), int(self.restarts[at]))
 
     def array_waits(self, mark: Mark) -> bool | None:
-        """Whether tasks of the array wait still."""
+        """True if tasks of the array wait still."""
         first, last = np.searchsorted(self.base, [mark.key >> TASK_BITS, (mark.key >> TASK_BITS) + 1])
         mine = (at for at in range(first, last) if self.waiting[at])
         found = any(is_of(mark, float(self.submit[at]), int(self.restarts[at])) for at in mine)

@@ -22,7 +22,7 @@ _NONE = np.zeros(1, _ROW)
 
 
 def is_of(mark: Mark, submit: float, restarts: int) -> bool:
-    """Whether a mark was set on this job."""
+    """True if a mark was set on this job."""
     return is_same_job(mark.submit, submit, restarts)
 
 

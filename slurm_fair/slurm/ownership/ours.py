@@ -33,7 +33,7 @@ Instant: TypeAlias = Floats | float
 
 
 class WaitState(NamedTuple):
-    """What Slurm shows of a waiting job, or of many."""
+    """Slurm's columns on one waiting job, or on many."""
 
     held: Flag
     by_user: Flag  # its reason is that of a hold that a user may set
@@ -44,7 +44,7 @@ class WaitState(NamedTuple):
 
     @classmethod
     def of(cls, rows: NDArray[np.void], reasons: Names) -> Self:
-        """As rows of the queue show it."""
+        """The state of rows of the queue."""
         by_user = by_name(reasons, USER_HOLD.__contains__, rows["reason"])
         by_others = by_name(reasons, OTHERS_HOLD.__contains__, rows["reason"])
         held = rows["priority"] == 0
@@ -52,17 +52,17 @@ class WaitState(NamedTuple):
 
     @classmethod
     def of_one(cls, priority: int, reason: str, restarts: int, submit: float, eligible: float) -> Self:
-        """As a single row shows it."""
+        """The state of a single row."""
         return cls(priority == 0, reason in USER_HOLD, reason in OTHERS_HOLD, restarts, submit, eligible)
 
     @classmethod
     def of_fresh(cls, row: FreshRow) -> Self:
-        """As a fresh read shows it."""
+        """The state of a row that was read afresh."""
         return cls.of_one(row.priority, row.reason, row.restarts, row.submit, row.eligible)
 
 
 class Noted(NamedTuple):
-    """What marks note of the same job, or of the same jobs: zeros where there is no mark."""
+    """The marks of the same job, or of the same jobs: zeros where there is no mark."""
 
     known: Flag
     until: Instant  # of the mark that speaks for it
@@ -71,14 +71,14 @@ class Noted(NamedTuple):
 
     @classmethod
     def of(cls, own: NDArray[np.void], array: NDArray[np.void]) -> Self:
-        """By rows that a book of marks was joined to."""
+        """The notes of rows that a book of marks was joined to."""
         mark = np.where(own["known"], own, array)
         gates = tuple(each[name] for each in (own, array) for name in ("gate_until", "gate_before"))
         return cls(mark["known"], mark["gate_until"], mark["gate_before"], gates)
 
     @classmethod
     def of_one(cls, marks: tuple[Mark, ...]) -> Self:
-        """By the marks of one job: its own first, then its array's."""
+        """The notes of one job's marks: its own first, then its array's."""
         if not marks:
             return cls(False, 0.0, 0.0, ())
         gates = tuple(gate for mark in marks for gate in (mark.gate_until, mark.gate_before))
@@ -86,13 +86,13 @@ class Noted(NamedTuple):
 
 
 def is_same_time(gate: Instant, begin: Instant) -> Flag:
-    """Whether a begin time is this gate; 0 is none, inf is a hold."""
+    """True if a begin time is this gate; 0 is none, inf is a hold."""
     near: Flag = np.abs(gate - begin) <= SLACK_SECONDS
     return (gate > 0) & near
 
 
 def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
-    """Whether a begin time is the gate of a mark, or the one before when a new gate never came to stand.
+    """True if a begin time is the gate of a mark, or the one before when a new gate never came to stand.
 
     Moving an array's gate moves that of its split tasks too, so either mark may explain a begin time.
     """
@@ -103,7 +103,7 @@ def is_noted_gate(shown: WaitState, noted: Noted) -> Flag:
 
 
 def is_slurms_delay(shown: WaitState, delay_seconds: float) -> Flag:
-    """Whether a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay)."""
+    """True if a begin time is the one that Slurm itself gives a requeued job (slurm-facts: requeue-delay)."""
     delay = shown.eligible - shown.submit
     return (shown.restarts > 0) & (delay >= 0) & (delay <= delay_seconds + DELAY_SLACK_SECONDS)
 
@@ -128,7 +128,7 @@ def is_as_submitted(shown: WaitState, with_hold: Flag, scheduled: Instant) -> Fl
 
 
 def is_lasting(shown: WaitState, noted: Noted) -> Flag:
-    """Whether a hold is the one that a mark tells of. Our account sets no hold that shows as somebody else's.
+    """True if a hold is the one that a mark tells of. Our account sets no hold that shows as somebody else's.
 
     Marks of releases that did set such holds have no gate before.
     """
@@ -137,13 +137,13 @@ def is_lasting(shown: WaitState, noted: Noted) -> Flag:
 
 
 def is_our_hold(shown: WaitState, noted: Noted, with_hold: Flag, scheduled: Instant) -> Flag:
-    """Whether it is held, and the hold is ours."""
+    """True if the job is held, and the hold is ours."""
     unknown = np.logical_not(noted.known) & is_as_submitted(shown, with_hold, scheduled)
     return shown.held & ((noted.known & is_lasting(shown, noted)) | unknown)
 
 
 def may_carry_ours(pinned: Flag, has_pin: Flag, set_at: Instant, booted_at: float) -> Flag:
-    """Whether a node list may be the one of a mark.
+    """True if a node list may be the one of a mark.
 
     A slurmctld that was killed comes back with its last saved state, and so with a list that we had taken away
     (slurm-facts: state-goes-back). Lists are compared as sets of nodes (slurm-facts: lists-are-normalised).
@@ -152,7 +152,7 @@ def may_carry_ours(pinned: Flag, has_pin: Flag, set_at: Instant, booted_at: floa
 
 
 def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
-    """Whether the node list of a job is the one that we set."""
+    """True if the node list of a job is the one that we set."""
     if not may_carry_ours(mark.pinned, bool(mark.pin), mark.set_at, booted_at):
         return False
     if not mark.pin:  # of an earlier release
@@ -165,7 +165,7 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
 
 
 def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool, scheduled: float) -> bool:
-    """Whether a stamped job without a mark waits for us, and not for its user or an admin.
+    """True if a stamped job without a mark waits for us, and not for its user or an admin.
 
     When the journal is `lost`, each requeued one does. `scheduled` = when Slurm last tried to start it.
     """

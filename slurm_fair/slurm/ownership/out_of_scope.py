@@ -44,14 +44,14 @@ class StrayRests:
     _said: dict[Which, str] = field(default_factory=dict)
 
     def without(self, found: Sequence[Action], now: float) -> tuple[Action, ...]:
-        """Those whose time has come; what is no longer found is forgotten."""
+        """The actions whose time has come; what is no longer found is forgotten."""
         here = {(action.key, action.whole_record): action for action in found}
         self._keep(self._retries.only(here))
         later = set(resting(self._retries.rests, now))
         return tuple(action for which, action in here.items() if which not in later)
 
     def heed(self, outcomes: Iterable[Outcome], now: float) -> list[str]:
-        """What came of the tries; what to say: a line for each refusal whose reason is new."""
+        """Note the outcomes of the tries; returns a line for each refusal whose reason is new."""
         by_key = {(outcome.action.key, outcome.action.whole_record): outcome for outcome in outcomes}
         failed = {which: o.detail for which, o in by_key.items() if o.result is not Result.DONE}
         fresh = [which for which, why in failed.items() if self._said.get(which, "") != why]

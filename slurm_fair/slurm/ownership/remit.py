@@ -28,12 +28,12 @@ class Remit:
 
     @classmethod
     def of(cls, rows: NDArray[np.void], territory: Territory, scope: ScopeSection) -> Self:
-        """What a look allows."""
+        """The jobs on which a look allows acts."""
         order = np.argsort(rows["record"], kind="stable")
         return cls(territory, scope, rows["record"][order].astype(np.int64), rows[order])
 
     def objections(self, rows: NDArray[np.void], queue: Queue, details: JobDetails) -> dict[int, str]:
-        """Why jobs of a fresh read may not be acted on, by record."""
+        """The reasons against acts on jobs of a fresh read, by record."""
         inside = in_scope(rows, queue, self.territory, self.scope)
         alone, _ = left_alone(rows, queue, details, self.territory, self.scope)
         at = find(self.record, rows["record"].astype(np.int64))

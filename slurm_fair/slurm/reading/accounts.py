@@ -23,7 +23,7 @@ class Weights:
 
     @classmethod
     def without_shares(cls, given: Mapping[str, float]) -> Weights:
-        """Where accounting keeps no shares each account has one, unless the configuration gives it others."""
+        """One share for each account, unless the configuration gives it others: accounting keeps no shares."""
         return cls(dict(given))
 
     def of(self, account: str) -> float:
@@ -139,7 +139,7 @@ def _part(account: _Account, tree: list[_Account], part: list[float]) -> float:
 
 
 def _own_part(account: _Account) -> float:
-    """Of what an account gets; nothing where it has no users and only groups others."""
+    """The part of an account's shares that its own users get; none where it only groups other accounts."""
     if not account.of_children:
         return 1.0
     return account.of_users / (account.of_users + account.of_children)

@@ -54,7 +54,7 @@ class Asked:
 
 
 class _Refused(Exception):
-    """Why nothing is read in a folder."""
+    """The reason why nothing is read in a folder."""
 
 
 def job_directory(work_dir: str, job: str) -> Path:
@@ -86,7 +86,7 @@ def read_comment(comment: str, asked: Asked) -> Reply:
 
 
 def why_unreadable(work_dir: str, job: str, user: str) -> str:
-    """Why an answer in the folder of this job would not be read by this account; empty if it would."""
+    """The reason why this account would not read an answer in the folder of this job; empty if it would."""
     try:
         _read(work_dir, job, user, may_lack=True)
     except _Refused as reason:
@@ -186,7 +186,7 @@ def _close(descriptor: int) -> None:
 
 
 def question(asked: Asked, why: bool) -> str:
-    """What a reader is asked: for the answer of a job, or for why none could be read."""
+    """The question to a reader: for the answer of a job, or for the reason why none could be read."""
     return json.dumps({"why": why, **asdict(asked)}) + "\n"
 
 

@@ -27,7 +27,7 @@ class Billing:
 
 
 def gpu_weights_in(text: str) -> dict[str, float]:
-    """By type, "" = of any; Slurm adds both (slurm-facts: billing-adds-types)."""
+    """Weights by GPU type, "" = of any; Slurm adds both (slurm-facts: billing-adds-types)."""
     found = {}
     for kind, number in _GPU.findall(text):
         try:

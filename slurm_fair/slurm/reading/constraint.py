@@ -22,7 +22,7 @@ _COUNTED = re.compile(r"\*\s*[0-9]+")
 
 
 def ways_of(text: str, features: Sequence[frozenset[str]]) -> tuple[Bools, ...]:
-    """For each way, the nodes on which a gang may lie; all nodes for a text that cannot be read.
+    """The nodes on which a gang may lie, for each way; all nodes for a text that cannot be read.
 
     `features` are those of each node. Slurm refuses what it cannot read itself, and starts no job elsewhere than
     its constraint says, whatever is planned.

@@ -18,7 +18,7 @@ UNSTAMPED = Stamp()
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Of one Slurm record."""
+    """Details of one Slurm record, which `squeue` does not list at each look."""
 
     stamp: Stamp | None
     work_dir: str
@@ -60,7 +60,7 @@ class JobDetails:
         return ""
 
     def of(self, record: int, restarts: int) -> Details:
-        """What is known of a record."""
+        """The known details of a record."""
         return self._known.get((record, restarts), UNKNOWN)
 
 

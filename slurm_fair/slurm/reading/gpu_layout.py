@@ -69,7 +69,7 @@ def read_layout(text: str, nodes: Iterable[str], gpus: int, room: Room) -> Layou
 
 
 def laid_evenly(nodes: tuple[str, ...], gpus: int, room: Room) -> Layout:
-    """As even as it goes, no node with more than it has, the first nodes one more."""
+    """A layout as even as it goes: no node gives more than it has, the first nodes give one more."""
     share: dict[str, int] = {}
     left = gpus
     for at, name in enumerate(sorted(nodes, key=lambda name: room.get(name, gpus))):

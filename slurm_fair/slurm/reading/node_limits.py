@@ -36,6 +36,6 @@ class NodeLimits:
 
 
 def most_nodes(line: str) -> int:
-    """Of one line of `scontrol -o show job`. Its user's words stand in it: who says it twice has one node."""
+    """The most nodes by a line of `scontrol -o show job`; 1 where its user's words name a second number."""
     said = _ASKED.findall(line)
     return int(said[0][1] or ANY) if len(said) == 1 else ONE

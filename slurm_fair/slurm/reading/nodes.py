@@ -152,7 +152,7 @@ def read_reservations(commands: Commands) -> tuple[Reservation, ...] | str:
 
 
 def _reservations(lines: Iterable[str], complain: Callable[[str], object]) -> Iterable[Reservation]:
-    """Those that can be read; Slurm itself keeps jobs out of the others."""
+    """The reservations that can be read; Slurm itself keeps jobs out of the others."""
     for line in lines:
         pairs = dict(reversed(_PAIR.findall(line)))  # a comment at the end may repeat a key: the first counts
         if "ReservationName" not in pairs:

@@ -110,11 +110,11 @@ class Unreadable:
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended."""
+        """True if the job has ended."""
         return self.state is JobState.DONE
 
     def holds(self, restarts: int) -> bool:
-        """Whether this run of the job still has its GPUs, as far as Slurm's own columns tell."""
+        """True if this run of the job still has its GPUs, as far as Slurm's own columns tell."""
         return restarts == self.restarts and self.state is not JobState.WAITING
 
 
@@ -312,7 +312,7 @@ def _task(text: str) -> int:
 
 
 def _unreadable(line: str, why: str) -> Unreadable:
-    """Whose row it is; these columns stand before every word of a user."""
+    """The owner of a row that cannot be read; these columns stand before every word of a user."""
     f = dict(zip(_OF_SLURM, line.split(BETWEEN), strict=False))
     record, base, task = f["JobID"], f.get("ArrayJobID", ""), f.get("ArrayTaskID", "")
     plain = re.fullmatch(r"[0-9]{1,10}", record)
@@ -337,7 +337,7 @@ def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
 
 
 def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int:
-    """How many nodes; after a requeue Slurm lists those of the last run, and what was asked for elsewhere."""
+    """The number of nodes; after a requeue Slurm lists those of the last run, and the request elsewhere."""
     nodes = max(values.count(f["NumNodes"]), 1)
     asked = values.count(counts.get("node", "0"))
     requeued = state is JobState.WAITING and f["RestartCnt"] not in ("", "0")

@@ -55,7 +55,7 @@ class _Reader:
             raise OSError("a reader does not start")
 
     def fileno(self) -> int:
-        """For select."""
+        """The descriptor that select waits for."""
         return self._answers.fileno()
 
     def ask(self, question: str) -> None:
@@ -83,7 +83,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Work:
-    """What a process reads just now."""
+    """The answer that a process is reading, and since when."""
 
     key: Key
     user: str
@@ -122,7 +122,7 @@ class Readers:
         return self._read(wanted, why=False)
 
     def complaints(self, wanted: Mapping[Key, Asked]) -> dict[Key, str]:
-        """Why the answers of jobs would not be read; empty text for those that would be."""
+        """Reasons why the answers of jobs would not be read; empty text for those that would be."""
         told = self._read(wanted, why=True)
         return {key: str(told.get(key, "its file system does not answer")) for key in wanted}
 
@@ -227,7 +227,7 @@ class Readers:
 
 
 def _end_all(idle: list[_Reader], dying: list[tuple[str, _Reader]]) -> None:
-    """At the end of the daemon: kill, and give them a moment, no more."""
+    """Kill the readers at the end of the daemon, and give them a moment, no more."""
     readers = [*idle, *(reader for _, reader in dying)]
     for reader in readers:
         reader.end()

@@ -22,7 +22,7 @@ _MOST_IDS = 200  # squeue itself picks them out of the whole queue
 
 @dataclass(frozen=True, slots=True)
 class FreshRow:
-    """What a fresh read says of one job."""
+    """The row of one job in a fresh read."""
 
     state: JobState
     submit: float

@@ -14,7 +14,7 @@ _SLACK_SECONDS = 3.0  # `now+600` is computed by sbatch, before Slurm notes the 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What a job's submitter said; version 0 is gated by us at submission but cannot checkpoint."""
+    """The words of a job's submitter. Version 0 is gated by us at submission but cannot checkpoint."""
 
     version: int = 0
     signal: str = "USR2"
@@ -23,16 +23,16 @@ class Stamp:
 
     @property
     def checkpoints(self) -> bool:
-        """Whether the job may be asked."""
+        """True if the job may be asked."""
         return self.version >= 1
 
     @property
     def is_hold(self) -> bool:
-        """Whether the job was submitted with a hold as our gate."""
+        """True if the job was submitted with a hold as our gate."""
         return self.gate == Gate.HOLD
 
     def is_gate(self, eligible: float, submit: float) -> bool:
-        """Whether a begin time is the one that we set at submission, not a wish of the job's owner."""
+        """True if a begin time is the one that we set at submission, not a wish of the job's owner."""
         if self.gate.startswith("uts"):
             return abs(eligible - float(self.gate[3:])) <= 1.0
         if self.gate.startswith("+"):

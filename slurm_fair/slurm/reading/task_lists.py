@@ -38,7 +38,7 @@ class TaskList:
         return {task for task in wanted if any(task in span for span in self.spans)}
 
     def text(self) -> str:
-        """As commands take it; empty where that is too long for a command line."""
+        """The list as commands take it; empty where that is too long for a command line."""
         runs = sum(1 if span.step == 1 else len(span) for span in self.spans)
         if runs > _MOST_RUNS:
             return ""

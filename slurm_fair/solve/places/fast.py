@@ -65,7 +65,7 @@ class _Best:
 
     @property
     def left(self) -> float:
-        """Seconds for the solver."""
+        """Seconds that the solver has left."""
         return self.limits.left(self.seconds)
 
     def answer(self) -> PlacesAnswer:

@@ -37,7 +37,7 @@ class Flow:
         return cls(fleet, uses, np.bincount(taken, minlength=len(fleet.ways)))
 
     def program(self, *, whole: bool) -> Problem:
-        """As arrays; columns are x, arcs, windows, rows are jobs, ways, nodes, groups."""
+        """The program as arrays; columns are x, arcs, windows, rows are jobs, ways, nodes, groups."""
         fleet, ways, windows = self.fleet, self.fleet.ways, self.fleet.windows
         jobs, job = np.unique(ways.job[self.uses], return_inverse=True)
         x, arcs, count = len(self.uses), len(fleet.arc_way), len(windows.way)

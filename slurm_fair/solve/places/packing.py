@@ -72,7 +72,7 @@ class _Room:
 
     @classmethod
     def of(cls, problem: PlacesProblem, fleet: Fleet) -> _Room:
-        """All that is free."""
+        """The room of a fleet on which nothing is placed yet."""
         node = problem.kind[fleet.used] * (fleet.most + 1) + problem.free[fleet.used]
         order = np.argsort(-node, kind="stable")[::-1]
         with_free: list[list[int]] = [[] for _ in range(len(fleet.servers))]

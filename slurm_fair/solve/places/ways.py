@@ -14,7 +14,7 @@ _LARGEST = 1000.0  # of the values that a solver is given: its tolerances are ab
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What columns ask for, each once, and the columns that are worth something."""
+    """The requests of columns, each once, and the columns that are worth something."""
 
     kind: Ints  # [way]
     gpus: Ints  # [way]

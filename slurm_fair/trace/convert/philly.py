@@ -80,7 +80,7 @@ def _seconds(attempt: Mapping[str, Any]) -> float:
 
 
 def _nodes(attempt: Mapping[str, Any]) -> dict[str, int]:
-    """GPUs by server."""
+    """The number of GPUs by server."""
     detail = attempt.get("detail", [])
     if not isinstance(detail, list) or not all(isinstance(server, dict) for server in detail):
         raise BadCell("must be a list of {ip, gpus}", "detail")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from slurm_fair.model import Explanation, JobState, LeasePhase, Placement, Plan, Verdict
+from slurm_fair.model import Explanation, JobState, LeasePhase, Placement, Plan, Sizes, Verdict
 from slurm_fair.policy import View
 from slurm_fair.policy.check import objections, standstill
 from tests.support.accounts import reasons, verdicts, view
@@ -158,3 +158,13 @@ def test_a_standstill_keeps_what_the_policy_remembered() -> None:
 def test_a_standstill_without_leases_or_jobs_is_possible() -> None:
     assert standstill(view(SEEN), "").verdict.tolist().count(Verdict.KEEP) == 0
     assert len(standstill(view(snapshot(nodes={"n1": 1})), "").verdict) == 0
+
+
+def test_an_elastic_job_may_get_any_of_its_sizes() -> None:
+    sizes = Sizes(np.array([2, 2, 2]), np.array([1, 2, 4]), np.array([False, True, False]))
+    elastic = view(replace(SEEN, sizes=sizes), HELD)
+    assert objections(plan({2: Verdict.GRANT}, (2, 1, 4)), elastic) == ""
+    assert objections(plan({2: Verdict.GRANT}, (2, 1, 1)), elastic) == ""
+    assert "more than its gang" in objections(plan({2: Verdict.GRANT}, (2, 1, 3)), elastic)
+    assert "whole gang" in objections(plan({1: Verdict.GRANT}, (1, 1, 2)), elastic)
+    assert "whole gang" in objections(plan({2: Verdict.GRANT}, (2, 1, 1)), SIGHT)

@@ -10,8 +10,9 @@ import pytest
 from slurm_fair.errors import InputError
 from slurm_fair.model import Action, Blind, Blocked, Gate, JobState, Result, Verb
 from slurm_fair.model.ids import pack
-from slurm_fair.sim import Costs, Hitch, Manners, Submission, Veil
+from slurm_fair.sim import Costs, Hitch, Manners, Submission
 from slurm_fair.trace import uniform
+from tests.support.veil import Veil
 from tests.support.virtual_scene import T0, Scene
 
 # -- what changing hands costs ----------------------------------------------------------------------------------

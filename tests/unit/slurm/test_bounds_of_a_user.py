@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +34,7 @@ from slurm_fair.slurm.reading.queue import BETWEEN
 from slurm_fair.state_folder import Places
 from tests.support.board_scene import recorded
 from tests.support.builders import snapshot
-from tests.support.daemon_bench import Bench, bench_in, crowd
+from tests.support.daemon_bench import Bench, crowd
 from tests.support.fake_commands import FakeCommands
 from tests.support.fake_slurm import PushedClock, World
 from tests.support.site_facts import FACTS
@@ -226,13 +225,6 @@ def test_what_one_users_strays_cost_a_look_has_a_bound_and_keeps_nobody_waiting(
             assert f"jobid={job} " in "".join(sent), "everybody's first goes before anybody's second"
         site.world.clock.advance(1.0)
     assert freed == [10, 10, 10, 10, 1]
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    """A daemon that looks every ten seconds."""
-    with bench_in(tmp_path / "s") as made:
-        yield made
 
 
 def test_a_user_who_cancels_many_jobs_again_and_again_costs_the_others_a_second(bench: Bench) -> None:

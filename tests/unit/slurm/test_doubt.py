@@ -13,7 +13,7 @@ from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.acting import scontrol_lines
 from slurm_fair.slurm.ownership.doubt import in_doubt, unexplained
-from slurm_fair.slurm.ownership.mark_expiry import lifted
+from slurm_fair.slurm.ownership.mark_expiry import without_lifted_holds
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.fake_commands import FakeCommands
@@ -83,7 +83,10 @@ def test_a_hold_of_ours_is_over_when_it_is_seen_lifted(
 ) -> None:
     ours = {"gate_until": math.inf, "gate_before": START + 600, **mark}
     scene = Scene(mark=ours, **submitted)
-    found = [(each.gate_until, each.gate_before) for each in lifted(scene.marks, scene.rows, scene.queue)]
+    found = [
+        (each.gate_until, each.gate_before)
+        for each in without_lifted_holds(scene.marks, scene.rows, scene.queue)
+    ]
     assert found == ([(START + 600, 0.0)] if seen else [])
 
 

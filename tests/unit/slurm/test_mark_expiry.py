@@ -10,7 +10,7 @@ import pytest
 
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.ownership.mark_expiry import Absences, lifted, unlisted
+from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
 from slurm_fair.slurm.ownership.marks import Marks, MarksInHand, is_of
 from slurm_fair.slurm.reading.queue import Queue
 from tests.support.slurm_stub import QUIET, Stub, row
@@ -77,7 +77,7 @@ def test_a_node_list_of_ours_that_is_seen_gone_is_the_users_when_it_comes_back(
     rows = queue.read()
     assert not isinstance(rows, str)
     ours = replace(mark(), pinned=True, pin="n1", set_at=1000.0)
-    found = unlisted(Marks(MarksInHand([ours])), rows, queue, 0.0, 1000.0 + age)
+    found = without_taken_lists(Marks(MarksInHand([ours])), rows, queue, 0.0, 1000.0 + age)
     assert found == ([replace(ours, pinned=False)] if gone else [])
 
 
@@ -155,6 +155,6 @@ def test_a_hold_is_seen_lifted_of_the_task_that_it_lay_on(
     rows = queue.read()
     assert not isinstance(rows, str)
     holds = replace(ours, gate_until=math.inf, gate_before=1795009000.0)
-    found = lifted(Marks(MarksInHand([holds])), rows, queue)
+    found = without_lifted_holds(Marks(MarksInHand([holds])), rows, queue)
     assert [(each.key, each.whole_record) for each in found] == seen
     assert all((each.gate_until, each.gate_before) == (1795009000.0, 0.0) for each in found)

@@ -122,17 +122,16 @@ def test_acts_are_found_again_with_what_came_of_them(journal: SqliteJournal) -> 
     one, two, three = journal.intents()
     assert (one.action, one.result, one.concluded, one.epoch) == (journals.action(1), Result.DONE, 51.0, 1)
     assert (two.result, two.detail, two.seconds) == (Result.REFUSED, "as asked", 0.25)
-    assert journal.unconcluded() == (three,)
+    assert journals.unconcluded(journal) == (three,)
     assert three.result is None
     assert journal.intents(since=51.0) == ()
-    assert journal.intents_of(journals.action(2).key) == (two,)
 
 
 def test_an_act_that_was_never_written_down_cannot_be_concluded(journal: SqliteJournal) -> None:
     ids = journal.intend([journals.action()], 1.0)
     with pytest.raises(StoreError, match="no act 77"):
         journal.conclude([*ids, 77], [journals.outcome(), journals.outcome()], 2.0)
-    assert len(journal.unconcluded()) == 1
+    assert len(journals.unconcluded(journal)) == 1
 
 
 def test_numbers_of_acts_are_never_used_again(journal: SqliteJournal) -> None:
@@ -147,7 +146,7 @@ def test_numbers_of_acts_are_never_used_again(journal: SqliteJournal) -> None:
 def test_acts_without_an_end_are_never_forgotten(journal: SqliteJournal) -> None:
     journal.intend([journals.action()], 1.0)
     journal.prune(1e9, keep_seconds=1.0, max_bytes=0)
-    assert len(journal.unconcluded()) == 1
+    assert len(journals.unconcluded(journal)) == 1
 
 
 def test_marks_are_set_replaced_and_dropped(journal: SqliteJournal) -> None:
@@ -200,7 +199,7 @@ def test_tenants_accounts_are_written_once_a_minute(journal: SqliteJournal) -> N
     run_ticks(journal, 1, 20)  # every ten seconds from 1010
     times = sorted({moment.time for moment in journal.moments(0.0, math.inf)})
     assert times == [1010.0, 1070.0, 1130.0, 1190.0]
-    first = next(journal.moments(0.0, math.inf, tenant="phys"))
+    first = next(moment for moment in journal.moments(0.0, math.inf) if moment.tenant == "phys")
     assert first == TenantMoment(1010.0, "phys", 3.0, 3.0, 6.0, 9.0, 8.0, 8.0)
     assert (journal.moment_time(0.0), journal.moment_time(1101.0), journal.moment_time(9e9)) == (
         1010,

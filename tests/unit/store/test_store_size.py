@@ -63,7 +63,7 @@ def test_acts_that_nobody_concluded_stay(journal: SqliteJournal) -> None:
     for number in range(2, 200):
         one_tick(journal, number, 1e6 + number, 20)
         journal.forget(1e6 + number, keep_seconds=30 * DAY, max_bytes=MOST // 4, most_seconds=10.0)
-    assert len(journal.unconcluded()) == 5
+    assert len(journals.unconcluded(journal)) == 5
 
 
 def test_forgetting_takes_no_longer_than_it_may(journal: SqliteJournal) -> None:

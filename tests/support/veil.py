@@ -19,7 +19,7 @@ class Veil:
 
     @property
     def acts(self) -> bool:
-        """Those of the cluster behind it."""
+        """True if the cluster behind it acts."""
         return self.cluster.acts
 
     def observe(self, asked: Mapping[int, float]) -> Snapshot | Blind:

@@ -1,0 +1,48 @@
+"""Speeds of jobs in other shapes: with more or fewer GPUs, of another type, on more nodes than they need."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurm_fair.model.columns import Bools, Floats, Ints
+from slurm_fair.model.sizes import Sizes
+from slurm_fair.policy.view import View
+
+
+def sizes_of(view: View) -> Sizes:
+    """Every size of every job; a rigid job has one."""
+    return Sizes.of(view.snapshot.jobs.gpus, view.snapshot.sizes)
+
+
+def usual_gpus(view: View) -> Ints:
+    """The size of each job with which declared run times are meant."""
+    gpus, elastic = view.snapshot.jobs.gpus, view.snapshot.sizes
+    return gpus if elastic is None else elastic.usual_gpus(gpus)
+
+
+def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -> Floats:
+    """Speed of jobs in these shapes; 1 = the usual size, well placed, on the reference type.
+
+    On each type a job is as fast as `Told` says of its usual size. From there to another size or apart it goes by
+    what is known of its class, else by how it was measured to scale, else in proportion to its GPUs.
+    """
+    told, usual = view.told, usual_gpus(view)[rows]
+    near = np.zeros(len(rows), dtype=bool)
+    by_law = _scaled(told.scaling[rows], usual, gpus) * np.where(apart, told.spread_rate[rows, gpu_type], 1.0)
+    speeds = view.snapshot.speeds
+    if speeds is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            here = speeds.rates(rows, gpu_type, gpus, apart)
+            known = here / speeds.rates(rows, gpu_type, usual, near)
+        by_law = np.where(np.isfinite(known), known, by_law)
+    speed: Floats = told.rate[rows, gpu_type] * by_law
+    return speed
+
+
+def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
+    """Speed with so many GPUs against that with the usual number, by the measured exponent, else by 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exponent = np.log(scaling) / np.log(usual)
+    exponent = np.where(np.isfinite(exponent), np.clip(exponent, 0.0, 1.0), 1.0)
+    scaled: Floats = (gpus / usual) ** exponent
+    return scaled
