@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -92,7 +92,6 @@ class RealRun:
         columns = zip(tenants.names, tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
         logged, runs = _logged(folder / "slurmctld.log"), _runs(said["runs"])
         _to_the_second(logged, runs)
-        looks = with_those_leaving(looks, logged["ended"])
         return cls(
             Way(**said["way"]), said["began"], jobs, looks, grants, happened, logged, runs,
             {name: (had, owed) for name, had, owed in columns}, billed, float(np.mean(said["load"])),
@@ -191,12 +190,12 @@ def _look(tick: Any) -> Look:
     )  # fmt: skip
 
 
-def with_those_leaving(looks: Sequence[Look], ended: Mapping[int, Sequence[float]]) -> list[Look]:
-    """The looks with the GPUs of jobs that a look saw gone and whose GPUs it did not see free.
+def seen_holding(looks: Sequence[Look], ended: Mapping[int, Sequence[float]]) -> list[frozenset[int]]:
+    """The jobs that each look saw hold GPUs, or saw gone and did not see their GPUs free.
 
     Nodes are read a moment before jobs. What is still in use there belongs to those that ended last.
     """
-    found: list[Look] = []
+    found: list[frozenset[int]] = []
     before: Mapping[int, Mapping[int, int]] = {}
     for look in looks:
         holding, left = dict(look.holding), dict(look.left)
@@ -207,7 +206,7 @@ def with_those_leaving(looks: Sequence[Look], ended: Mapping[int, Sequence[float
                 holding[key] = there
                 left |= {node: left[node] - gpus for node, gpus in there.items()}
         before = holding
-        found.append(replace(look, holding=holding))
+        found.append(frozenset(holding))
     return found
 
 
@@ -219,7 +218,7 @@ class Measured:
     """Seconds on average, over all that happened in some real runs."""
 
     opening: float  # from the look that opened a gate until Slurm started the job
-    starting: float  # from then until it made progress
+    starting: float  # of each run that was no work: until it made progress, and from its end until Slurm knew
     hearing: float  # from the look that asked a job until it heard of it; it saves in no time
     requeue: float  # from that look to the one that requeued it
     leaving: float  # from the end of a job's work until its GPUs were free
@@ -261,12 +260,14 @@ def _by_look(opened: Sequence[float], delays: Sequence[float]) -> tuple[float, .
 def _of_job(run: RealRun, key: int, job: Mapping[str, Any], found: dict[str, list[float]]) -> None:
     """What one job adds to each list."""
     opened, asked, requeued = (run.happened[kind][key] for kind in ("opened", "asked", "requeued"))
-    for (_, progress, _), start in zip(job["starts"], run.logged["started"][key], strict=True):
+    last = job["starts"][-1][0]
+    over = run.logged["ended"][key][-1] - job["work"] + job["starts"][-1][2]  # less the work of the last run
+    for (restart, progress, _), start in zip(job["starts"], run.logged["started"][key], strict=True):
         since = last_before(opened, progress)
         if since is not None:
             found["opened"].append(since)
             found["opening"].append(start - since)
-            found["starting"].append(progress - start)
+            found["starting"].append((progress if restart < last or job["asked"] else over) - start)
     for _, time, _ in job["asked"]:
         since = last_before(asked, time)
         if since is not None:
@@ -282,10 +283,11 @@ def last_before(times: Sequence[float], instant: float) -> float | None:
 def _after_ends(run: RealRun) -> list[tuple[float, bool]]:
     """Seconds from each job's end to the first look after it, and whether that one still saw it hold GPUs."""
     times, seen = np.array([look.time for look in run.looks]), []
+    holding = seen_holding(run.looks, run.logged["ended"])
     for key, job in run.jobs.items():
         at = int(np.searchsorted(times, job["end"][-1][1]))
         if at < len(times):
-            seen.append((float(times[at]) - job["end"][-1][1], key in run.looks[at].holding))
+            seen.append((float(times[at]) - job["end"][-1][1], key in holding[at]))
     return seen
 
 

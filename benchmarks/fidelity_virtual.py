@@ -81,7 +81,10 @@ def follow(run: RealRun, costs: Costs, takes: Takes) -> tuple[Numbers, float]:
     shift = epoch_for(run.way.term) - run.began
     jobs = run.as_submitted()
     heard = _Grants([])
-    scenario = replace(scenario_of(jobs, costs, takes), whole_seconds=True)
+    left = {look.time + shift: look.left for look in run.looks if look.left}
+    scenario = replace(
+        scenario_of(jobs, costs, takes), whole_seconds=True, unfreed=lambda instant: left.get(instant, {})
+    )
     looks = RecordedLooks([look.time + shift for look in run.looks], run.way.interval)
     result = simulate(
         scenario, rules_of(run.way), listen=heard, wants={Want.LEASE_EVENTS}, looks=looks,

@@ -70,6 +70,10 @@ class Takes(Protocol):
         """Seconds; `job` is its row in the trace, `restarts` the number of its run, `now` when it begins."""
 
 
+# GPUs by node that a look at an instant sees in use, and no job that holds them: nodes are read before jobs.
+Unfreed = Callable[[float], Mapping[int, int]]
+
+
 class Hitch(Enum):
     """A failure that may befall an act, though the look before it showed nothing against it."""
 
@@ -111,6 +115,7 @@ class Scenario:
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
     takes: Takes | None = None  # seconds of each step, in the place of what it costs as a rule
+    unfreed: Unfreed | None = None  # GPUs that looks see in use though their jobs are gone
     whole_seconds: bool = False  # instants of submissions, starts and ends are told as Slurm tells them: cut
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:

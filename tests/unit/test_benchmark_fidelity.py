@@ -17,7 +17,7 @@ import pytest
 from benchmarks.fidelity_compare import Compared, Goal, apart, compared, near
 from benchmarks.fidelity_job import SCRIPT, notes
 from benchmarks.fidelity_page import Followed, WayResult, page
-from benchmarks.fidelity_recording import Grant, Look, Measured, with_those_leaving
+from benchmarks.fidelity_recording import Grant, Look, Measured, seen_holding
 from benchmarks.fidelity_stage import WAYS, Way
 from benchmarks.fidelity_steps import DrawnSteps, RecordedSteps
 from benchmarks.fidelity_trace import GPUS_PER_NODE, NODES, WEIGHTS, as_trace, planned
@@ -105,8 +105,8 @@ def test_gpus_that_a_look_did_not_see_free_belong_to_those_that_ended_last() -> 
     first = look(1.0, {1: {0: 2}, 2: {0: 4}, 3: {1: 4}}, {})
     second = look(2.0, {3: {1: 4}}, {0: 4})
     third = look(3.0, {}, {})
-    seen = with_those_leaving([first, second, third], {1: [1.2], 2: [1.9], 3: [2.5]})
-    assert [sorted(one.holding) for one in seen] == [[1, 2, 3], [2, 3], []]
+    seen = seen_holding([first, second, third], {1: [1.2], 2: [1.9], 3: [2.5]})
+    assert [sorted(one) for one in seen] == [[1, 2, 3], [2, 3], []]
 
 
 def test_a_step_is_the_recorded_one_that_is_near_else_the_usual_one() -> None:

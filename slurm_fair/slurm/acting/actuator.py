@@ -181,7 +181,7 @@ class Actuator:
         return {a: (Result.DONE, "") if a in rest else (Result.REFUSED, _STOPPED_FIRST) for a in actions}
 
     def _running(self, actions: list[Action]) -> list[Action]:
-        """Those whose jobs run now; none where the queue does not say."""
+        """Find out whose jobs run now; none do where the queue does not say."""
         after = self._look(actions)
         if isinstance(after, str):
             return []
