@@ -39,6 +39,7 @@ class Look:
     time: float
     look_seconds: float
     tick_seconds: float
+    running: frozenset[int]
     holding: Mapping[int, Mapping[int, int]]  # GPUs by node of each job that holds some
     left: Mapping[int, int]  # GPUs by node that it saw in use, and saw no job that holds them
     listed: frozenset[int]
@@ -185,8 +186,8 @@ def _look(tick: Any) -> Look:
         holding[int(jobs.key[row])][node] = gpus
     left = {node: int(others[node]) for node in np.flatnonzero(others > 0).tolist()}
     return Look(
-        tick.time, took - tick.seconds.get("act", 0.0), took, holding, left, frozenset(jobs.key.tolist()),
-        tick.amended is not None,
+        tick.time, took - tick.seconds.get("act", 0.0), took, frozenset(jobs.key[jobs.running].tolist()), holding,
+        left, frozenset(jobs.key.tolist()), tick.amended is not None,
     )  # fmt: skip
 
 

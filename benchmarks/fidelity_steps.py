@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.fidelity_recording import Measured, RealRun, last_before
+from benchmarks.fidelity_recording import Look, Measured, RealRun, last_before
+from slurm_fair.model.columns import Floats
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.scenario import Costs, Step
 
 _NEAR_SECONDS = 1.0  # a step of the simulation is the recorded one that began so near to it
-_EARLIER = 0.001  # than the first look that shows it
-Steps = dict[tuple[Step, int], list[tuple[float, float]]]
+_EARLIER = 0.001  # than the first look that shows it, or later than the last one that does not
+_LATE = 0.1  # seconds for which a look may not see what Slurm's log has
+Steps = defaultdict[tuple[Step, int], list[tuple[float, float]]]
 
 
 @dataclass(slots=True)
@@ -62,28 +64,63 @@ def steps_as_recorded(run: RealRun, found: Measured) -> RecordedSteps:
     """Those of one real run, on the simulator's clock."""
     shift = epoch_for(run.way.term) - run.began
     row = {name: at for at, name in enumerate(job.name for job in run.as_submitted())}
-    times = np.array([look.time for look in run.looks])
-    steps: Steps = defaultdict(list)
+    seen, steps = _Seen.of(run), Steps(list)
     for key, job in run.jobs.items():
-        for step, at, seconds in (*_starts(run, key, job), *_leaves(run, key, job, times, found.leaving)):
+        over = max(run.logged["ended"][key][-1], seen.last_running[key] + _EARLIER)
+        for step, at, seconds in (
+            *_starts(run, seen, key, job, over), *_leaves(run, seen, key, over, found.leaving),
+        ):  # fmt: skip
             steps[step, row[job["name"]]].append((at + shift, seconds))
     return RecordedSteps(found.costs(), steps)
 
 
-def _starts(run: RealRun, key: int, job: Mapping[str, Any]) -> list[tuple[Step, float, float]]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The looks of a run. What Slurm's log has at an instant, a look just after it may not have seen yet."""
+
+    looks: Sequence[Look]
+    times: Floats
+    last_running: Mapping[int, float]
+
+    @classmethod
+    def of(cls, run: RealRun) -> _Seen:
+        """Of a real run."""
+        last = {key: look.time for look in run.looks for key in look.running}
+        return cls(run.looks, np.array([look.time for look in run.looks]), defaultdict(float, last))
+
+    def first_without(self, key: int, instant: float) -> int:
+        """The number of the first look from an instant on that did not see a job hold GPUs."""
+        at = int(np.searchsorted(self.times, instant, side="right"))
+        while at < len(self.looks) and key in self.looks[at].holding:
+            at += 1
+        return at
+
+    def start(self, key: int, opened: float, start: float) -> float:
+        """The instant of a start: no earlier than the looks that saw the job wait."""
+        at = int(np.searchsorted(self.times, opened, side="right"))
+        while at < len(self.looks) and key not in self.looks[at].running and self.times[at] < start + _LATE:
+            start = max(start, float(self.times[at]) + _EARLIER)
+            at += 1
+        return start
+
+
+def _starts(
+    run: RealRun, seen: _Seen, key: int, job: Mapping[str, Any], over: float
+) -> list[tuple[Step, float, float]]:
     """Openings, starts, and when requests were heard.
 
-    A job may wake up late. So its last run begins so that it ends when Slurm says that it did, and one that heard
-    of a request when its work was just done begins so that it was not.
+    A job may wake up late. So its last run begins so that it ends when it did, and one that heard of a request
+    when its work was just done begins so that it was not.
     """
     opened, asked, found = run.happened["opened"][key], run.happened["asked"][key], []
     answered = {restart: done for restart, _, done in job["asked"]}
-    for (restart, progress, _), start in zip(job["starts"], run.logged["started"][key], strict=True):
+    for (restart, progress, done), start in zip(job["starts"], run.logged["started"][key], strict=True):
         since = last_before(opened, progress)
         if restart == job["end"][-1][0] and restart not in answered:
-            progress += run.logged["ended"][key][-1] - progress - job["work"] + job["starts"][-1][2]
+            progress = over - job["work"] + done
         progress += max(answered.get(restart, 0.0) - job["work"] + _EARLIER, 0.0)
         if since is not None:
+            start = seen.start(key, since, start)
             found += [(Step.OPENING, since, start - since), (Step.START, start, progress - start)]
     for _, time, _ in job["asked"]:
         since = last_before(asked, time)
@@ -93,20 +130,14 @@ def _starts(run: RealRun, key: int, job: Mapping[str, Any]) -> list[tuple[Step, 
 
 
 def _leaves(
-    run: RealRun, key: int, job: Mapping[str, Any], times: Any, usually: float
+    run: RealRun, seen: _Seen, key: int, over: float, usually: float
 ) -> list[tuple[Step, float, float]]:
-    """From a requeue until Slurm has it back in the queue; from the end until the GPUs were free.
-
-    That is after the last look that saw them held.
-    """
+    """From a requeue until Slurm has it back in the queue; from the end until no look saw it hold GPUs."""
     asked, logged = run.happened["requeued"][key], run.logged["requeued"][key]
     found = [(Step.LEAVING, look, back - look) for look, back in zip(asked, logged, strict=True)]
     stops = zip(asked, run.runs[key], strict=False)  # the last run ended by itself
     found += [(Step.STOPPING, look, max(second - look + _EARLIER, 0.0)) for look, (_, second) in stops]
-    over = run.logged["ended"][key][-1]
-    at = first = int(np.searchsorted(times, over, side="right"))
-    while at < len(times) and key in run.looks[at].holding:
-        at += 1
-    least = float(times[at - 1]) - over + _EARLIER if at > first else 0.0
-    most = float(times[at]) - over - _EARLIER if at < len(times) else usually
+    at = seen.first_without(key, over)
+    least = max(float(seen.times[at - 1]) - over + _EARLIER, 0.0) if at else 0.0
+    most = float(seen.times[at]) - over - _EARLIER if at < len(seen.times) else usually
     return [*found, (Step.LEAVING, over, float(np.clip(usually, least, max(most, least))))]

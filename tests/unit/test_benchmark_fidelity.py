@@ -98,7 +98,7 @@ def test_a_run_resumes_from_what_was_saved(tmp_path: Path) -> None:
 
 def look(time: float, holding: dict[int, dict[int, int]], left: dict[int, int]) -> Look:
     """One that took no time."""
-    return Look(time, 0.0, 0.0, holding, left, frozenset(), False)
+    return Look(time, 0.0, 0.0, frozenset(holding), holding, left, frozenset(), False)
 
 
 def test_gpus_that_a_look_did_not_see_free_belong_to_those_that_ended_last() -> None:
