@@ -106,7 +106,7 @@ def _result(way: Way, jobs: Sequence[PlannedJob], folder: Path, args: argparse.N
 
 
 def _as_the_daemon(way: Way, jobs: Sequence[PlannedJob], found: Measured, seed: list[int]) -> Numbers:
-    steps = DrawnSteps(found.costs(), found.openings, np.random.default_rng([*seed, 1]))
+    steps = DrawnSteps(found.costs(), found.every, np.random.default_rng([*seed, 1]))
     return simulated(way, jobs, found.costs(), np.random.default_rng(seed), as_the_daemon(way, found), steps)
 
 

@@ -50,12 +50,16 @@ COSTS = """
 Mean seconds over the real runs. `simulated` has looks as the daemon has them (one interval after the last
 one, at ends of leases, and often while jobs change places) and these steps. `plain simulation` has looks on
 the grid of the interval and only the options of `slurm-fair simulate`: `--interval {interval:g}`,
-`--start-cost` opening + starting, `--checkpoint-cost` from the request to the requeue, `--repeat`. It holds
-GPUs from the opening on, and so counts too many GPU-hours.
+`--start-cost` opening + starting, `--checkpoint-cost` from the request until the job is back in the queue,
+`--repeat`. It holds GPUs from the opening on, and so counts too many GPU-hours.
 
-| | opening | starting | hearing | request to requeue | leaving | a look | a tick |
-| --- | --- | --- | --- | --- | --- | --- | --- |
 """
+
+
+TOOK = (
+    "opening", "starting", "hearing", "request to requeue", "requeue until back", "leaving", "a look", "a tick",
+    "one with acts", "each act",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +91,13 @@ class WayResult:
 
 def page(facts: Mapping[str, float], results: Sequence[WayResult], tenants: Sequence[str]) -> str:
     """The whole page."""
-    way, simulations = results[0].way, len(results[0].means[0].simulated)
+    way = results[0].way
     text = HEAD.format(term=way.term, interval=way.interval, **facts)
     text += "".join(_means(result) for result in results)
     text += FOLLOWED.format(tenants=" / ".join(tenants))
     text += "".join(_followed(one, tenants) for result in results for one in result.followed)
-    text += COSTS.format(interval=way.interval, simulations=simulations)
+    text += COSTS.format(interval=way.interval)
+    text += f"| | {' | '.join(TOOK)} |\n|{' --- |' * (1 + len(TOOK))}\n"
     return text + "".join(_costs(result) for result in results)
 
 
@@ -142,5 +147,9 @@ def _followed(one: Followed, tenants: Sequence[str]) -> str:
 
 def _costs(result: WayResult) -> str:
     m = result.measured
-    seconds = (m.opening, m.starting, m.hearing, m.requeue, m.leaving, m.look, m.tick)
-    return f"| {result.way.name} | " + " | ".join(f"{value:.2f}" for value in seconds) + " |\n"
+    seconds = (
+        m.opening, m.starting, m.hearing, m.requeue, m.returning, m.leaving, m.look, m.tick, m.acting, m.act,
+    )  # fmt: skip
+    return (
+        f"| {result.way.name} | " + " | ".join(f"{value:.2f}" if value else "-" for value in seconds) + " |\n"
+    )

@@ -19,11 +19,13 @@ from benchmarks.fidelity_trace import WEIGHTS, PlannedJob
 from slurm_fair.model import EventKind
 from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs
+from slurm_fair.sim.scenario import Step
 from slurm_fair.state_folder import Places
 from slurm_fair.store import open_reader
 
 HOUR = 3600.0
 _MOMENT = 0.001
+_CUT = 0.5  # seconds that accounting cuts off an instant, on average
 _STAMP = len("[2026-11-24T06:00:00.000] ")
 _LINES = {
     "started": re.compile(r"sched(?:/backfill)?: (?:Allocate|_start_job: Started) JobId=([0-9]+) "),
@@ -39,6 +41,7 @@ class Look:
     time: float
     look_seconds: float
     tick_seconds: float
+    acts: int  # that followed from it
     running: frozenset[int]
     holding: Mapping[int, Mapping[int, int]]  # GPUs by node of each job that holds some
     left: Mapping[int, int]  # GPUs by node that it saw in use, and saw no job that holds them
@@ -185,9 +188,10 @@ def _look(tick: Any) -> Look:
     for row, node, gpus in zip(held.row.tolist(), held.node.tolist(), held.gpus.tolist(), strict=True):
         holding[int(jobs.key[row])][node] = gpus
     left = {node: int(others[node]) for node in np.flatnonzero(others > 0).tolist()}
+    running, listed = frozenset(jobs.key[jobs.running].tolist()), frozenset(jobs.key.tolist())
     return Look(
-        tick.time, took - tick.seconds.get("act", 0.0), took, frozenset(jobs.key[jobs.running].tolist()), holding,
-        left, frozenset(jobs.key.tolist()), tick.amended is not None,
+        tick.time, took - tick.seconds.get("act", 0.0), took, len(tick.outcomes), running, holding, left, listed,
+        tick.amended is not None,
     )  # fmt: skip
 
 
@@ -224,30 +228,52 @@ class Measured:
     requeue: float  # from that look to the one that requeued it
     leaving: float  # from the end of a job's work until its GPUs were free
     look: float  # the seconds of a look
-    tick: float  # the seconds of a look and all that follows from it
-    openings: tuple[float, ...]  # all that `opening` is the mean of, one for each look that opened gates
+    tick: float  # the seconds of a look and all that follows from it, where nothing is done to a job
+    acting: float  # the same where something is
+    act: float  # more for each act
+    stopping: float  # from the look that requeued a job until accounting has its run as over
+    returning: float  # from that look until Slurm has it back in the queue
+    every: Mapping[
+        Step, tuple[float, ...]
+    ]  # all that some of these are means of; openings of one look are one
 
     def costs(self) -> Costs:
         """As a scenario has them."""
-        return Costs(start=self.starting, hearing=self.hearing, opening=self.opening, leaving=self.leaving)
+        return Costs(
+            start=self.starting, hearing=self.hearing, opening=self.opening, stopping=self.stopping,
+            returning=self.returning, leaving=self.leaving,
+        )  # fmt: skip
 
 
 def measured(runs: Iterable[RealRun]) -> Measured:
     """From the journals, sacct and the jobs' own clocks."""
     found: dict[str, list[float]] = defaultdict(list)
     free: list[tuple[float, bool]] = []
+    acting: list[tuple[int, float]] = []
     for run in runs:
         for key, job in run.jobs.items():
             _of_job(run, key, job, found)
         free += _after_ends(run)
         found["look"] += [look.look_seconds for look in run.looks]
-        found["tick"] += [look.tick_seconds for look in run.looks]
-    mean = {name: float(np.mean(values)) for name, values in found.items()}
-    openings = _by_look(found["opened"], found["opening"])
+        found["tick"] += [look.tick_seconds for look in run.looks if not look.acts]
+        acting += [(look.acts, look.tick_seconds) for look in run.looks if look.acts]
+    mean = defaultdict(float, {name: float(np.mean(values)) for name, values in found.items() if values})
+    every = {
+        Step.OPENING: _by_look(found["opened"], found["opening"]),
+        Step.HEARING: tuple(found["hearing"]),
+        Step.RETURNING: tuple(found["returning"]),
+    }
     return Measured(
-        mean["opening"], mean["starting"], mean.get("hearing", 0.0), mean.get("requeue", 0.0), _threshold(free),
-        float(np.median(found["look"])), float(np.median(found["tick"])), openings,
+        mean["opening"], mean["starting"], mean["hearing"], mean["requeue"], _threshold(free), mean["look"],
+        mean["tick"], *_with_acts(acting), mean["stopping"], mean["returning"], every,
     )  # fmt: skip
+
+
+def _with_acts(acting: Sequence[tuple[int, float]]) -> tuple[float, float]:
+    """Seconds of a tick with acts, and of each act: the line through all of them."""
+    acts, ticks = np.array(acting, dtype=np.float64).T
+    each, first = np.polyfit(acts, ticks, 1)
+    return float(first), float(each)
 
 
 def _by_look(opened: Sequence[float], delays: Sequence[float]) -> tuple[float, ...]:
@@ -274,6 +300,11 @@ def _of_job(run: RealRun, key: int, job: Mapping[str, Any], found: dict[str, lis
         if since is not None:
             found["hearing"].append(time - since)
     found["requeue"] += [then - since for then in requeued if (since := last_before(asked, then)) is not None]
+    found["returning"] += [
+        back - look for look, back in zip(requeued, run.logged["requeued"][key], strict=True)
+    ]
+    ends = zip(requeued, run.runs[key], strict=False)  # the last run ended by itself
+    found["stopping"] += [second + _CUT - look for look, (_, second) in ends]
 
 
 def last_before(times: Sequence[float], instant: float) -> float | None:

@@ -16,27 +16,27 @@ from slurm_fair.sim.scenario import Costs, Step
 
 _NEAR_SECONDS = 1.0  # a step of the simulation is the recorded one that began so near to it
 _EARLIER = 0.001  # than the first look that shows it, or later than the last one that does not
+_NEVER = 1e6
 _LATE = 0.1  # seconds for which a look may not see what Slurm's log has
 Steps = defaultdict[tuple[Step, int], list[tuple[float, float]]]
 
 
 @dataclass(slots=True)
 class DrawnSteps:
-    """Slurm starts the jobs of one look together, after a delay that it had in some real run; else as usual."""
+    """As long as some such step took in a real run, else as usual; Slurm starts the jobs of one look together."""
 
     costs: Costs
-    delays: Sequence[float]
+    every: Mapping[Step, Sequence[float]]
     dice: np.random.Generator
     _of: dict[float, float] = field(default_factory=dict)
 
     def __call__(self, step: Step, job: int, restarts: int, now: float) -> float:
         """Seconds."""
         del job, restarts
-        if step is not Step.OPENING:
+        if not self.every.get(step):
             return usual(self.costs, step)
-        if now not in self._of:
-            self._of[now] = float(self.dice.choice(self.delays))
-        return self._of[now]
+        drawn = float(self.dice.choice(self.every[step]))
+        return self._of.setdefault(now, drawn) if step is Step.OPENING else drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,7 @@ def _starts(
         if since is not None:
             start = seen.start(key, since, start)
             found += [(Step.OPENING, since, start - since), (Step.START, start, progress - start)]
+    found += [(Step.HEARING, look, _NEVER) for look in run.happened["stays"][key]]  # it ended before it heard
     for _, time, _ in job["asked"]:
         since = last_before(asked, time)
         if since is not None:
@@ -134,7 +135,9 @@ def _leaves(
 ) -> list[tuple[Step, float, float]]:
     """From a requeue until Slurm has it back in the queue; from the end until no look saw it hold GPUs."""
     asked, logged = run.happened["requeued"][key], run.logged["requeued"][key]
-    found = [(Step.LEAVING, look, back - look) for look, back in zip(asked, logged, strict=True)]
+    held = [float(seen.times[seen.first_without(key, look) - 1]) + _EARLIER for look in asked]
+    backs = [max(back, until) for back, until in zip(logged, held, strict=True)]
+    found = [(Step.RETURNING, look, back - look) for look, back in zip(asked, backs, strict=True)]
     stops = zip(asked, run.runs[key], strict=False)  # the last run ended by itself
     found += [(Step.STOPPING, look, max(second - look + _EARLIER, 0.0)) for look, (_, second) in stops]
     at = seen.first_without(key, over)

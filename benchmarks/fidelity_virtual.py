@@ -65,12 +65,12 @@ def _numbers(result: SimulationResult) -> Numbers:
 
 def plain_costs(found: Measured) -> Costs:
     """As the options of `slurm-fair simulate` say them."""
-    return Costs(checkpoint=found.requeue, start=found.opening + found.starting)
+    return Costs(checkpoint=found.requeue + found.returning, start=found.opening + found.starting)
 
 
 def as_the_daemon(way: Way, found: Measured) -> Looks:
     """Looks as the daemon has them."""
-    return DaemonsLooks(rules_of(way).terms, found.look, found.tick)
+    return DaemonsLooks(rules_of(way).terms, found.look, found.tick, found.acting, found.act)
 
 
 # -- a simulation that follows one real run ---------------------------------------------------------------------

@@ -44,12 +44,13 @@ class Costs:
     hearing: float = 0.0  # from the request until the job has heard of it; it makes progress meanwhile
     opening: float = 0.0  # from an opened gate until Slurm starts the job; nobody holds its GPUs meanwhile
     stopping: float = 0.0  # from a requeue until accounting has the run as over
-    leaving: float = 0.0  # from a requeue, or from the end of the work, until the GPUs are free
+    returning: float = 0.0  # from a requeue until the job is back in the queue and its GPUs are free
+    leaving: float = 0.0  # from the end of a job until its GPUs are free
 
     @property
     def of_one_change(self) -> float:
         """Seconds that one change of jobs costs; a job gets somewhere only in a longer lease."""
-        return sum((self.hearing, self.checkpoint, self.leaving, self.opening, self.start, self.restart))
+        return sum((self.hearing, self.checkpoint, self.returning, self.opening, self.start, self.restart))
 
 
 class Step(Enum):
@@ -60,6 +61,7 @@ class Step(Enum):
     HEARING = "hearing"
     SAVING = "checkpoint"
     STOPPING = "stopping"
+    RETURNING = "returning"
     LEAVING = "leaving"
 
 

@@ -27,7 +27,7 @@ from slurm_fair.sim import Costs
 from slurm_fair.sim.scenario import Step
 
 JOBS = planned(60, 50.0, 1.2, 1)
-FOUND = Measured(0.4, 0.1, 0.1, 0.4, 0.05, 0.05, 0.1, (0.2, 0.6))
+FOUND = Measured(0.4, 0.1, 0.1, 0.4, 0.05, 0.05, 0.1, 0.2, 0.01, 0.3, 0.4, {Step.OPENING: (0.2, 0.6)})
 
 
 # -- the trace --------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_a_run_resumes_from_what_was_saved(tmp_path: Path) -> None:
 
 def look(time: float, holding: dict[int, dict[int, int]], left: dict[int, int]) -> Look:
     """One that took no time."""
-    return Look(time, 0.0, 0.0, frozenset(holding), holding, left, frozenset(), False)
+    return Look(time, 0.0, 0.0, 0, frozenset(holding), holding, left, frozenset(), False)
 
 
 def test_gpus_that_a_look_did_not_see_free_belong_to_those_that_ended_last() -> None:
@@ -117,7 +117,7 @@ def test_a_step_is_the_recorded_one_that_is_near_else_the_usual_one() -> None:
 
 
 def test_jobs_of_one_look_start_together_after_a_delay_of_the_real_runs() -> None:
-    steps = DrawnSteps(Costs(start=7.0), (0.1, 0.2, 0.3), np.random.default_rng(1))
+    steps = DrawnSteps(Costs(start=7.0), {Step.OPENING: (0.1, 0.2, 0.3)}, np.random.default_rng(1))
     drawn = [steps(Step.OPENING, job, 0, now) for now in (1.0, 2.0, 3.0, 4.0) for job in (1, 2)]
     assert drawn[::2] == drawn[1::2]
     assert set(drawn) <= {0.1, 0.2, 0.3}

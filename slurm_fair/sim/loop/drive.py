@@ -24,8 +24,8 @@ from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
-# When to look after a look at an instant that left this standing behind.
-Looks = Callable[[Standing, float], float]
+# When to look after a look at an instant, by the standing and the number of acts that it left behind.
+Looks = Callable[[Standing, int, float], float]
 _MOMENT = 1e-6
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
@@ -73,7 +73,7 @@ class Simulation:
     def _run(self) -> None:
         last = self.epoch + self.scenario.until_s
         arrival = self.cluster.next_arrival()
-        first = self._on_grid(arrival) if self.looks is None else self.looks(self.standing, arrival)
+        first = self._on_grid(arrival) if self.looks is None else self.looks(self.standing, 0, arrival)
         self.clock.sleep_until(min(first, last))
         while True:
             record = self.look()
@@ -120,7 +120,7 @@ class Simulation:
         """The next instant of a change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
         if self.looks is not None:
-            return self.looks(self.standing, now)
+            return self.looks(self.standing, len(record.outcomes), now)
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
         if Verb.REQUEUE in done:

@@ -348,12 +348,14 @@ class Life:
 
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
         """Free a job's GPUs at `over`, later if it is slow to leave."""
-        jobs, slow = self.cells, self.odd.leaves_in.get(job, self.costs.leaving)
-        slow = self._seconds(Step.LEAVING, job, now, slow)
+        jobs, costs, after = self.cells, self.costs, 0.0
+        if self._then[job] == REQUEUED:
+            step, usual = Step.RETURNING, costs.returning
+            after = self._seconds(Step.STOPPING, job, now, costs.stopping)
+        else:
+            step, usual = Step.LEAVING, costs.leaving
+        slow = self._seconds(step, job, now, self.odd.leaves_in.get(job, usual))
         jobs.runs[job] += 1
-        after = (
-            self._seconds(Step.STOPPING, job, now, self.costs.stopping) if self._then[job] == REQUEUED else 0
-        )
         jobs.end[job] = self._told(now + after)
         leaves = max(over, now if at_once else now + slow)
         if leaves > now:

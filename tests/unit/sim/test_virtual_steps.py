@@ -51,7 +51,7 @@ def test_gpus_are_free_only_when_the_job_has_left_and_no_longer_charged_meanwhil
 
 
 def test_a_requeued_run_is_over_in_accounting_when_slurm_has_stopped_it() -> None:
-    scene = Scene(costs=Costs(stopping=1, leaving=2))
+    scene = Scene(costs=Costs(stopping=1, returning=2))
     key = scene.runs(seconds=100)
     scene.at(40).act(Verb.REQUEUE, key)
     assert scene.at(42).job(key)["state"] == JobState.WAITING
@@ -75,7 +75,7 @@ def test_a_job_that_ends_before_it_hears_just_ends() -> None:
 
 
 def test_all_costs_of_a_change_are_counted() -> None:
-    assert Costs(1, 2, 100, 4, 8, 16, 32, 64).of_one_change == 1 + 2 + 4 + 8 + 16 + 64
+    assert Costs(1, 2, 100, 4, 8, 16, 32, 64, 128).of_one_change == 1 + 2 + 4 + 8 + 16 + 64
 
 
 SCENARIO = Scenario(
@@ -119,7 +119,7 @@ def test_looks_are_those_of_the_list_and_follow_at_the_interval_after_it() -> No
 
 
 def test_looks_of_a_daemon_follow_each_other_at_the_interval_and_faster_while_a_job_starts() -> None:
-    seen = looks_of(DaemonsLooks(RULES.terms, look_seconds=0.1, tick_seconds=0.3))
+    seen = looks_of(DaemonsLooks(RULES.terms, 0.1, 0.05, 0.2, 0.1))
     apart = np.diff(seen).round(3).tolist()
     assert (seen[0], apart[0]) == (1.25, 0.5)  # it was opened at the first look
     assert set(apart) == {0.5, 1.0}
