@@ -100,9 +100,10 @@ def _result(way: Way, jobs: Sequence[PlannedJob], folder: Path, args: argparse.N
     daemons = [_as_the_daemon(way, jobs, found, [args.seed, number]) for number in numbers]
     plain = [_plain(way, jobs, found, [args.seed, number]) for number in numbers]
     print(f"{time.strftime('%X')} {way.name} simulated", file=sys.stderr)
-    load = float(np.mean([run.load for run in runs]))
     each = [_followed(run, at) for at, run in enumerate(runs, 1)]
-    return WayResult(way, compared(real, daemons), compared(real, plain), each, found, load)
+    return WayResult(
+        way, compared(real, daemons), compared(real, plain), each, found, [run.load for run in runs]
+    )
 
 
 def _as_the_daemon(way: Way, jobs: Sequence[PlannedJob], found: Measured, seed: list[int]) -> Numbers:

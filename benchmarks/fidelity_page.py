@@ -27,8 +27,8 @@ misses it may still lie between the least and the greatest of the real runs: `in
 MEANS = """
 ## {name}: `{policy}`, {align} leases
 
-{runs} real runs (load of the machine {load}, on {cores} cores), {simulations} simulations. Mean and
-standard deviation.
+{runs} real runs, while others used the machine too (load {load} on {cores} cores), and {simulations}
+simulations. Mean and standard deviation.
 
 | | real | simulated | difference | goal | met | plain simulation |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -43,6 +43,11 @@ Goal: each number within 1 % of that run's.
 
 | run | alike until second | makespan | mean JCT | pre-emptions | GPU-hours {tenants} | rho {tenants} | met |
 | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+PARTED = """
+Where grants part, something happened that the simulator does not know; from there on it is one more chaotic run.
+One such thing is known: a look in the midst of a requeue shows the job completing with a new start, and until
+the next look the daemon charges a run that accounting will never have.
 """
 COSTS = """
 ## What starts and stops took
@@ -86,7 +91,7 @@ class WayResult:
     plain: Sequence[Compared]
     followed: Sequence[Followed]
     measured: Measured
-    load: float
+    loads: Sequence[float]  # of the machine, on average over each real run
 
 
 def page(facts: Mapping[str, float], results: Sequence[WayResult], tenants: Sequence[str]) -> str:
@@ -96,6 +101,7 @@ def page(facts: Mapping[str, float], results: Sequence[WayResult], tenants: Sequ
     text += "".join(_means(result) for result in results)
     text += FOLLOWED.format(tenants=" / ".join(tenants))
     text += "".join(_followed(one, tenants) for result in results for one in result.followed)
+    text += PARTED
     text += COSTS.format(interval=way.interval)
     text += f"| | {' | '.join(TOOK)} |\n|{' --- |' * (1 + len(TOOK))}\n"
     return text + "".join(_costs(result) for result in results)
@@ -105,9 +111,13 @@ def _means(result: WayResult) -> str:
     first = result.means[0]
     head = MEANS.format(
         name=result.way.name.capitalize(), policy=result.way.policy, align=result.way.align,
-        runs=len(first.real), load=f"{result.load:.0f}", cores=os.cpu_count(), simulations=len(first.simulated),
+        runs=len(first.real), load=_listed(result.loads), cores=os.cpu_count(), simulations=len(first.simulated),
     )  # fmt: skip
     return head + "".join(_row(one, plain) for one, plain in zip(result.means, result.plain, strict=True))
+
+
+def _listed(loads: Sequence[float]) -> str:
+    return ", ".join(f"{load:.0f}" for load in loads)
 
 
 def _row(one: Compared, plain: Compared) -> str:

@@ -94,10 +94,10 @@ class RealRun:
         for _, tenant, gpus, start, end in said["runs"]:
             billed[tenant] += gpus * (end - start)
         columns = zip(tenants.names, tenants.had.tolist(), tenants.owed_demand.tolist(), strict=True)
-        logged, runs = _logged(folder / "slurmctld.log"), _runs(said["runs"])
-        _to_the_second(logged, runs)
+        told, runs = read_log(folder / "slurmctld.log"), _runs(said["runs"])
+        _to_the_second(told, runs)
         return cls(
-            Way(**said["way"]), said["began"], jobs, looks, grants, happened, logged, runs,
+            Way(**said["way"]), said["began"], jobs, looks, grants, happened, told, runs,
             {name: (had, owed) for name, had, owed in columns}, billed, float(np.mean(said["load"])),
         )  # fmt: skip
 
@@ -146,7 +146,7 @@ def numbers_of(
     }
 
 
-def _logged(log: Path) -> dict[str, dict[int, list[float]]]:
+def read_log(log: Path) -> dict[str, dict[int, list[float]]]:
     """What Slurm did with each job, and when: accounting has whole seconds, the log has thousandths."""
     found: dict[str, dict[int, list[float]]] = {kind: defaultdict(list) for kind in _LINES}
     for line in log.read_text(errors="replace").splitlines():
@@ -264,13 +264,15 @@ def measured(runs: Iterable[RealRun]) -> Measured:
         Step.RETURNING: tuple(found["returning"]),
     }
     return Measured(
-        mean["opening"], mean["starting"], mean["hearing"], mean["requeue"], _threshold(free), mean["look"],
-        mean["tick"], *_with_acts(acting), mean["stopping"], mean["returning"], every,
+        mean["opening"], mean["starting"], mean["hearing"], mean["requeue"], threshold(free), mean["look"],
+        mean["tick"], *with_acts(acting), mean["stopping"], mean["returning"], every,
     )  # fmt: skip
 
 
-def _with_acts(acting: Sequence[tuple[int, float]]) -> tuple[float, float]:
+def with_acts(acting: Sequence[tuple[int, float]]) -> tuple[float, float]:
     """Seconds of a tick with acts, and of each act: the line through all of them."""
+    if not acting:
+        return 0.0, 0.0
     acts, ticks = np.array(acting, dtype=np.float64).T
     each, first = np.polyfit(acts, ticks, 1)
     return float(first), float(each)
@@ -323,7 +325,7 @@ def _after_ends(run: RealRun) -> list[tuple[float, bool]]:
     return seen
 
 
-def _threshold(seen: Sequence[tuple[float, bool]]) -> float:
+def threshold(seen: Sequence[tuple[float, bool]]) -> float:
     """The delay that tells best those that were still seen to hold GPUs from those that were not."""
     delays = sorted(delay for delay, _ in seen)
     return min(delays, key=lambda delay: sum(held != (after < delay) for after, held in seen), default=0.0)

@@ -17,12 +17,21 @@ import pytest
 from benchmarks.fidelity_compare import Compared, Goal, apart, compared, near
 from benchmarks.fidelity_job import SCRIPT, notes
 from benchmarks.fidelity_page import Followed, WayResult, page
-from benchmarks.fidelity_recording import Grant, Look, Measured, seen_holding
+from benchmarks.fidelity_recording import (
+    Grant,
+    Look,
+    Measured,
+    read_log,
+    seen_holding,
+    threshold,
+    with_acts,
+)
 from benchmarks.fidelity_stage import WAYS, Way
 from benchmarks.fidelity_steps import DrawnSteps, RecordedSteps
 from benchmarks.fidelity_trace import GPUS_PER_NODE, NODES, WEIGHTS, as_trace, planned
 from benchmarks.fidelity_virtual import parted, plain_costs, simulated
 from slurm_fair.config import from_tree
+from slurm_fair.model.ids import pack
 from slurm_fair.sim import Costs
 from slurm_fair.sim.scenario import Step
 
@@ -125,6 +134,31 @@ def test_jobs_of_one_look_start_together_after_a_delay_of_the_real_runs() -> Non
     assert steps(Step.START, 1, 0, 1.0) == 7.0
 
 
+def test_the_delay_after_an_end_is_the_one_that_tells_those_still_seen_from_the_others() -> None:
+    assert threshold([(0.01, True), (0.04, True), (0.06, False), (0.5, False)]) == 0.06
+    assert threshold([]) == 0.0
+
+
+def test_ticks_take_longer_by_their_acts() -> None:
+    assert with_acts([(1, 0.3), (2, 0.4), (4, 0.6)]) == pytest.approx((0.2, 0.1))
+    assert with_acts([]) == (0.0, 0.0)
+
+
+def test_slurms_log_tells_when_it_started_requeued_and_ended_each_run(tmp_path: Path) -> None:
+    log = tmp_path / "slurmctld.log"
+    log.write_text(
+        "[2026-11-24T06:00:01.250] sched: Allocate JobId=7 NodeList=n1 #CPUs=1 Partition=gpu\n"
+        "[2026-11-24T06:00:09.500] Requeuing JobId=7\n"
+        "[2026-11-24T06:00:10.750] sched/backfill: _start_job: Started JobId=7 in gpu on n1\n"
+        "[2026-11-24T06:00:12.000] _job_complete: JobId=7 WEXITSTATUS 0\n"
+        "[2026-11-24T06:00:12.000] _job_complete: JobId=7 done\n"
+        "nothing that we know\n"
+    )
+    told = {kind: dict(of_jobs) for kind, of_jobs in read_log(log).items()}
+    (first, again), (back,), (over,) = (told[kind][pack(7)] for kind in ("started", "requeued", "ended"))
+    assert [again - first, back - first, over - first] == pytest.approx([9.5, 8.25, 10.75])
+
+
 def test_runs_part_where_other_jobs_or_other_nodes_are_granted() -> None:
     one = [Grant(1.0, "a", ("n1",)), Grant(1.0, "b", ("n2",)), Grant(2.0, "c", ("n1",))]
     assert parted(one, [one[1], one[0], one[2]]) == math.inf
@@ -178,11 +212,17 @@ def test_the_page_says_what_was_met_what_only_nearly_and_what_not() -> None:
     followed = Followed("aligned 1", real[0], real[0] | {"mean JCT": 102.0}, 42.4)
     means = compared(real, virtual)
     result = WayResult(
-        WAYS[0], means, means, [followed, Followed("aligned 2", real[1], real[1], math.inf)], FOUND, 3.4
+        WAYS[0],
+        means,
+        means,
+        [followed, Followed("aligned 2", real[1], real[1], math.inf)],
+        FOUND,
+        [3.4, 16.0],
     )
     text = page({"jobs": 60, "gpus": 32, "nodes": 4, "load": 1.2, "over": 50.0}, [result], tuple(WEIGHTS))
     assert "| makespan, s | 105.0 ± 7.1 | 105.0 ± 0.0 | +0.0 % | 2 % | yes | +0.0 % |" in text
     assert "| mean JCT, s | 105.0 ± 7.1 | 109.0 ± 0.0 | +3.8 % | 2 % | in the real spread | +3.8 % |" in text
+    assert "(load 3, 16 on " in text
     assert "| pre-emptions | 105.0 ± 7.1 | 150.0 ± 0.0 | +42.9 % | 5 % | no | +42.9 % |" in text
     assert "| aligned 1 | 42 | +0.00 % | +2.00 % |" in text
     assert "| aligned 2 | its end |" in text
