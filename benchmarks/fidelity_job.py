@@ -14,7 +14,6 @@ restart=${SLURM_RESTART_COUNT:-0} done=0 request=0
 exec 9<> <(:)
 [ -f "$name.saved" ] && read -r done < "$name.saved"
 since=${EPOCHREALTIME/./}
-echo "$restart $since $done" >> "$name.starts"
 answer() {
     local at=${EPOCHREALTIME/./}
     request=$((request + 1))
@@ -29,6 +28,7 @@ answer() {
     echo "$restart $at $done" >> "$name.asked"
 }
 trap answer USR2
+echo "$restart $since $done" >> "$name.starts"
 while left=$((work - done - ${EPOCHREALTIME/./} + since)) && [ "$left" -gt 0 ]; do
     printf -v left '%d.%06d' $((left / 1000000)) $((left % 1000000))
     read -rt "$left" -u 9
