@@ -18,10 +18,10 @@ OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]
 # Golden files are compared here, never written: that is what `make record` is for.
 COMPARED = @[ -z "$$SLURM_FAIR_RECORD" ] || { echo "SLURM_FAIR_RECORD is set: unset it, golden files are to be compared"; exit 2; }
 
-.PHONY: help demo test record oldest prove check format lint types layers bench reproduce speed fidelity install clean
+.PHONY: help demo test record oldest prove check format lint types layers bench reproduce reproduce-hops speed fidelity install clean
 
 help: ## Show what there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(STAMP): setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("slurm_fair needs Python 3.11 or newer: make PYTHON=python3.11 ...") if sys.version_info < (3, 11) else 0'
@@ -70,14 +70,18 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py writes a part of docs/solvers.md)
+bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py and estimator.py write parts of docs)
 	$(BIN)/python benchmarks/ledger.py
 	$(BIN)/python benchmarks/astraea.py
 	$(BIN)/python benchmarks/hops.py --write docs/solvers.md
+	$(BIN)/python benchmarks/estimator.py --traces $(TRACES) --write docs/throughput.md
 	$(BIN)/python benchmarks/poll.py
 
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
 	$(BIN)/python benchmarks/reproduce.py --traces $(TRACES) --write docs/reproduction.md
+
+reproduce-hops: $(STAMP) ## The experiment of the Hops paper made again on the virtual cluster; writes docs/reproduction-hops.md
+	$(BIN)/python benchmarks/reproduce_hops.py --write docs/reproduction-hops.md
 
 speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); writes docs/speed.md
 	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md

@@ -160,6 +160,7 @@ def _jobs(gang: Ints, owner: Ints, running: int, rng: np.random.Generator) -> Jo
         tenant=owner,
         state=np.where(np.arange(count) < running, JobState.RUNNING, JobState.WAITING).astype(np.int8),
         gpus=gang,
+        usual_gpus=gang,
         nodes=np.ones(count, dtype=np.int64),
         gpu_type=np.full(count, -1, dtype=np.int64),
         cpus=gang * 8,
@@ -202,7 +203,7 @@ def _ledger(snapshot: Snapshot, gpus: int, rng: np.random.Generator) -> Ledger:
     accounts = JobAccounts(
         jobs.key, jobs.submit, jobs.submit, ints, jobs.tenant, jobs.gpus, jobs.weight, job_had, job_owed,
         nothing, job_had / jobs.gpus, nothing, nothing, np.ones(len(jobs), dtype=bool),
-        np.ones(len(jobs), dtype=bool), np.ones(len(jobs)),
+        np.ones(len(jobs), dtype=bool), np.ones(len(jobs)), ints,
     )  # fmt: skip
     last = np.full(len(owed), NOW)
     return Ledger(

@@ -123,6 +123,7 @@ def _with_rows(
         "gpus": random.choice([1, 1, 2, 4, 8], count),
         "weight": np.ones(count),
     }
+    fresh["usual_gpus"] = fresh["gpus"]
     return replace(table, **{n: np.concatenate([c, fresh[n]]) for n, c in table._arrays().items()})
 
 

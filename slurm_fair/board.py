@@ -73,6 +73,7 @@ class Board:
     in_doubt: tuple[Mapping[str, Any], ...] = ()  # node lists that a user or an earlier daemon set
     decided: Mapping[str, Any] = field(default_factory=dict)  # the number's name, and how it decides
     gpu_weights: Mapping[str, float] = field(default_factory=dict)  # what a GPU counts by its type; empty = 1
+    plans: Mapping[str, Any] = field(default_factory=dict)  # how many the daemon made, and how many failed
 
     def document(self) -> dict[str, Any]:
         """The board as one JSON document."""
@@ -91,6 +92,7 @@ def draw(
     estimates: Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     counts_seconds: float = math.inf,
+    plans: Mapping[str, Any] | None = None,
 ) -> Board:
     """The board of one tick, with what was found out beside it; its policy tells what decided.
 
@@ -121,6 +123,7 @@ def draw(
         in_doubt=tuple({"job": each.label, "nodes": each.nodes, "user": each.user} for each in seen.in_doubt),
         decided=_in_words(rule),
         gpu_weights=_gpu_weights(seen),
+        plans=plans or {},
     )
 
 
@@ -175,7 +178,7 @@ def _tenants(record: TickRecord, standing: Standing, counts_seconds: float) -> l
     rho = _known(rho_for_reports(ledger.had, ledger.owed_demand))
     by_quota = _known(rho_for_reports(ledger.had, ledger.owed_quota))
     running = np.bincount(jobs.tenant, jobs.gpus * jobs.holds_gpus, minlength=len(names))
-    demand = np.bincount(jobs.tenant, jobs.gpus * jobs.active, minlength=len(names))
+    demand = np.bincount(jobs.tenant, jobs.usual_gpus * jobs.active, minlength=len(names))
     at_home = {name: row for row, name in enumerate(ledger.names)}
     with_jobs = np.array([at_home.get(names[row], -1) for row in np.flatnonzero(demand)], dtype=np.int64)
     total = record.snapshot.weighted_gpus
@@ -212,6 +215,15 @@ def _jobs(record: TickRecord, standing: Standing, ahead: Forecast, rule: Decided
     return [{name: column[row] for name, column in columns.items()} for row in order.tolist() if alive[row]]
 
 
+def _sizes(snapshot: Snapshot) -> list[list[int]]:
+    """The numbers of GPUs with which each job can run; none for a job that has one size."""
+    sizes: list[list[int]] = [[] for _ in range(len(snapshot.jobs))]
+    if snapshot.sizes is not None:
+        for row, gpus in zip(snapshot.sizes.row.tolist(), snapshot.sizes.gpus.tolist(), strict=True):
+            sizes[row].append(gpus)
+    return sizes
+
+
 def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     """About to start; running, by the end of the lease; waiting, by rank; the other ones."""
     jobs, rank = record.snapshot.jobs, record.plan.explanation.rank
@@ -221,8 +233,7 @@ def _order(record: TickRecord, columns: Mapping[str, list[Any]]) -> Ints:
     group = np.where(promised, 0, np.where(~waits, 1, np.where(ranked, 2, 3)))
     ends = np.array([end or math.inf for end in columns["lease_end"]])
     within = np.where(group == 1, ends, np.where(group == 2, rank, 0))
-    order: Ints = np.lexsort((jobs.key, within, group))
-    return order
+    return np.lexsort((jobs.key, within, group))
 
 
 def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
@@ -258,6 +269,9 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "latest_start": _latest_starts(record),
         "nodes": _nodes(record),
         "pinned": jobs.pinned.tolist(),
+        "usual_gpus": jobs.usual_gpus.tolist(),
+        "sizes": _sizes(snapshot),
+        "rigid": [snapshot.rigid.get(key, "") for key in jobs.key.tolist()],
         "set_aside": _set_aside(record, standing),
         **_leases(record, standing),
     }
@@ -364,7 +378,7 @@ def read_board(path: Path) -> Board:
 
 
 _TABLES = ("tenants", "jobs", "left_alone", "nodes_out", "finished", "in_doubt")
-_MAPPINGS = ("seconds", "gpus", "estimates", "decided")
+_MAPPINGS = ("seconds", "gpus", "estimates", "decided", "plans")
 _ADDED = {
     "can_be_asked": False,
     "start": None,

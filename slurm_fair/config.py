@@ -106,6 +106,9 @@ class PolicySection:
     """The policy that decides; its own settings stand in [policy.<name>]."""
 
     name: str = "astraea"
+    plan_limit: float = 30.0
+    plan_memory_mb: float = 2048.0
+    late_plan: str = "drop"
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def chosen(self) -> Mapping[str, Any]:
@@ -159,6 +162,7 @@ CHOICES = {
     "scope.plain": ("quota", "revoke", "leave"),
     "scope.interactive": ("leave", "gate"),
     "lease.align": ("rolling", "aligned"),
+    "policy.late_plan": ("drop", "next"),
     "tenants.counted": ("seen", "all"),
     "tenants.job_share": ("proportional", "max-min"),
     "slurm.gate": tuple(gate.value for gate in Gate),
@@ -172,6 +176,7 @@ _POSITIVE = (
     "lease.grace",
     "lease.max_grace",
     "lease.start_timeout",
+    "policy.plan_limit",
     "slurm.timeout",
     "slurm.client_timeout",
     "storage.keep_days",
@@ -184,6 +189,7 @@ _POSITIVE = (
 _NOT_NEGATIVE = ("tenants.half_life", "lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")
 _MOST = 1e12
+LEAST_PLAN_MEMORY_MB = 256.0  # numpy and a solver take half of it before there is a problem
 _MOST_TIMEOUT = 600.0  # a command that hangs for longer would be a daemon that hangs
 _MOST_BYTES = 1 << 20  # of a file; one without an end must not fill memory
 
@@ -232,22 +238,21 @@ def from_tree(tree: Mapping[str, Any], source: str) -> Config:
 
 
 def _policy(tree: Mapping[str, Any], source: str) -> PolicySection:
-    settings = {name: value for name, value in tree.items() if isinstance(value, dict) and name != "name"}
+    hints = get_type_hints(PolicySection)
+    settings = {name: value for name, value in tree.items() if isinstance(value, dict) and name not in hints}
     plain = {name: value for name, value in tree.items() if name not in settings}
     for name in plain:
-        if name != "name":
+        if name not in hints or name == "settings":
             raise ConfigError(
                 f"{source}: unknown key policy.{name}: a policy's settings go into [policy.<name>]"
             )
-    name = plain.get("name", PolicySection().name)
-    if not isinstance(name, str):
-        raise ConfigError(f"{source}: policy.name must be a string")
     for other in settings:
         if other not in names():
             raise ConfigError(
                 f"{source}: [policy.{other}]: there is no such policy: {did_you_mean(other, names())}"
             )
-    return PolicySection(name, settings)
+    values = {key: _typed(value, hints[key], f"{source}: policy.{key}") for key, value in plain.items()}
+    return PolicySection(settings=settings, **values)
 
 
 def _section(name: str, tree: Mapping[str, Any], source: str) -> Any:
@@ -343,6 +348,11 @@ def _check(config: Config) -> None:
         raise ConfigError(
             f"{where}: slurm.client_timeout ({slurm.client_timeout} s) must not exceed slurm.timeout "
             f"({slurm.timeout:g} s)"
+        )
+    if not LEAST_PLAN_MEMORY_MB <= config.policy.plan_memory_mb < _MOST:
+        raise ConfigError(
+            f"{where}: policy.plan_memory_mb must be {LEAST_PLAN_MEMORY_MB:g} or more, not "
+            f"{config.policy.plan_memory_mb:g}"
         )
     if not 0 < config.guard.shrink_alarm <= 1:
         raise ConfigError(f"{where}: guard.shrink_alarm must be a fraction above 0 and at most 1")

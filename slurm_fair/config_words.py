@@ -50,6 +50,12 @@ KEYS = {
     "lease.publish_dir": "folder of the daemon's account alone (mode 0755), where users' commands find the queue "
     "and jobs the end of their lease; jobs on other machines need a shared file system; empty: none",
     "policy.name": "the policy in force",
+    "policy.plan_limit": "seconds in which a plan must be made, and at most half a lease, or 5 s. A policy that "
+    "calls a solver runs in a process of its own, which is killed then: its quick plan stands in, or leases stay "
+    "as they are",
+    "policy.plan_memory_mb": "address space that the process of such a policy may take, in MB, 256 or more",
+    "policy.late_plan": "what becomes of a plan that such a policy makes too late. drop: it is given up; next: "
+    "leases stay as they are, and what of it still fits counts at the next look",
     "policy.settings": "settings of a policy, in a section of its name",
     "tenants.weights": "shares by account, such as { vision = 2 }, in the place of its RawShares in Slurm; "
     "the other accounts keep Slurm's",

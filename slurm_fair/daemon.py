@@ -22,7 +22,9 @@ from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, Event, EventKind, Gate, Standing
 from slurm_fair.outlook import Outlook
 from slurm_fair.pace import gates_left, look_seconds, next_look
-from slurm_fair.parts import commands_of, heartbeat_limit, rules_of
+from slurm_fair.parts import commands_of, heartbeat_limit, planner_of, rules_of
+from slurm_fair.plan_tally import TallyKeeper
+from slurm_fair.planner import IsolatedPlanner
 from slurm_fair.ports import Clock, Cluster, History
 from slurm_fair.publish import Publisher
 from slurm_fair.recent import DAY_SECONDS
@@ -60,6 +62,7 @@ class Daemon:
     standing: Standing
     publisher: Publisher
     outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
+    planner: IsolatedPlanner | None = None  # of a policy that solves
     notice: OurNotice | None = None
     reload: Callable[[], Config] | None = None
     reloaded: Callable[[Config], None] = lambda config: None
@@ -78,6 +81,7 @@ class Daemon:
     missed: tuple[Event, ...] = ()  # what happened before our first look, as accounting tells it
     rescued: Path | None = None  # the copy of a journal that was removed under us
     watch: Watch = field(init=False)
+    tally: TallyKeeper = field(init=False)
     pauses: Pauses = field(default_factory=Pauses)
     tick_log: TickLog = field(default_factory=TickLog)
     _blindness: Trouble = field(default_factory=lambda: Trouble("blind, so nothing is done"))
@@ -85,6 +89,8 @@ class Daemon:
 
     def __post_init__(self) -> None:
         self.watch = Watch(self.clock, self.commands)
+        self.tally = TallyKeeper(self.places.directory, self.clock.now())
+        self.take_planner()
 
     @classmethod
     def build(
@@ -97,7 +103,7 @@ class Daemon:
         rules = rules_of(config)
         standing = journal.latest() or Standing.new(clock.now())
         ended = journal.events(clock.now() - DAY_SECONDS, kinds=(EventKind.FINISHED,))
-        outlook = Outlook(places.directory, lambda: daemon.rules)
+        outlook = Outlook(places.directory, lambda: daemon.rules, lambda: daemon.tally.tally.document())
         publisher = Publisher(
             config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
         )
@@ -113,6 +119,13 @@ class Daemon:
         if config.slurm.notice and not dry_run:
             daemon.notice = OurNotice(commands, places.directory, config.lease.term, real.notices)
         return daemon
+
+    def take_planner(self) -> None:
+        """From now on plans come from a process of its own where the policy solves, and the old one ends."""
+        old, new = self.planner, planner_of(self.config, self.rules, self.waits)
+        if old is not None:
+            old.close()
+        self.planner, self.rules = new, replace(self.rules, planner=new)
 
     # -- the loop -----------------------------------------------------------------------------------------
 
@@ -131,6 +144,7 @@ class Daemon:
             if not self.stopping:
                 self.watch.until(self.next_look(began), began, self.rules.terms, self._is_wanted_now)
         systemd.stopping()
+        self.end_planner()
         if self.notice is not None:
             self.notice.give_back()
         stopped = replace(self.health(), state=STOPPED, why="the daemon was stopped")
@@ -246,6 +260,7 @@ class Daemon:
         if done.record is not None:
             record = done.record
             self.tick_log.tell(done)
+            self._safely("counting plans", partial(self.tally.hear, record))
             if self.outlook is not None:
                 self._safely("looking ahead", partial(self.outlook.hear, record))
             self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
@@ -307,6 +322,16 @@ class Daemon:
                 self.journal.check_owner()
                 self.beat()
 
+    def waits(self) -> None:
+        """While a plan is waited for: the dead-man and the service manager hear of us."""
+        self.goes_on()
+        systemd.alive(self.rules.terms.interval)
+
+    def end_planner(self) -> None:
+        """End the planning process, also while a plan is waited for: from a signal's own thread."""
+        if self.planner is not None:
+            self.planner.close()
+
     def beat(self) -> None:
         """Tell the dead-man that we live."""
         limit, gate = heartbeat_limit(self.config), self.config.slurm.gate
@@ -363,6 +388,7 @@ class Daemon:
         if config.storage != self.config.storage or config.slurm.conf != self.config.slurm.conf:
             log.warning("[storage] and slurm.conf take effect at the next start")
         self.config, self.rules = config, rules
+        self.take_planner()
         self.commands.timeout_seconds = config.slurm.timeout
         self.publisher.direct(config.lease.publish_dir)
         inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster

@@ -6,6 +6,7 @@ SlurmFairError             exit code 1: the thing asked for failed
 |   |-- SlurmTextError     an answer of Slurm that we cannot read
 |   |-- TemplateError      a batch template or a value for it
 |   `-- PolicyError        a policy is unknown, or its settings are wrong
+|-- NoPlan                 no plan was made in time, or none that can be used: leases stay as they are
 |-- SlurmError             a Slurm command failed, timed out, or is missing
 |   `-- SlurmUnreachable   the controller did not answer: nothing is known
 |-- StoreError             the journal cannot be opened, read or written
@@ -78,6 +79,10 @@ class UnsafeStore(StoreError):
     """The journal lies where others could change it; the message says how to mend that."""
 
     exit_code = 2
+
+
+class NoPlan(SlurmFairError):
+    """There is no plan for this look; the message says why, and leases stay as they are."""
 
 
 class Paused(SlurmFairError):

@@ -86,9 +86,11 @@ class Estimates:
             return {}
         off = np.abs(errors)
         return {
-            "n": int(errors.size), "median_seconds": float(np.median(off)),
-            "p90_seconds": float(np.quantile(off, 0.9)), "late_seconds": float(np.median(errors)),
-        }  # fmt: skip
+            "n": int(errors.size),
+            "median_seconds": float(np.median(off)),
+            "p90_seconds": float(np.quantile(off, 0.9)),
+            "late_seconds": float(np.median(errors)),
+        }
 
     # -- over a restart -------------------------------------------------------------------------------------
 

@@ -13,9 +13,21 @@ from time import monotonic
 
 import numpy as np
 
-from slurm_fair.model import Blocked, JobState, LeasePhase, Leases, Placement, Snapshot, Standing, TickRecord
+from slurm_fair.model import (
+    Blocked,
+    JobState,
+    JobTable,
+    LeasePhase,
+    Leases,
+    Placement,
+    Snapshot,
+    Standing,
+    TickRecord,
+)
 from slurm_fair.model.columns import Bools, Floats, Ints, find, take_or
 from slurm_fair.model.gpu_weight import of_jobs
+from slurm_fair.model.sizes import with_gangs
+from slurm_fair.policy.protocol import QuickPlans, QuickPolicy, solves
 from slurm_fair.reconcile import apply_plan
 from slurm_fair.tick import Rules, decide, prepare
 
@@ -65,17 +77,27 @@ def forecast(
 ) -> Forecast:
     """The starts expected after one tick; none where nobody waits or the policy fails."""
     bounds = bounds or ForecastBounds()
-    world = _World.of(record, standing, bounds.jobs)
-    if not world.hopes.any():
+    world, quick = _World.of(record, standing, bounds.jobs), _quick(rules)
+    if quick is None or not world.hopes.any():
         return Forecast()
     stop, end = clock() + bounds.seconds, record.time + bounds.ahead_seconds
     looks, due = 0, world.next_look()
     while looks < bounds.looks and due <= end and clock() < stop and world.hopes.any():
         world.come_to(due)
-        if world.hopes.any() and not world.decide(rules):
+        if world.hopes.any() and not world.decide(quick):
             break
         looks, due = looks + 1, world.next_look()
     return world.estimated(min(due, end), looks)
+
+
+def _quick(rules: Rules) -> Rules | None:
+    """The rules by which a policy is played: one that solves by its quick plans, and not at all without them."""
+    policy = rules.policy
+    if not solves(policy):
+        return rules
+    return (
+        replace(rules, policy=QuickPlans(policy), planner=None) if isinstance(policy, QuickPolicy) else None
+    )
 
 
 @dataclass(slots=True)
@@ -101,6 +123,7 @@ class _World:
         free = jobs.waiting & np.isin(jobs.blocked, _PLANNED)
         later = free & ~leased & (_place(record, free) >= most)
         left, fresh = _left(seen)
+        left /= _speed(seen)
         snapshot = replace(
             seen, left_alone=(), to_free=(), resized=(), jobs=jobs.with_columns(blocked=_blocked(seen, later))
         )
@@ -140,8 +163,10 @@ class _World:
         for row in (begins & self.hopes).nonzero()[0].tolist():
             self.starts.setdefault(jobs.key.item(row), instant)
         self.hopes &= ~begins
+        self.left *= _speed(self.snapshot)
         self.left[leaves] = np.where(np.isfinite(self.fresh[leaves]), self.fresh[leaves], self.left[leaves])
         self.snapshot = self._moved(instant, over, leaves, begins, leases)
+        self.left /= _speed(self.snapshot)
 
     def _moved(self, instant: float, over: Bools, leaves: Bools, begins: Bools, leases: Leases) -> Snapshot:
         seen, jobs = self.snapshot, self.snapshot.jobs
@@ -159,6 +184,8 @@ class _World:
         )
         gone = over | leaves
         held = seen.held.take(~gone[seen.held.row]).plus(_places(begins, leases, seen))
+        if seen.sizes is not None:
+            moved = with_gangs(moved, seen.sizes, _gangs(moved, held))
         if seen.gpu_weights is not None:
             weighed = of_jobs(seen.gpu_weights, seen.nodes, held, moved.gpu_type)
             moved = moved.with_columns(gpu_weight=np.where(over, moved.gpu_weight, weighed))
@@ -215,3 +242,15 @@ def _left(seen: Snapshot) -> tuple[Floats, Floats]:
 def _places(begins: Bools, leases: Leases, seen: Snapshot) -> Placement:
     """The GPUs promised to those that begin, by this snapshot's numbers of jobs and nodes."""
     return leases.promises_by(seen.jobs.key, seen.nodes.names).only(begins.nonzero()[0])
+
+
+def _gangs(jobs: JobTable, held: Placement) -> Ints:
+    """The gang of each job: what a running one holds, else its usual size."""
+    here = np.bincount(held.row, held.gpus, len(jobs)).astype(np.int64)
+    return np.where(here > 0, here, np.where(jobs.done, jobs.gpus, jobs.usual_gpus))
+
+
+def _speed(seen: Snapshot) -> Floats:
+    """Speed of each job with the gang that it has, against that with its usual size: in proportion."""
+    jobs = seen.jobs
+    return np.ones(len(jobs)) if seen.sizes is None else jobs.gpus / np.maximum(jobs.usual_gpus, 1)

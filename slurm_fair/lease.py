@@ -62,6 +62,7 @@ class Status:
     gpus: int
     lease_end: float | None
     learning_rate_factor: float
+    nodes: int = 1
 
 
 @dataclass(frozen=True, order=True)
@@ -220,9 +221,10 @@ class Lease:
     def status(self) -> Status:
         """The lease of this run as it is now."""
         env = self._environ
-        gpus = _whole(env.get("SLURM_GPUS_ON_NODE"), 0) * _whole(env.get("SLURM_JOB_NUM_NODES"), 1)
+        nodes = _whole(env.get("SLURM_JOB_NUM_NODES"), 1)
+        gpus = _whole(env.get("SLURM_FAIR_GPUS"), _whole(env.get("SLURM_GPUS_ON_NODE"), 0) * nodes)
         factor = learning_rate_factor(env.get("SLURM_FAIR_LR_RULE", ""), gpus, self._reference_gpus(gpus))
-        return Status(self.restart, gpus, self._lease_end(), factor)
+        return Status(self.restart, gpus, self._lease_end(), factor, nodes)
 
     def _reference_gpus(self, gpus: int) -> int:
         """The GPUs that the learning rate was chosen for: declared, else the first choice, else today's."""

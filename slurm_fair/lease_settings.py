@@ -41,6 +41,11 @@ class LeaseSection:
             return max(min(_LONGEST_SECONDS, self.term / 3), self.interval_min)
         return self.interval
 
+    @property
+    def near_seconds(self) -> int:
+        """A begin time so near is as good as now: before it comes, the controller has gated the job."""
+        return math.ceil(2 * self.longest_interval)
+
     def terms(self) -> LeaseTerms:
         """Lease terms for the core."""
         return LeaseTerms(

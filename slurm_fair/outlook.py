@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,10 @@ log = logging.getLogger("slurm_fair")
 class Outlook:
     """Hears of every tick; draws the board of one when it is asked."""
 
-    def __init__(self, directory: Path, rules: Callable[[], Rules]) -> None:
-        self._file, self._rules = directory / NAME, rules
+    def __init__(
+        self, directory: Path, rules: Callable[[], Rules], plans: Callable[[], Mapping[str, Any]] = dict
+    ) -> None:
+        self._file, self._rules, self._plans = directory / NAME, rules, plans
         self._estimates = Estimates.read(self._file)
         self._ahead: Forecast | None = None
         self._next_play = self._next_write = 0.0
@@ -57,6 +60,7 @@ class Outlook:
             estimates=past,
             policy=policy,
             counts_seconds=rules.ledger.counts_seconds,
+            plans=self._plans(),
         )
 
     def keep(self) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError
+from slurm_fair.planner import IsolatedPlanner, PlannerLimits
+from slurm_fair.policy.protocol import solves
 from slurm_fair.policy.registry import load as load_policy
 from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.state_folder import Places
 from slurm_fair.tick import Rules
+
+_PART_OF_TERM, _LEAST_SECONDS = 0.5, 5.0  # a plan that takes longer is of no use any more
 
 
 def rules_of(config: Config) -> Rules:
@@ -32,8 +37,22 @@ def rules_of(config: Config) -> Rules:
             config.guard.max_closes,
             config.guard.shrink_alarm,
         ),
-        plan_limit_seconds=max(30.0, config.lease.longest_interval),
+        plan_limit_seconds=min(
+            config.policy.plan_limit, max(_PART_OF_TERM * config.lease.term, _LEAST_SECONDS)
+        ),
     )
+
+
+def planner_of(
+    config: Config, rules: Rules, waits: Callable[[], None] = lambda: None
+) -> IsolatedPlanner | None:
+    """The planner of a policy that solves, its process under way; None for one that this process calls itself."""
+    if not solves(rules.policy):
+        return None
+    limits = PlannerLimits(config.policy.plan_memory_mb, config.policy.late_plan == "next")
+    planner = IsolatedPlanner(rules.policy, limits, waits=waits)
+    planner.begin()
+    return planner
 
 
 def commands_of(config: Config, places: Places) -> Commands:

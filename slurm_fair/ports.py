@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from slurm_fair.model import Action, Blind, Outcome, RunTable, Snapshot, Standing, TickRecord
+from slurm_fair.model import Action, Blind, Outcome, Plan, RunTable, Snapshot, Standing, TickRecord
+
+Seen = TypeVar("Seen", contravariant=True)  # what a policy is shown: this layer knows no views
 
 
 class Cluster(Protocol):
@@ -90,4 +92,20 @@ class History(Protocol):
 
     def runs(self, start: float, end: float, partitions: Iterable[str]) -> RunTable | Blind:
         """Runs that overlap the period."""
+        ...
+
+
+class Planner(Protocol[Seen]):
+    """A plan before a deadline."""
+
+    @property
+    def keeps_time(self) -> bool:
+        """True if it returns by the deadline whatever the policy does."""
+        ...
+
+    def plan(self, view: Seen, limit_seconds: float) -> Plan:
+        """The policy's plan, or another that stands in for it and says so in its note.
+
+        NoPlan where there is none. What it raises besides is the policy's own error.
+        """
         ...

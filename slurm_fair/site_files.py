@@ -79,6 +79,7 @@ def hook(config: Config) -> str:
         "accounts = {},": f"accounts = {_lua_list(config.scope.accounts)},",
         'gate = "begin",': f'gate = "{config.slurm.gate}",',
         "gate_seconds = 1800,": f"gate_seconds = {round(2 * config.lease.term)},",
+        "near_seconds = 20,": f"near_seconds = {config.lease.near_seconds},",
         'plain = "quota",': f'plain = "{config.scope.plain}",',
         'interactive = "leave",': f'interactive = "{config.scope.interactive}",',
         'health = "",': f"health = {json.dumps(health, ensure_ascii=False)},",

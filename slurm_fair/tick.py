@@ -9,10 +9,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from slurm_fair.errors import NoPlan
 from slurm_fair.ledger import LedgerSettings, advance
 from slurm_fair.model import (
     Action,
@@ -31,16 +32,16 @@ from slurm_fair.model import (
     TickRecord,
     Verb,
 )
-from slurm_fair.model.columns import find
+from slurm_fair.model.columns import Ints, find
 from slurm_fair.model.ids import label
 from slurm_fair.policy import Policy, View
 from slurm_fair.policy.check import objections, planned, postponed, standstill
 from slurm_fair.policy.fading import with_faded, with_fading
-from slurm_fair.policy.own_share import within_own_share
+from slurm_fair.policy.own_share import BEYOND, promised_beyond, within_own_share
 from slurm_fair.policy.reach import without_the_impossible, without_the_kept_out
 from slurm_fair.policy.reserve import set_aside, with_new
 from slurm_fair.policy.where import beginning, where
-from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Want
+from slurm_fair.ports import EVERYTHING, Clock, Cluster, Journal, Planner, Want
 from slurm_fair.reconcile import (
     Limits,
     actions_for,
@@ -49,6 +50,7 @@ from slurm_fair.reconcile import (
     follow,
     hold_back,
     requeues_for,
+    taken_back,
 )
 from slurm_fair.reconcile.clock import without_the_future
 from slurm_fair.reconcile.events import job_event, lease_event
@@ -63,7 +65,6 @@ from slurm_fair.reconcile.retries import (
     without_refused,
 )
 
-# Members of enums, bound once: looking one up costs as much as comparing with it, and this runs at every look.
 _TOLD = (Verb.OPEN, Verb.ASK, Verb.REQUEUE)
 _STOPS = (Verb.ASK, Verb.REQUEUE)
 
@@ -76,6 +77,18 @@ Show = Callable[[tuple[Event, ...]], Sequence[Event]]
 
 def _all_events(events: tuple[Event, ...]) -> Sequence[Event]:
     return events
+
+
+@dataclass(frozen=True, slots=True)
+class InThisProcess:
+    """The planner that calls the policy and waits for it, however long it takes."""
+
+    policy: Policy
+    keeps_time: ClassVar[bool] = False
+
+    def plan(self, view: View, limit_seconds: float) -> Plan:
+        """The policy's own; the limit is in the view, as its deadline."""
+        return planned(self.policy, view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,7 @@ class Rules:
     plan_limit_seconds: float = 30.0
     advance: Advance = advance
     show: Show = _all_events
+    planner: Planner[View] | None = None  # None: the policy is called in this process
 
 
 class Prepared(NamedTuple):
@@ -219,6 +233,10 @@ def prepare(
     if standing.asked_for:
         standing, view, stays = _without_needless_requests(standing, view)
         followed += stays
+    beyond = promised_beyond(view)
+    if beyond.size:
+        standing, view, back = _without_promises(standing, view, beyond)
+        followed += back
     view = within_own_share(without_the_kept_out(view, rules.policy))
     view = with_fading(set_aside(view, rules.policy), rules.ledger.half_life_seconds)
     return Prepared(standing, snapshot, view, happened + followed)
@@ -227,6 +245,12 @@ def prepare(
 def _with_missed(ready: Prepared, missed: tuple[Event, ...]) -> Prepared:
     view = replace(ready.view, happened=(*missed, *ready.view.happened))
     return ready._replace(view=view, events=missed + ready.events)
+
+
+def _without_promises(standing: Standing, view: View, at: Ints) -> tuple[Standing, View, tuple[Event, ...]]:
+    """Take promises back of work that cannot be taken back, beyond its tenant's own share."""
+    leases, events = taken_back(view.leases, at, BEYOND, view.snapshot)
+    return standing._replace(leases=leases), replace(view, leases=leases, joined=None), events
 
 
 def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing, View, tuple[Event, ...]]:
@@ -241,22 +265,24 @@ def _without_needless_requests(standing: Standing, view: View) -> tuple[Standing
 
 
 def decide(view: View, rules: Rules, clock: Clock, *, in_full: bool = True) -> Plan:
-    """The policy's plan; one that raises, is late or cannot be means that the current leases stay.
+    """The planner's plan; one that raises, is late or cannot be means that the current leases stay.
 
     `in_full` works out its reasons and ranks too: what raises there raises now, and not after the acts.
     """
-    began = clock.now()
+    began, planner = clock.now(), rules.planner or InThisProcess(rules.policy)
     try:
-        plan = with_new(planned(rules.policy, view), view, rules.policy)
+        plan = with_new(planner.plan(view, rules.plan_limit_seconds), view, rules.policy)
         memory = with_faded(plan.memory, view)
         plan = plan if memory is plan.memory else replace(plan, memory=memory)
         plan = plan.explained() if in_full else plan
         wrong = objections(plan, view)
+    except NoPlan as why:
+        return standstill(view, str(why))
     except Exception as error:
         place = where(type(rules.policy), error)
         return standstill(view, f"{place}: the policy raised: {traceback.format_exc(limit=-3)}")
     late = clock.now() - began
-    if late > rules.plan_limit_seconds:
+    if late > rules.plan_limit_seconds and not planner.keeps_time:
         return standstill(view, f"the policy took {late:.1f} s (limit {rules.plan_limit_seconds:g} s)")
     if wrong:
         return standstill(view, f"{beginning(type(rules.policy))}: the plan cannot be: {wrong}")
@@ -280,13 +306,12 @@ def reconcile(
 def conclude(
     ready: Prepared, leases: Leases, outcomes: tuple[Outcome, ...], plan: Plan, rules: Rules
 ) -> Standing:
-    """The standing after the acts on these leases; a plan that is not the policy's own leaves it its memory."""
+    """The standing after the acts on these leases; a plan that stands in for another has the memory of before."""
     before, snapshot, terms = ready.standing, ready.snapshot, rules.terms
     asked_for = for_whom(leases, snapshot, before.asked_for)
     if outcomes:
         leases = apply_outcomes(leases, outcomes, terms, snapshot.time)
-    memory = before.memory if plan.note else plan.memory
-    after = before._replace(leases=leases, memory=memory, asked_for=asked_for)
+    after = before._replace(leases=leases, memory=plan.memory, asked_for=asked_for)
     return resting_after(after, outcomes, snapshot, terms)
 
 

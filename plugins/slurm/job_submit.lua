@@ -6,6 +6,7 @@ local settings = {
   accounts = {},       -- managed accounts (tenants); empty: all
   gate = "begin",      -- "begin": Slurm itself opens the gate after gate_seconds; "hold": only the controller does
   gate_seconds = 1800, -- two leases
+  near_seconds = 20,   -- two intervals between looks: a begin time so near is as good as now
   plain = "quota",     -- batch jobs that do not say that they can save; "leave": they are not gated
   interactive = "leave", -- srun and salloc; "gate": they are gated too
   health = "",         -- the controller's health.json on this machine: no job is gated while it does not act; "": gate
@@ -21,5 +22,5 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
 end
 
 function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
-  return slurm.SUCCESS
+  return slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, settings)
 end

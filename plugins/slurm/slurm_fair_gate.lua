@@ -8,6 +8,13 @@
 -- wake: a named pipe that wakes the controller when somebody opens it. It is opened for reading and writing, which
 -- never waits, and closed again; nothing is written and nothing is made.
 --
+-- slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options) looks at what a job's owner changes, so that a
+-- gate stays what it was at submission. An account may move one begin time a lease to now; more is refused. A job that
+-- is released, gets a longer limit or may not be requeued any more waits behind its gate, or for its own begin time. A
+-- running job stays one that can be requeued (slurm-facts: owners-may-change). Root, admins and the controller change
+-- what they like. Moves are remembered since slurmctld read this file. The hook is shown neither a job's begin time nor
+-- whether it may be requeued (slurm-facts: hook-sees-changes), so the comment says whose a begin time is.
+--
 -- What it leaves alone: jobs without GPUs, heterogeneous jobs, other partitions and accounts, srun and salloc unless
 -- interactive = "gate", batch jobs that do not say that they can save where plain = "leave", and every job that its user holds or wants to begin later (the controller gates those when their time comes).
 -- A deadline is not shown to job_submit by any Slurm: the gate may open behind it, but the controller opens it in time.
@@ -16,6 +23,7 @@
 
 local UNSET = 4294967294 -- NO_VAL: how Slurm says that a number was not given
 local PREFIX = "slurm_fair:"
+local RUNNING = 1
 local SILENT_SECONDS = 60 -- beside three intervals: a look may take long
 local MOST_BYTES = 4096
 
@@ -82,23 +90,38 @@ local function is_heterogeneous(job_desc)
   return offset ~= nil and offset ~= UNSET
 end
 
--- By its user's wish, or by the gate that its template put on it and named in the stamp.
-local function waits_already(job_desc, now)
-  return job_desc.priority == 0 or (job_desc.begin_time or 0) > now
+-- A begin time that is as good as now: the controller itself gates a job whose own begin time is so near.
+local function is_near(begin_time, now, options)
+  return begin_time <= now + (options.near_seconds or 20)
 end
 
--- The comment with the gate in our token: the template's own, or a new one that says "gated, speaks no protocol".
-local function with_gate(comment, gate)
+local function has_gate(comment)
+  return string.find(comment or "", PREFIX .. "v[0-9][^%s]*,gate=") ~= nil
+end
+
+-- By its user's wish, or by the gate that its template put on it and named in the stamp.
+local function waits_already(job_desc, now, options)
+  return job_desc.priority == 0 or not is_near(job_desc.begin_time or 0, now, options)
+end
+
+-- The comment with gate=... or begin=... in our token, one in place of the other: the template's token, or a new one
+-- that says "speaks no protocol".
+local function with_key(comment, key)
   local text = comment or ""
   for token in string.gmatch(text, "%S+") do
     if string.sub(token, 1, #PREFIX) == PREFIX then
       local first, last = string.find(text, token, 1, true)
-      local bare = string.gsub(token, ",gate=[^,]*", "")
-      return string.sub(text, 1, first - 1) .. bare .. ",gate=" .. gate .. string.sub(text, last + 1)
+      local bare = string.gsub(string.gsub(token, ",gate=[^,]*", ""), ",begin=[^,]*", "")
+      return string.sub(text, 1, first - 1) .. bare .. "," .. key .. string.sub(text, last + 1)
     end
   end
   local separator = text ~= "" and " " or ""
-  return text .. separator .. PREFIX .. "v0,gate=" .. gate
+  return text .. separator .. PREFIX .. "v0," .. key
+end
+
+-- The begin time of its owner's own that a comment tells of.
+local function own_begin(comment)
+  return tonumber(string.match(comment or "", PREFIX .. "v[0-9][^%s]*,begin=uts(%d+)") or "")
 end
 
 -- Whether the comment says, in a token of ours, that the job saves when it is asked.
@@ -153,9 +176,22 @@ local function controller_acts(health, now)
   return age > -SILENT_SECONDS and age < 3 * interval + SILENT_SECONDS
 end
 
+-- Behind a begin gate, and the comment that says so.
+local function gated_from(now, job_desc, comment, options)
+  local opens = now + (options.gate_seconds or 1800)
+  job_desc.begin_time = opens
+  job_desc.comment = with_key(comment, string.format("gate=uts%d", opens))
+end
+
 local function close_gate(job_desc, part_list, options)
   local now = os.time()
-  if waits_already(job_desc, now) or not is_ours(job_desc, part_list, options) then
+  if not is_ours(job_desc, part_list, options) then
+    return
+  end
+  if waits_already(job_desc, now, options) then
+    if not is_near(job_desc.begin_time or 0, now, options) and not has_gate(job_desc.comment) then
+      job_desc.comment = with_key(job_desc.comment, string.format("begin=uts%d", job_desc.begin_time))
+    end
     return
   end
   if not controller_acts(options.health, now) then
@@ -164,11 +200,9 @@ local function close_gate(job_desc, part_list, options)
   tell_user(job_desc, options)
   if options.gate == "hold" then
     job_desc.priority = 0
-    job_desc.comment = with_gate(job_desc.comment, "hold")
+    job_desc.comment = with_key(job_desc.comment, "gate=hold")
   else
-    local opens = now + (options.gate_seconds or 1800)
-    job_desc.begin_time = opens
-    job_desc.comment = with_gate(job_desc.comment, string.format("uts%d", opens))
+    gated_from(now, job_desc, job_desc.comment, options)
   end
 end
 
@@ -188,5 +222,98 @@ function slurm_fair_gate(job_desc, part_list, submit_uid, options)
     slurm.log_error("slurm_fair: a job of uid %d was let through ungated: %s", submit_uid, tostring(message))
   end
   pcall(wake, job_desc, part_list, options or {})
+  return slurm.SUCCESS
+end
+
+-- What an owner changes on a job of its own ------------------------------------------------------------------------
+
+local moves = {} -- by account: when the last one was
+
+-- One gate a lease of all jobs of an account, and not of a whole array. What starts so is charged like the rest.
+local function may_move(job_rec, now, options)
+  local lease = (options.gate_seconds or 1800) / 2
+  if (job_rec.array_task_cnt or 0) > 1 or now < (moves[job_rec.account] or 0) + lease then
+    return false
+  end
+  for account, at in pairs(moves) do
+    if now >= at + lease then
+      moves[account] = nil
+    end
+  end
+  moves[job_rec.account] = now
+  return true
+end
+
+local function is_managed_record(job_desc, job_rec, part_list, options)
+  local batch = { script = "batch", comment = job_rec.comment }
+  local account = job_desc.account or job_rec.account
+  return (names_gpus(job_rec.gres_req) or asks_for_gpus(job_rec) or asks_for_gpus(job_desc))
+    and (job_rec.het_job_id or 0) == 0
+    and job_rec.resv_name == nil and is_of_a_managed_kind(batch, options)
+    and in_managed_partition({ partition = job_desc.partition or job_rec.partition }, part_list, options.partitions)
+    and is_managed(options.accounts, account)
+end
+
+local function refuse(why)
+  slurm.log_user("slurm_fair: " .. why)
+  return slurm.ESLURM_ACCESS_DENIED or slurm.ERROR
+end
+
+-- A held job that is let go, or one that could be taken back until now, perhaps with its gate open.
+local function waits_anew(job_desc, job_rec)
+  local released = job_rec.priority == 0 and job_desc.priority ~= UNSET and job_desc.priority ~= 0
+  local limit = job_desc.time_limit or UNSET
+  local longer = limit ~= UNSET and limit > (job_rec.time_limit or 0)
+  return released or longer or job_desc.requeue == 0
+end
+
+local function keep_waiting(job_desc, job_rec, options)
+  local now, begin = os.time(), job_desc.begin_time or 0
+  local comment = job_desc.comment or job_rec.comment
+  if begin ~= 0 and not is_near(begin, now, options) then
+    job_desc.comment = with_key(comment, string.format("begin=uts%d", begin))
+  elseif waits_anew(job_desc, job_rec) then
+    local own = own_begin(comment)
+    if begin == 0 and own ~= nil and not is_near(own, now, options) then
+      job_desc.begin_time = own
+    else
+      gated_from(now, job_desc, comment, options)
+    end
+  elseif begin ~= 0 and not may_move(job_rec, now, options) then
+    return refuse("an account moves one gate a lease, and yours has done so; what is owed to it starts by itself")
+  end
+  return slurm.SUCCESS
+end
+
+local function keep_running(job_desc)
+  if job_desc.requeue == 0 then
+    return refuse("a job got its GPUs as one that can be requeued, and stays so while it runs")
+  end
+  return slurm.SUCCESS
+end
+
+local function keep(job_desc, job_rec, part_list, options)
+  local state = (job_rec.job_state or 0) % 256 -- the flags are above
+  if state > RUNNING or not is_managed_record(job_desc, job_rec, part_list, options) then
+    return slurm.SUCCESS
+  end
+  if state == RUNNING then
+    return keep_running(job_desc)
+  end
+  if not controller_acts(options.health, os.time()) then
+    return slurm.SUCCESS
+  end
+  return keep_waiting(job_desc, job_rec, options)
+end
+
+function slurm_fair_keep(job_desc, job_rec, part_list, modify_uid, options)
+  if modify_uid == 0 or modify_uid ~= job_rec.user_id then
+    return slurm.SUCCESS
+  end
+  local fine, answer = pcall(keep, job_desc, job_rec, part_list, options or {})
+  if fine then
+    return answer
+  end
+  slurm.log_error("slurm_fair: a change by uid %d was let through: %s", modify_uid, tostring(answer))
   return slurm.SUCCESS
 end

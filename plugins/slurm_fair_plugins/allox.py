@@ -52,8 +52,7 @@ class Allox(InRounds):
     def _oldest(self, crowd: Crowd, rows: Ints, machines: int) -> Ints:
         """The oldest jobs, at least as many as there are machines."""
         count = max(int(self.alpha * len(rows)), machines)
-        oldest: Ints = rows[np.argsort(-crowd.age[rows], kind="stable")[:count]]
-        return oldest
+        return rows[np.argsort(-crowd.age[rows], kind="stable")[:count]]
 
 
 def _in_line(crowd: Crowd, rows: Ints, machines: Ints) -> Ints:

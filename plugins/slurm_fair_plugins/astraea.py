@@ -31,7 +31,7 @@ from slurm_fair.policy.orders.two_phase import (
     expected_winners,
     merged,
 )
-from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of, with_first_turns
+from slurm_fair.policy.orders.walk import Candidates, Walk, contest_of, may_place, with_first_turns
 from slurm_fair.policy.packing.gang import Pools
 from slurm_fair.policy.packing.placement import placer, spreads
 from slurm_fair.policy.packing.shapes import Shapes
@@ -214,8 +214,7 @@ class Round:
             if len(rows):
                 balances = balances.charged(*_charges(self.view, rows))
         merge = merged(balances, tenant, self._weighed[offers], self.view.terms.term)
-        picks: Ints = offers[merge]
-        return picks
+        return offers[merge]
 
     @once
     def expected(self) -> Bools:
@@ -223,6 +222,13 @@ class Round:
         if not self.candidates.runs:
             return np.zeros(len(self.candidates.rows), dtype=bool)
         return expected_winners(self.view, self.pools, self.candidates, self.turns)
+
+    def _may_change(self) -> bool:
+        """False where the walk could change nothing: then it is made only for those who ask why."""
+        view = self.view
+        if view.over.size and view.owes:
+            return True
+        return may_place(view, self.pools, spreads(self.settings.placement))
 
     @once
     def walked(self) -> Walked | None:
@@ -268,8 +274,8 @@ class Round:
 
     def say(self, sheet: Draft) -> Placement:
         """Puts the verdicts into the draft; returns where the granted gangs lie."""
-        walked = self.walked
         sheet.explain(self._why)
+        walked = self.walked if self._may_change() else None
         if walked is None:
             return Placement.none()
         rows = self.candidates.rows
@@ -301,8 +307,7 @@ class Round:
     @property
     def running(self) -> Bools:
         """Candidates that run: those that are contested."""
-        running: Bools = self.candidates.contested >= 0
-        return running
+        return self.candidates.contested >= 0
 
 
 class Walked(NamedTuple):

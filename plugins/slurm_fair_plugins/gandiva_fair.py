@@ -109,5 +109,4 @@ def _tickets(view: View, active: Bools) -> Floats:
     split_by = np.maximum(jobs.weight, 1e-9)
     whole = np.bincount(jobs.tenant[active], weights=split_by[active], minlength=len(tenants))
     of_tenant = np.maximum(tenants.weight, 1e-9) / np.where(whole > 0, whole, 1.0)
-    tickets: Floats = of_tenant[jobs.tenant] * split_by
-    return tickets
+    return of_tenant[jobs.tenant] * split_by

@@ -75,15 +75,13 @@ def cells(gpus: Ints, node_gpus: int) -> Ints:
     """GPUs of the cell that a gang takes: the next power of two inside a node, else whole nodes."""
     inside = 2 ** np.ceil(np.log2(np.maximum(gpus, 1))).astype(np.int64)
     whole = -(-gpus // max(node_gpus, 1)) * node_gpus
-    taken: Ints = np.where(gpus >= node_gpus, whole, np.minimum(inside, max(node_gpus, 1)))
-    return taken
+    return np.where(gpus >= node_gpus, whole, np.minimum(inside, max(node_gpus, 1)))
 
 
 def _owners(view: View) -> Bools:
     """Jobs that were guaranteed their cells and still have them."""
     kept = np.array(view.memory.get(GUARANTEED, ()), dtype=np.int64)
-    owners: Bools = (find(kept, view.snapshot.jobs.key) >= 0) & (view.lease_row >= 0) & ~view.revoking
-    return owners
+    return (find(kept, view.snapshot.jobs.key) >= 0) & (view.lease_row >= 0) & ~view.revoking
 
 
 def _memory(view: View, owners: Bools) -> dict[str, list[int]]:
@@ -101,8 +99,7 @@ def _in_own_cells(view: View, waits: Ints, owners: Bools) -> Ints:
     tenant, mine = jobs.tenant[waits[places]], taken[waits[places]]
     before = np.cumsum(mine) - mine
     line = before - before[np.searchsorted(tenant, tenant, side="left")] + mine
-    own: Ints = places[used[tenant] + line <= part[tenant]]
-    return own
+    return places[used[tenant] + line <= part[tenant]]
 
 
 class _Buddies:

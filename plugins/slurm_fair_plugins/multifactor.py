@@ -120,8 +120,7 @@ class Usage:
             within[mine] = level_fs(np.ones(int(mine.sum())), of_user[mine])
         factor = fair_tree(share[pairs[:, 0]], within)
         number = self._users.number(tenant[rows], user[rows])
-        chosen: Floats = factor[number]
-        return chosen
+        return factor[number]
 
     def kept(self) -> Mapping[str, Any]:
         """The usage that the next plan begins with."""

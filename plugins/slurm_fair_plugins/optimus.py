@@ -73,5 +73,4 @@ def last_gpu_ratio(gpus: Ints, scaling: Floats) -> Floats:
     alone = np.where(gang > 1, 1.0 - 1.0 / gang, 1.0)
     part = np.where(gang > 1, (1.0 - slow) / alone, 1.0)
     before = part / np.maximum(gang - 1.0, 1.0) + (1.0 - part)
-    ratio: Floats = np.where(gang > 1, before / slow, np.inf)
-    return ratio
+    return np.where(gang > 1, before / slow, np.inf)

@@ -29,8 +29,7 @@ class Crowd:
     @once
     def key(self) -> Ints:
         """Key of each job."""
-        key: Ints = self.view.snapshot.jobs.key[self.rows]
-        return key
+        return self.view.snapshot.jobs.key[self.rows]
 
     @once
     def kinds(self) -> Ints:
@@ -206,8 +205,7 @@ class Received:
         on = np.full(len(view.waiting), -1, dtype=np.int64)
         places = view.lease_places
         on[places.row] = column[view.snapshot.nodes.gpu_type[places.node]]
-        mine: Ints = on[crowd.rows]
-        return mine
+        return on[crowd.rows]
 
     def noted(self) -> Mapping[str, Any]:
         """The memory for the next plan."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -60,6 +60,7 @@ class InRounds:
     )
     lease_seconds: ClassVar[float] = 360.0  # the paper's round
     by_solver: ClassVar[bool] = True  # of shares that are equally good it takes some
+    solves: ClassVar[bool] = True  # where there are several GPU types
 
     reset_seconds: Annotated[float, Within(0, YEARS, "0 = at every change")] = 1000.0
     newcomers: Literal["wait", "fill"] = "fill"
@@ -85,6 +86,10 @@ class InRounds:
             memory=with_again(books.memory, books.again),
             words=WORDS,
         )
+
+    def quick_plan(self, view: View) -> Plan:
+        """The plan of a solver that has no time: shares by rule."""
+        return self.plan(replace(view, deadline=view.now))
 
     def rests(self, snapshot: Snapshot, memory: Mapping[str, Any]) -> bool:
         """True if nothing is remembered until somebody comes or goes; on several types, time received is."""

@@ -13,7 +13,9 @@ REPORTS = ("auto", "file", "comment", "none")
 PASS_ON = ("local", "steps", "none")
 _MOST_SAID = 200  # characters of a wrong value that its message shows
 MOST_SECONDS = 30 * 86400  # of a grace or a gate
-_COUNT = re.compile(r"[0-9]{1,6}")
+MOST_SIZES = 16  # that one job may name
+_COUNT = re.compile(r"[0-9]{1,5}")
+_SPAN = re.compile(r"([0-9]{1,5})-([0-9]{1,5})(?::([0-9]{1,5}))?")
 LR_RULE = re.compile(r"^(fixed|linear|sqrt|[0-9]{1,6}=[0-9.eE+-]{1,40}(,[0-9]{1,6}=[0-9.eE+-]{1,40})*)$")
 
 
@@ -59,21 +61,44 @@ class Options:
             _check(seconds >= 1, name, seconds, "at least 1 second")
             _check(seconds <= MOST_SECONDS, name, seconds, f"at most {MOST_SECONDS} seconds")
         _check(all(n >= 1 for n in self.gpus_choices), "gpus-choices", self.gpus_choices, "numbers from 1 up")
+        _check(
+            len(self.gpus_choices) <= MOST_SIZES,
+            "gpus-choices",
+            self.gpus_choices,
+            f"at most {MOST_SIZES} numbers",
+        )
+        self._check_usual()
         _check(LR_RULE.match(self.lr_rule), "lr-rule", self.lr_rule, "fixed, linear, sqrt or GPUS=LR,GPUS=LR")
         for name in ("app", "checkpoint_command", "lease_py", "publish_dir"):
             value = getattr(self, name)
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
 
+    def _check_usual(self) -> None:
+        """What the job asks for is its usual size, and one of those with which it can run."""
+        if not self.gpus_choices or self.gpus_reference in self.gpus_choices:
+            return
+        listed = ",".join(map(str, self.gpus_choices))
+        asked = f"{self.gpus_reference} GPUs" if self.gpus_reference else "no GPUs"
+        raise TemplateError(
+            f"gpus-choices are {listed}, and the job asks for {asked}: ask for one of them with --gres or --gpus, "
+            "or add what it asks for"
+        )
+
     def stamp(self, gate: str) -> StampWords:
         """The words of the job's comment."""
-        return StampWords(self.signal, self.grace_seconds, gate)
+        return StampWords(self.signal, self.grace_seconds, gate, self.gpus_choices)
 
 
 def parse_choices(text: str) -> tuple[int, ...]:
-    """`1,2,4` or `1|2|4` as numbers."""
+    """`1,2,4` or `1|2|4` as numbers, ascending; `2-8` or `2-8:2` as those from one to the other, by steps."""
+    if span := _SPAN.fullmatch(text):
+        least, most, step = int(span[1]), int(span[2]), int(span[3] or 1)
+        _check(step >= 1 and least <= most, "gpus-choices", text, "MIN-MAX or MIN-MAX:STEP, such as 2-8:2")
+        return tuple(range(least, most + 1, step)[: MOST_SIZES + 1])
     words = re.split(r"[,|]", text) if text else []
-    _check(all(_COUNT.fullmatch(word) for word in words), "gpus-choices", text, "numbers such as 1,2,4,8")
-    return tuple(int(word) for word in words)
+    wanted = "numbers such as 1,2,4,8, or MIN-MAX:STEP"
+    _check(all(_COUNT.fullmatch(word) for word in words), "gpus-choices", text, wanted)
+    return tuple(sorted({int(word) for word in words}))
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -16,17 +16,20 @@ _WORD = re.compile(r"\s?\S+|\s")  # with the space before it
 class StampWords:
     """The words of the comment: how to ask, how long to wait, which begin time is ours.
 
+    gpus: numbers of GPUs with which it can run, where it is elastic.
     gate: `uts<epoch>` or `+<seconds>` (the --begin that was given with it), `hold` (-H), or empty (none is ours).
     """
 
     signal: str
     grace_seconds: int
     gate: str = ""
+    gpus: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """The token as it stands in the comment."""
         gate = f",gate={self.gate}" if self.gate else ""
-        return f"{PREFIX}v1,signal={self.signal},grace={self.grace_seconds}{gate}"
+        gpus = f",gpus={'+'.join(map(str, self.gpus))}" if self.gpus else ""
+        return f"{PREFIX}v1,signal={self.signal},grace={self.grace_seconds}{gate}{gpus}"
 
 
 def stamped(comment: str, stamp: StampWords) -> str:

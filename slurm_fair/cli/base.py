@@ -64,8 +64,7 @@ def site_of(context: click.Context) -> Site:
     found = context.find_root()
     if not isinstance(found.obj, Site):
         found.obj = open_site(found.params.get("config"))
-    site: Site = found.obj
-    return site
+    return found.obj
 
 
 def one_line(problem: SlurmFairError) -> int:

@@ -109,11 +109,22 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
         lines.append(f"its lease (number {row['leases']:.0f} of this run) {ends} {instant(row['lease_end'])}")
     if row.get("set_aside"):
         lines.append(said_of_set_aside(row["set_aside"]))
+    lines.append(said_of_sizes(row))
     lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
     if row["expected_start"]:
         lines.append(said_of_estimates(board))
     return [line for line in lines if line]
+
+
+def said_of_sizes(row: Row) -> str:
+    """The sizes with which it can run, or why it keeps one although it names several; empty for all others."""
+    if row.get("rigid"):
+        return f"it names sizes, and keeps {row['usual_gpus']} GPUs all the same: {clean(row['rigid'])}"
+    if not row.get("sizes"):
+        return ""
+    listed = ", ".join(map(str, row["sizes"]))
+    return f"it can run with {listed} GPUs, as its policy grants them; its usual size is {row['usual_gpus']}"
 
 
 def of_node_list(row: Row, board: Board, silent: bool) -> list[str]:
@@ -217,9 +228,10 @@ def _of_ended(job: Row, events: Sequence[Event]) -> list[str]:
     return [
         f"job {job['job']}{_of(job)}, {gpus}: ended {instant(job['end'])}{how}",
         f"it waited {duration(job['waited_seconds'])} and ran {duration(job['ran_seconds'])}"
-        + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "") + f"; {gave}",
+        + (f" in {leases} lease{'s' if leases > 1 else ''}" if leases else "")
+        + f"; {gave}",
         f"it had {had:.2f} of {owed:.2f} GPU-hours owed: rho {number(job['rho'])}",
-    ]  # fmt: skip
+    ]
 
 
 def _tasks(board: Board, name: str) -> list[Row]:

@@ -84,7 +84,11 @@ class PassThrough(click.Command):
 @click.help_option("--help", "--usage")
 @click.version_option(package_name="slurm_fair", prog_name="fair-sbatch")
 @click.option("--template", default="generic", show_default=True, help="Which template to use.")
-@click.option("--gpus-choices", default="", help="Numbers of GPUs the job can run with, such as 1,2,4,8.")
+@click.option(
+    "--gpus-choices",
+    default="",
+    help="Numbers of GPUs the job can run with: 1,2,4,8 or MIN-MAX[:STEP]; what it asks for is one of them.",
+)
 @click.option("--lr-rule", default="fixed", show_default=True, help="fixed, linear, sqrt or GPUS=LR,GPUS=LR.")
 @click.option("--app", default="", help="Jobs of one search for parameters share this name.")
 @click.option(

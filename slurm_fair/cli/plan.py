@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 
@@ -16,7 +17,7 @@ from slurm_fair.cli.table import TextColumn, clean, print_table
 from slurm_fair.errors import SlurmUnreachable, StoreError
 from slurm_fair.forecast import forecast
 from slurm_fair.model import Blind, Standing, TickRecord, Verdict, label, labels
-from slurm_fair.parts import commands_of, rules_of
+from slurm_fair.parts import commands_of, planner_of, rules_of
 from slurm_fair.policy.packing.audit import left_out
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import NoIntents
@@ -51,8 +52,14 @@ def plan(context: click.Context, everything: bool, as_json: bool, parsable2: boo
     snapshot = cluster.observe(owed_answers(standing))
     if isinstance(snapshot, Blind):
         raise SlurmUnreachable(f"the cluster cannot be seen: {snapshot.reason}")
+    planner = planner_of(site.config, rules)
+    rules = replace(rules, planner=planner)
     ready = prepare(standing, snapshot, rules)
-    chosen = decide(ready.view, rules, clock)
+    try:
+        chosen = decide(ready.view, rules, clock)
+    finally:
+        if planner is not None:
+            planner.close()
     leases, actions, _ = reconcile(ready, chosen, rules)
     after = ready.standing._replace(leases=leases)
     record = TickRecord(

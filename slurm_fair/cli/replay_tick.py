@@ -6,6 +6,7 @@ import click
 import numpy as np
 
 from slurm_fair.cli.base import site_of
+from slurm_fair.cli.table import clean
 from slurm_fair.errors import InputError, NotHere, SlurmFairError
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Plan, Standing, TickRecord, Verdict, label
@@ -41,6 +42,9 @@ def replay_tick(context: click.Context, number: int | None) -> None:
     click.echo(f"tick {wanted}: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
     if not same_plan(again, then.plan):
         click.echo("\n".join(differing))
+        if then.plan.note:
+            click.echo(f"another plan was carried out than the policy makes: {clean(then.plan.note)}")
+            return
         raise SlurmFairError(f"tick {wanted} comes out differently: was the policy changed since?")
     click.echo("the same plan as then")
 

@@ -118,6 +118,7 @@ def _once(daemon: Daemon) -> None:
     try:
         done = daemon.once()
     finally:
+        daemon.end_planner()
         if daemon.notice is not None:
             daemon.notice.give_back()
     if done.blind or done.record is None:
@@ -134,6 +135,7 @@ def _once(daemon: Daemon) -> None:
 def _wishes(daemon: Daemon, clock: WallClock) -> SignalWishes:
     def stop() -> None:
         daemon.stopping = True
+        daemon.end_planner()
         clock.wake()
 
     def reread() -> None:

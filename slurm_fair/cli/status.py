@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slurm_fair import estimates, recent
+from slurm_fair import estimates, plan_tally, recent
 from slurm_fair.board import Board, draw, read_board
 from slurm_fair.board_row import is_waiting, word
 from slurm_fair.cli.base import Site, site_of
@@ -23,6 +23,8 @@ from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import forecast
 from slurm_fair.model import EventKind, JobState, TickRecord
 from slurm_fair.model.apiece import apiece
+from slurm_fair.model.counted import counted
+from slurm_fair.plan_tally import PlanTally
 from slurm_fair.policy.registry import load
 from slurm_fair.tick import Rules
 
@@ -55,7 +57,9 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
         raise NotHere("nothing is recorded yet: the daemon has made no tick")
     counts = site.config.tenants.ledger().counts_seconds
     if not ahead:
-        return draw(record, standing, estimates=_past(site, record), counts_seconds=counts)
+        return draw(
+            record, standing, estimates=_past(site, record), counts_seconds=counts, plans=_plans(site)
+        )
     rules, past = _rules(site, record), _past(site, record)
     expected = forecast(record, standing, rules) if rules else None
     board = draw(
@@ -65,6 +69,7 @@ def board_of(site: Site, *, ahead: bool = False) -> Board:
         estimates=past,
         policy=rules.policy if rules else None,
         counts_seconds=counts,
+        plans=_plans(site),
     )
     return replace(board, finished=ended)
 
@@ -78,6 +83,12 @@ def _ended(journal: Reader, record: TickRecord) -> tuple[dict[str, Any], ...]:
 def _past(site: Site, record: TickRecord) -> dict[str, Any]:
     """The errors of earlier expected starts, from the daemon's file."""
     return Estimates.read(site.places.directory / estimates.NAME).summary(record.time)
+
+
+def _plans(site: Site) -> dict[str, Any]:
+    """The tally of the daemon's plans since its start, from its file."""
+    tally = PlanTally.read(site.places.directory / plan_tally.NAME)
+    return tally.document() if tally else {}
 
 
 def _rules(site: Site, record: TickRecord) -> Rules | None:
@@ -157,13 +168,25 @@ def _gpus_in_words(board: Board) -> str:
 
 
 def _say_rest(board: Board) -> None:
-    past = said_of_estimates(board)
-    if past:
-        click.echo(past)
+    for said in (said_of_plans(board), said_of_estimates(board)):
+        if said:
+            click.echo(said)
     for node in board.nodes_out:
         click.echo(f"node {clean(node['node'])} takes no work: {clean(node['why'])}")
     for line in left_alone_lines(board):
         click.echo(line)
+
+
+def said_of_plans(board: Board) -> str:
+    """One line about plans that were late, were killed or could not be; empty where there were none."""
+    try:
+        tally = PlanTally.of(board.plans)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return ""
+    if not tally.failed:
+        return ""
+    when = f", the last at {instant(tally.failed_at)}: {clean(tally.last_line)}" if tally.why else ""
+    return f"{tally.failed} of {counted(tally.made, 'plan')} since {instant(tally.since)} failed{when}"
 
 
 def said_of_estimates(board: Board) -> str:

@@ -77,6 +77,10 @@ def _started(said: Said) -> str:
 
 
 def _adopted(said: Said) -> str:
+    if said.get("moved"):
+        return (
+            f"somebody moved its gate and it started: its account's one such wish{_until(said)}, and charged"
+        )
     return f"it ran already and got a lease{_until(said)}"
 
 

@@ -14,7 +14,8 @@ from slurm_fair.health import hooks_file
 from slurm_fair.model import Gate
 
 _SETTING = re.compile(
-    r'^[ \t]*(gate|gate_seconds|health|wake|partitions|accounts)\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
+    r"^[ \t]*(gate|gate_seconds|near_seconds|plain|interactive|health|wake|partitions|accounts)"
+    r'\s*=\s*("[^"\n]*"|[0-9]{1,9}|\{[^}\n]*\})',
     re.MULTILINE,
 )
 _NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -42,13 +43,18 @@ def hook(facts: Facts) -> Finding:
             f"{place} does not call slurm_fair_gate: jobs without a template may start before they are seen",
             "copy the dofile line and the call from `slurm-fair init --only plugin --print`",
         )
+    if "slurm_fair_keep" not in text:
+        return warning(
+            f"{place} does not call slurm_fair_keep: users may move their gates as often as they like",
+            "copy slurm_job_modify from `slurm-fair init --only plugin --print`",
+        )
     differs = list(differences(text, facts.config))
     if differs:
         return warning(
             f"{place} does not say what the configuration says: {'; '.join(differs)}",
             f"{_ANEW} writes it anew; in a script of your own, mend these lines",
         )
-    return ok(f"{place} gates jobs at submission")
+    return ok(f"{place} gates jobs at submission, and keeps their gates")
 
 
 def _text(place: Path | None) -> str:
@@ -71,6 +77,9 @@ def differences(text: str, config: Config) -> Iterator[str]:
     seconds = round(2 * config.lease.term)
     if said.get("gate_seconds", "").isdigit() and int(said["gate_seconds"]) != seconds:
         yield f"gate_seconds = {said['gate_seconds']}, two leases are {seconds} s"
+    near = config.lease.near_seconds
+    if said.get("near_seconds", "").isdigit() and int(said["near_seconds"]) != near:
+        yield f"near_seconds = {said['near_seconds']}, two intervals are {near} s"
     health = hooks_file(config.slurm.gate, config.lease.publish_dir)
     if "health" in said and said["health"].strip('"') != health:
         yield f'health = {said["health"]}, the controller says it in "{health}"'

@@ -39,7 +39,7 @@ class JobAccounts(Columns):
     incarnation: Floats  # SubmitTime last seen: with `restarts` it tells a requeue from a reused id
     restarts: Ints
     tenant: Ints  # row of the tenants' table
-    gpus: Ints
+    gpus: Ints  # D_i: of an elastic job its usual size
     weight: Floats
     had: Floats  # integral of A_i, all runs
     owed: Floats  # integral of min(D_i, S_i)
@@ -52,6 +52,7 @@ class JobAccounts(Columns):
     gpu_weight: (
         Floats  # what each of its GPUs counts: of a run that is open from its start on, else as last seen
     )
+    run_gpus: Ints  # GPUs of the open run, 0 = not running
 
     def __post_init__(self) -> None:
         check_lengths(self)
@@ -61,7 +62,7 @@ class JobAccounts(Columns):
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(
             ints, floats, floats, ints, ints, ints, floats, floats, floats, floats, floats, floats, floats,
-            np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), floats,
+            np.zeros(0, dtype=bool), np.zeros(0, dtype=bool), floats, ints,
         )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Action(NamedTuple):
     until: float = 0.0
     whole_record: bool = False
     why: str = ""
+    gpus: int = 0  # that an elastic job is to start with; 0 = its request stays as it is
 
 
 class Outcome(NamedTuple):

@@ -20,8 +20,7 @@ def rows_apiece(owner: Ints, most: int) -> Ints:
     first = np.flatnonzero(np.diff(owner[order], prepend=owner[order[0]] - 1))
     turn = np.empty(len(owner), dtype=np.int64)
     turn[order] = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
-    kept: Ints = np.sort(np.argsort(turn, kind="stable")[:most])
-    return kept
+    return np.sort(np.argsort(turn, kind="stable")[:most])
 
 
 def apiece(items: Sequence[T], whose: Callable[[T], str], most: int) -> list[T]:

@@ -56,7 +56,8 @@ KEPT_BACK = (
 )
 # A job that could not run now even on an empty cluster waits, and claims no share: others run meanwhile.
 CANNOT_START = (Blocked.LIMIT, Blocked.PARTITION, Blocked.BACKOFF, Blocked.NODES)
-_CODES = tuple(map(code, JobState))  # by their numbers
+# An enum's member is looked up as slowly as a column is compared, and this happens many times at every look.
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)
 _IS_KEPT_BACK = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK)
 _CLAIMS_NOTHING = np.isin(np.arange(max(Blocked) + 1), KEPT_BACK + CANNOT_START)
 
@@ -86,7 +87,8 @@ class JobTable(Columns):
     gate_until: Floats  # when it opens by itself: inf = held by us; of a user's own begin time too; 0 = none
     gate_set: Floats  # when we last set a gate on it; 0 = never
     pinned: Bools  # carries a node list of ours
-    gpus: Ints  # the gang
+    gpus: Ints  # the gang: of a job that runs what it holds
+    usual_gpus: Ints  # the gang that its user asked for: an elastic job may hold more or fewer
     nodes: Ints  # how many nodes it wants at least
     most_nodes: Ints  # and at most; 0 = as many as it takes
     gpus_per_node: Ints  # 0 = any split
@@ -123,7 +125,7 @@ class JobTable(Columns):
 
     def _living_but(self, is_out: Bools) -> Bools:
         """Jobs that are not over, less those that wait and are blocked in one of these ways."""
-        living: Bools = self.state != _CODES[JobState.DONE]
+        living: Bools = self.state != _DONE
         if np.count_nonzero(self.blocked):
             living &= ~(self.waiting & is_out[self.blocked])
         return living
@@ -131,27 +133,32 @@ class JobTable(Columns):
     @property
     def waiting(self) -> Bools:
         """Jobs in state WAITING."""
-        return self._in(JobState.WAITING)
+        there: Bools = self.state == _WAITING
+        return there
 
     @property
     def running(self) -> Bools:
         """Jobs in state RUNNING."""
-        return self._in(JobState.RUNNING)
+        there: Bools = self.state == _RUNNING
+        return there
 
     @property
     def ending(self) -> Bools:
         """Jobs in state ENDING."""
-        return self._in(JobState.ENDING)
+        there: Bools = self.state == _ENDING
+        return there
 
     @property
     def suspended(self) -> Bools:
         """Jobs in state SUSPENDED."""
-        return self._in(JobState.SUSPENDED)
+        there: Bools = self.state == _SUSPENDED
+        return there
 
     @property
     def done(self) -> Bools:
         """Jobs in state DONE, which Slurm still lists for a while."""
-        return self._in(JobState.DONE)
+        there: Bools = self.state == _DONE
+        return there
 
     @property
     def revocable(self) -> Bools:
@@ -165,14 +172,10 @@ class JobTable(Columns):
         free: Bools = np.logical_not(self.blocked)  # NOT_BLOCKED is 0
         return free
 
-    def _in(self, state: JobState) -> Bools:
-        there: Bools = self.state == _CODES[state]
-        return there
-
     @property
     def holds_gpus(self) -> Bools:
         """Jobs whose GPUs are not free."""
-        holds: Bools = (self.state >= _CODES[JobState.RUNNING]) & (self.state <= _CODES[JobState.SUSPENDED])
+        holds: Bools = (self.state >= _RUNNING) & (self.state <= _SUSPENDED)
         return holds
 
 

@@ -32,7 +32,7 @@ class LeasePhase(IntEnum):
     REVOKING = 2  # asked to checkpoint; requeued on its answer or at the end of the grace
 
 
-_CODES = tuple(map(code, LeasePhase))  # by their numbers
+_GRANTED, _RUNNING, _REVOKING = map(code, LeasePhase)  # looked up once: it costs as much as comparing
 NEVER_ENDS_SECONDS = 10 * 365 * 86400.0  # the term of leases that last until their jobs end
 
 
@@ -115,20 +115,19 @@ class Leases(Columns):
     @property
     def promised(self) -> Bools:
         """Leases in phase GRANTED: their jobs have not been seen running."""
-        return self._in(LeasePhase.GRANTED)
+        there: Bools = self.phase == _GRANTED
+        return there
 
     @property
     def running(self) -> Bools:
         """Leases in phase RUNNING."""
-        return self._in(LeasePhase.RUNNING)
+        there: Bools = self.phase == _RUNNING
+        return there
 
     @property
     def revoking(self) -> Bools:
         """Leases in phase REVOKING."""
-        return self._in(LeasePhase.REVOKING)
-
-    def _in(self, phase: LeasePhase) -> Bools:
-        there: Bools = self.phase == _CODES[phase]
+        there: Bools = self.phase == _REVOKING
         return there
 
     def promises_by(self, keys: Ints, node_names: tuple[str, ...]) -> Placement:

@@ -20,3 +20,5 @@ class Mark:
     user_nodes: str = ""  # the user's own node list, to be given back
     gate_before: float = 0.0  # the gate that stood before, until the new one is seen to stand
     pin: str = ""  # the node list that we set last, also after it was taken away
+    size: str = ""  # the request for GPUs that we set; "" = it is the user's own
+    user_size: str = ""  # that, to be given back

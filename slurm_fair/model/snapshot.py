@@ -71,6 +71,7 @@ class Snapshot:
     gpu_weights: Floats | None = None  # what a GPU of each type counts; None = 1 each
     sizes: Sizes | None = None  # of elastic jobs; None where nobody is elastic
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
+    rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
 
     @property
     def total_gpus(self) -> int:
@@ -92,8 +93,7 @@ class Snapshot:
         if self.aside is None:
             return np.zeros(len(self.tenants), dtype=np.int64)
         jobs, held = self.aside.jobs, self.aside.held
-        gpus: Ints = np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
-        return gpus
+        return np.bincount(jobs.tenant[held.row], held.gpus, len(self.tenants)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from slurm_fair.model import Explanation, JobTable, Placement, Plan, Snapshot, Verdict
 from slurm_fair.model.columns import Floats, Ints, absent, all_of, any_of
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.protocol import Policy
 from slurm_fair.policy.view import View
 
@@ -50,7 +51,7 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     if node.size and (_least(node) < 0 or node.item(node.argmax()) >= node_count or _least(gpus) < 1):
         return "it places GPUs on no node"
     if not _each_on_one_node(places, jobs, gangs):
-        wrong = _not_its_gang(plan, view.snapshot, gangs) or _too_wide(places, jobs, gangs)
+        wrong = _not_its_gang(plan, view.snapshot, gangs) or _misshapen(places, jobs, gangs)
         if wrong:
             return wrong
     if _stands_still(places, view):
@@ -58,17 +59,21 @@ def _misplaced(plan: Plan, view: View, gangs: Ints, revoked: Ints) -> str:
     left = view.lease_places.take(view.flags(revoked)[view.lease_places.row]) if revoked.size else _NOTHING
     if any_of(np.bincount(node, gpus)[node] > (view.free_gpus + left.per_node(node_count))[node]):
         return "it gives GPUs away that are not free"
-    for spare, of_job in ((view.spare_cpus, jobs.cpus), (view.spare_memory_mb, jobs.memory_mb)):
-        taken, given_back = (_evenly(of_job, each, node_count) for each in (places, left))
-        if any_of((taken > 0) & (taken > spare + given_back)):
+    taken, given_back = (_beside(each, view.snapshot) for each in (places, left))
+    for spare, new, back in zip((view.spare_cpus, view.spare_memory_mb), taken, given_back, strict=True):
+        if any_of((new > 0) & (new > spare + back)):
             return "it gives CPUs or memory away that are not free"
     return ""
 
 
-def _evenly(of_job: Ints, places: Placement, node_count: int) -> Ints:
-    """CPUs or memory that these jobs take of each node: Slurm splits a job's evenly over its nodes."""
-    parts = np.bincount(places.row)[places.row]
-    return np.bincount(places.node, -(-of_job[places.row] // parts), node_count).astype(np.int64)
+def _beside(places: Placement, snapshot: Snapshot) -> tuple[Ints, Ints]:
+    """CPUs and memory that these jobs take of each node beside their GPUs."""
+    count = len(snapshot.nodes.names)
+    _, cpus, memory_mb = shares(places, places.row, snapshot.jobs, snapshot.sizes)
+    return (
+        np.bincount(places.node, cpus, count).astype(np.int64),
+        np.bincount(places.node, memory_mb, count).astype(np.int64),
+    )
 
 
 def _least(column: Ints | Floats) -> float:
@@ -103,10 +108,22 @@ def _not_its_gang(plan: Plan, snapshot: Snapshot, gangs: Ints) -> str:
     return "a granted job does not get its whole gang, or another gets GPUs"
 
 
-def _too_wide(places: Placement, jobs: JobTable, gangs: Ints) -> str:
-    most = jobs.most_nodes[gangs]
-    count = np.bincount(places.row, minlength=len(jobs.key))[gangs]
-    return "it lays a gang over more nodes than its job takes" if any_of((most > 0) & (count > most)) else ""
+def _misshapen(places: Placement, jobs: JobTable, gangs: Ints) -> str:
+    """A gang on more nodes than its job takes; with another size than usual that many in proportion.
+
+    An elastic job whose user fixed the split has as many GPUs on each of its nodes with each size.
+    """
+    rows = len(jobs.key)
+    count, given = np.bincount(places.row, minlength=rows), np.bincount(places.row, places.gpus, rows)
+    usual = np.maximum(jobs.gpus[gangs], 1)
+    most = np.where(
+        given[gangs] == usual, jobs.most_nodes[gangs], np.ceil(jobs.most_nodes[gangs] * given[gangs] / usual)
+    )
+    if any_of((most > 0) & (count[gangs] > most)):
+        return "it lays a gang over more nodes than its job takes"
+    resized = (given[places.row] != jobs.gpus[places.row]) & (jobs.gpus_per_node[places.row] > 0)
+    uneven = places.gpus * count[places.row] != given[places.row]
+    return "it splits a gang unevenly that its user split evenly" if any_of(resized & uneven) else ""
 
 
 def _stands_still(places: Placement, view: View) -> bool:

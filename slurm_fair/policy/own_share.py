@@ -16,6 +16,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints, all_of, any_of
 from slurm_fair.policy.orders.array_limits import over_array_limit
 from slurm_fair.policy.view import View
 
+BEYOND = "it cannot be taken back, and its account's own share is used up by such work"
 _ROUNDING = 1e-9
 
 
@@ -40,13 +41,36 @@ def within_own_share(view: View) -> View:
     return replace(view, snapshot=replace(view.snapshot, jobs=jobs))
 
 
+def promised_beyond(view: View) -> Ints:
+    """Promised leases by which such jobs of a tenant would have more than its quota; their gates are shut still.
+
+    Their owners have changed them since the grant, or the quota is smaller by now. The latest go first, and a
+    tenant's only gang stays.
+    """
+    leases, jobs = view.leases, view.snapshot.jobs
+    at = (leases.promised & (leases.opened <= 0)).nonzero()[0]
+    row = view.job_of_lease[at]
+    at, row = at[row >= 0], row[row >= 0]
+    if not at.size or all_of(jobs.revocable[row]):
+        return at[:0]
+    stays = bound(jobs, view.terms.term)
+    at, row = at[stays[row]], row[stays[row]]
+    used, share = bound_gpus(view, stays), view.tenant_quota * (1 + _ROUNDING) + _ROUNDING
+    beyond = []
+    for place in np.lexsort((at, leases.granted[at]))[::-1].tolist():
+        tenant, gpus = jobs.tenant.item(row[place]), float(view.weighed_gpus[row[place]])
+        if used[tenant] > share[tenant] and used[tenant] > gpus + _ROUNDING:
+            used[tenant] -= gpus
+            beyond.append(int(at[place]))
+    return np.array(sorted(beyond), dtype=np.int64)
+
+
 def bound(jobs: JobTable, term: float) -> Bools:
     """Jobs that can be neither taken back when a lease is over nor waited for: their limit is longer."""
     revocable = jobs.revocable
     if all_of(revocable):
         return ~revocable
-    stays: Bools = ~revocable & (jobs.time_limit_seconds > term)
-    return stays
+    return ~revocable & (jobs.time_limit_seconds > term)
 
 
 def bound_gpus(view: View, stays: Bools) -> Floats:

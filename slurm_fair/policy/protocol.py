@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from slurm_fair.model import Plan
 from slurm_fair.policy.view import View
@@ -15,3 +16,31 @@ class Policy(Protocol):
     def plan(self, view: View) -> Plan:
         """One verdict for every managed job; the same view gives the same plan."""
         ...
+
+
+@runtime_checkable
+class QuickPolicy(Protocol):
+    """A policy that also has a plan which costs it next to nothing."""
+
+    def quick_plan(self, view: View) -> Plan:
+        """The plan that stands in where `plan` is late or fails; its memory is not kept."""
+        ...
+
+
+def solves(policy: object) -> bool:
+    """True of a policy whose plan may take long, because it calls a solver: it says so itself."""
+    return getattr(policy, "solves", False) is True
+
+
+@dataclass(frozen=True, slots=True)
+class QuickPlans:
+    """A policy of another one's quick plans."""
+
+    of: QuickPolicy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.of, name)
+
+    def plan(self, view: View) -> Plan:
+        """The quick plan of the other one."""
+        return self.of.quick_plan(view)

@@ -139,8 +139,7 @@ def beyond_means(snapshot: Snapshot, rows: Ints, means: Means, lay: Placer) -> I
                 if gang not in found:
                     found[gang] = lay(room, gang) is not None
             fits[at] = any(found[gang] for gang in ways)
-    beyond: Ints = doubtful[~fits]
-    return beyond
+    return doubtful[~fits]
 
 
 def _surely(pools: Pools, snapshot: Snapshot, rows: Ints, means: Means) -> Bools:

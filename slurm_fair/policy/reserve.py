@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from slurm_fair.model import Explanation, LeaseTerms, Plan, ReservedNodes, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, code, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
@@ -30,6 +30,8 @@ from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
 MAKES_WAY = "its node is set aside for job {job}: it keeps its GPUs for {seconds:.0f} s more"
+
+_WAIT, _RENEW, _REVOKE = code(Verdict.WAIT), code(Verdict.RENEW), code(Verdict.REVOKE)
 
 
 class SoonestNodes(NamedTuple):
@@ -65,12 +67,12 @@ class _Ends(NamedTuple):
         """The ends as the plan leaves them: a renewed or granted job holds GPUs for a whole lease."""
         until, places = view.terms.end_for(view.now), plan.places
         verdict = plan.verdict[self.row]
-        stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE
+        stays, gone = verdict != _REVOKE, verdict == _REVOKE
         nodes = len(self.free)
         back = np.bincount(self.node[gone], self.gpus[gone], nodes) - np.bincount(
             places.node, places.gpus, nodes
         )
-        end = np.where(verdict == Verdict.RENEW, until, self.end)
+        end = np.where(verdict == _RENEW, until, self.end)
         row, node, gpus, end = (column[stays] for column in (self.row, self.node, self.gpus, end))
         return type(self)(
             self.free + back.astype(np.int64),
@@ -135,18 +137,21 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
 
     It is made at the end of a lease: so it does not depend on how often somebody looks in between.
     """
-    if not view.lapsed.size:
+    jobs, waits, pools = view.snapshot.jobs, view.waits, Pools.of(view.snapshot)
+    if not view.lapsed.size or not waits.size or not _type_left(pools, kept):
         return None
-    waits = view.waits[plan.verdict[view.waits] == Verdict.WAIT]
-    jobs = view.snapshot.jobs
-    if not waits.size or not any_of(jobs.gpus[waits] > 1):
+    long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= view.terms.reserve_after)
+    still = plan.verdict[waits] == _WAIT
+    if not any_of(long & still):  # the ranks cost more than this
         return None
+    waits, long = waits[still], long[still]
     rank = plan.rank[waits]
     if rank.max() < 0:
         return None
-    row = int(waits[np.where(rank < 0, np.iinfo(np.int64).max, rank).argmin()])
-    if jobs.gpus[row] < 2 or view.now - jobs.submit[row] < view.terms.reserve_after:
+    first = np.where(rank < 0, np.iinfo(np.int64).max, rank).argmin()
+    if not long[first]:
         return None
+    row = int(waits[first])
     key = int(jobs.key[row])
     if any(each.key == key for each in kept):
         return None
@@ -155,6 +160,12 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
         return None
     names = tuple(view.snapshot.nodes.names[node] for node in site.nodes.tolist())
     return ReservedNodes(key, view.now, site.due, names, site.gpus, site.gpu_type)
+
+
+def _type_left(pools: Pools, kept: Sequence[ReservedNodes]) -> bool:
+    """True if no reservation stands for some GPU type."""
+    taken = {each.gpu_type for each in kept}
+    return any(gpu_type not in taken for gpu_type in pools.type_of[:-1].tolist())
 
 
 def _soonest(view: View, row: int, kept: Sequence[ReservedNodes], ends: _Ends) -> SoonestNodes | None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.sizes import Sizes
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.policy.view import View
 
 
@@ -24,7 +25,7 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
     """Speed of jobs in these shapes; 1 = the usual size, well placed, on the reference type.
 
     On each type a job is as fast as `Told` says of its usual size. From there to another size or apart it goes by
-    what is known of its class, else by how it was measured to scale, else in proportion to its GPUs.
+    what is known of its class, else by how it was measured to scale, else by a power of its GPUs.
     """
     told, usual = view.told, usual_gpus(view)[rows]
     near = np.zeros(len(rows), dtype=bool)
@@ -40,9 +41,9 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
 
 
 def _scaled(scaling: Floats, usual: Ints, gpus: Ints) -> Floats:
-    """Speed with so many GPUs against that with the usual number, by the measured exponent, else by 1."""
+    """Speed with so many GPUs against that with the usual number, by the measured exponent, else the usual one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         exponent = np.log(scaling) / np.log(usual)
-    exponent = np.where(np.isfinite(exponent), np.clip(exponent, 0.0, 1.0), 1.0)
+    exponent = np.where(np.isfinite(exponent), np.clip(exponent, 0.0, 1.0), USUAL_EXPONENT)
     scaled: Floats = (gpus / usual) ** exponent
     return scaled

@@ -23,14 +23,16 @@ from slurm_fair.model import (
     TenantAccounts,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, take_or
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, code, find, take_or
 from slurm_fair.model.once import once
+from slurm_fair.model.sizes import shares
 from slurm_fair.policy.ahead import LeaseEnds
 from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 
 Number = TypeVar("Number", Ints, Codes)
 
 # A look at an enum's member costs as much as the comparison that it is for.
+_GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 _NOBODY.setflags(write=False)
 
@@ -347,12 +349,12 @@ class View:
     @once
     def spare_cpus(self) -> Ints:
         """CPUs of each node that nobody has or was promised; may be below zero."""
-        return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus)
+        return self._spare(self.snapshot.nodes.cpus_left, self.snapshot.jobs.cpus, 1)
 
     @once
     def spare_memory_mb(self) -> Ints:
         """Memory of each node that nobody has or was promised; may be below zero."""
-        return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb)
+        return self._spare(self.snapshot.nodes.memory_left_mb, self.snapshot.jobs.memory_mb, 2)
 
     @once
     def holdings(self) -> Placement:
@@ -364,7 +366,7 @@ class View:
     @once
     def lease_places(self) -> Placement:
         """Places of the leases: Slurm's own word for running jobs, the promise for the others."""
-        seen = self._held_by(self.lease_phase > LeasePhase.GRANTED)
+        seen = self._held_by(self.lease_phase > _GRANTED)
         promises = self.leases.promises_by(self.snapshot.jobs.key, self.snapshot.nodes.names)
         return seen.plus(promises) if len(promises) else seen
 
@@ -376,13 +378,13 @@ class View:
     @once
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
-        granted: Bools = self.lease_phase == LeasePhase.GRANTED
+        granted: Bools = self.lease_phase == _GRANTED
         return granted
 
     @once
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
-        revoking: Bools = self.lease_phase == LeasePhase.REVOKING
+        revoking: Bools = self.lease_phase == _REVOKING
         return revoking
 
     @once
@@ -406,22 +408,19 @@ class View:
     def _of_account(self, column: Floats) -> Floats:
         return take_or(column, self.account_row, 0.0)
 
-    def _spare(self, total: Ints, of_job: Ints) -> Ints:
-        """`total` less what holders have: Slurm splits a job's CPUs and memory evenly over its nodes."""
+    def _spare(self, total: Ints, of_job: Ints, share: int) -> Ints:
+        """`total` less what holders have beside their GPUs."""
         if not of_job.size or not of_job.item(of_job.argmax()):
             return total
-        holders, parts = self.holdings.row, self._parts
-        share = -(-of_job[holders] // parts)
-        taken = np.bincount(self.holdings.node, weights=share, minlength=len(total))
+        taken = np.bincount(self.holdings.node, weights=self._shares[share], minlength=len(total))
         spare: Ints = total - taken.astype(np.int64)
         return spare
 
     @once
-    def _parts(self) -> Ints:
-        """The number of nodes on which each holding's job lies."""
-        holders = self.holdings.row
-        parts: Ints = np.bincount(holders)[holders]
-        return parts
+    def _shares(self) -> tuple[Ints, Ints, Ints]:
+        """GPUs, CPUs and memory of each of the holdings."""
+        held = self.holdings
+        return shares(held, held.row, self.snapshot.jobs, self.snapshot.sizes)
 
 
 def first_submitted(accounts: JobAccounts, row: Ints, seen: Floats) -> Floats:

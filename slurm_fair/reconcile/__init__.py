@@ -1,7 +1,7 @@
 """Compare the plan with the cluster, and work out the acts that make the cluster follow the plan."""
 
 from slurm_fair.reconcile.diff import actions_for, requeues_for
-from slurm_fair.reconcile.follow import follow
+from slurm_fair.reconcile.follow import follow, taken_back
 from slurm_fair.reconcile.guard import Limits, hold_back
 from slurm_fair.reconcile.lease_changes import apply_outcomes, apply_plan
 
@@ -13,4 +13,5 @@ __all__ = [
     "follow",
     "hold_back",
     "requeues_for",
+    "taken_back",
 ]

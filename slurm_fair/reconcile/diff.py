@@ -25,6 +25,7 @@ from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.placement import slurm_fill
 from slurm_fair.reconcile.for_whom import LEASE_OVER
 from slurm_fair.reconcile.free import Free, needs
+from slurm_fair.reconcile.moved_gates import stays_open
 
 _NOBODY = np.zeros(0, dtype=np.int64)
 _AWAY_SECONDS = 30.0  # an act of unknown outcome is tried again before this
@@ -128,11 +129,11 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
     sites, free = promised.sites, Free.of(snapshot)
     if len(waits) < len(rows):
         for row in since.keys() - waits:
-            free.take(needs(jobs, row, sites.get(row, ())))
+            free.take(needs(snapshot, row, sites.get(row, ())))
     actions = []
     for row in sorted(waits, key=since.__getitem__):
         where = sites.get(row, ())
-        mine = needs(jobs, row, where)
+        mine = needs(snapshot, row, where)
         if not where or free.lacks(mine):
             continue
         if closing and jobs.record.item(row) in closing:
@@ -141,8 +142,16 @@ def _openings(leases: Leases, snapshot: Snapshot, closing: set[int]) -> list[Act
             continue
         free.take(mine)
         names = tuple([nodes.names[node] for node, _ in where])
-        actions.append(_action(Verb.OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names))
+        opening = _action(Verb.OPEN, row, snapshot, "granted", jobs.gate_until.item(row), names)
+        actions.append(opening._replace(gpus=_granted_size(promised, snapshot, row)))
     return actions
+
+
+def _granted_size(promised: Placement, snapshot: Snapshot, row: int) -> int:
+    """GPUs that an elastic job was granted; 0 for one that is not elastic."""
+    if snapshot.sizes is None or row not in snapshot.sizes.row:
+        return 0
+    return int(promised.gpus[promised.row == row].sum())
 
 
 def _would_take_what_others_were_promised(
@@ -181,7 +190,8 @@ def _leaves_them_theirs(promised: Placement, snapshot: Snapshot, row: int) -> bo
     count, nodes = len(snapshot.nodes.names), promised.nodes_of(row).tolist()
     free = snapshot.nodes.capacity - snapshot.held.per_node(count)
     left = free - promised.take(promised.row != row).per_node(count)
-    sites = slurm_fill(nodes, map(free.item, nodes), snapshot.jobs.gpus.item(row))
+    gang = _granted_size(promised, snapshot, row) or snapshot.jobs.gpus.item(row)
+    sites = slurm_fill(nodes, map(free.item, nodes), gang)
     return all(here <= left.item(node) for node, here in sites)
 
 
@@ -244,18 +254,20 @@ def _due(leases: Leases, snapshot: Snapshot, terms: LeaseTerms, now: float) -> I
     rows: Ints = (waiting > well_gated).nonzero()[0]  # and not well gated
     if not rows.size:
         return rows
-    due: Ints = rows[_gate_due(jobs.take(rows), jobs, terms, now)]
+    stays = stays_open(jobs, leases, terms, now)[rows]
+    due: Ints = rows[_gate_due(jobs.take(rows), jobs, stays, terms, now)]
     opened = leases.key[leases.promised & (leases.opened > 0)]
     return due[~among(jobs.key[due], opened)] if opened.size else due
 
 
-def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float) -> Bools:
-    """True where a gate is due; the jobs all wait, and are some of `everyone`."""
+def _gate_due(jobs: JobTable, everyone: JobTable, stays: Bools, terms: LeaseTerms, now: float) -> Bools:
+    """True where a gate is due; the jobs all wait, and are some of `everyone`.
+
+    `stays` are those whose gate a user moved away, and who have that wish for a lease.
+    """
     own_begin = jobs.blocked == Blocked.OWN_BEGIN
     left = jobs.gate_until - now
-    # A user who moves our gate away has that wish until the lease that was running then is over.
-    moved_by_user = (jobs.gate_set > 0) & (now - jobs.gate_set < terms.term) & ~own_begin
-    missing = ~jobs.gated & ~own_begin & ~moved_by_user
+    missing = ~jobs.gated & ~own_begin & ~stays
     running_out = jobs.gated & (left < terms.term)
     begins_soon = own_begin & (left <= 2 * terms.interval)
     due: Bools = missing | running_out | begins_soon | _as_submitted(jobs)
@@ -273,13 +285,11 @@ def _gate_due(jobs: JobTable, everyone: JobTable, terms: LeaseTerms, now: float)
 
 def _as_submitted(jobs: JobTable) -> Bools:
     """Behind the hold of their submission: a begin time takes its place at once, so that later holds are seen."""
-    held: Bools = np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
-    return held
+    return np.isinf(jobs.gate_until) & (jobs.gate_set <= 0)
 
 
 def _shared_records(record: Ints, waiting: Bools) -> Bools:
     """Rows whose Slurm record stands for several waiting tasks."""
     values, inverse, counts = np.unique(record, return_inverse=True, return_counts=True)
     del values
-    shared: Bools = (counts[inverse] > 1) & waiting
-    return shared
+    return (counts[inverse] > 1) & waiting

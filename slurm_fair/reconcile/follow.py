@@ -19,11 +19,13 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Ints, all_of, any_of, find
+from slurm_fair.model.columns import Ints, all_of, any_of, code, find
 from slurm_fair.reconcile.events import job_event, lease_event
+from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
 
 _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
+_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)  # compared with at every look
 
 
 class Followed(NamedTuple):
@@ -83,7 +85,7 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not len(jobs.key):
         return np.arange(len(row)), False
     state = jobs.state[row]
-    doubts = state != JobState.RUNNING
+    doubts = state != _RUNNING
     doubts |= jobs.restarts[row] != leases.restarts
     if not listed:
         doubts |= row < 0
@@ -91,18 +93,16 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not doubtful.size:
         return doubtful, False
     job, state = row[doubtful], state[doubtful]
-    lives = state != JobState.DONE
+    lives = state != _DONE
     if not listed:
         lives &= job >= 0
     if not any_of(lives):
         return doubtful, False
     was = leases.restarts[doubtful]
-    holds = (state >= JobState.RUNNING) & (state <= JobState.SUSPENDED)
-    waits = (
-        leases.promised[doubtful] & (state == JobState.WAITING) & (jobs.blocked[job] == Blocked.NOT_BLOCKED)
-    )
+    holds = (state >= _RUNNING) & (state <= _SUSPENDED)
+    waits = leases.promised[doubtful] & (state == _WAITING) & (jobs.blocked[job] == Blocked.NOT_BLOCKED)
     # Slurm counts the restart while the old run is still completing.
-    same_run = (jobs.restarts[job] == was) | ((state == JobState.ENDING) & (jobs.restarts[job] == was + 1))
+    same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 
@@ -157,7 +157,7 @@ def _begun(
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
     """Jobs that run without a lease: started before us, or by somebody else's hand."""
     state = snapshot.jobs.state
-    without = (state == JobState.RUNNING) | (state == JobState.SUSPENDED)
+    without = (state == _RUNNING) | (state == _SUSPENDED)
     without[row] = False
     new: Ints = without.nonzero()[0]
     return new
@@ -184,9 +184,22 @@ def _adopted(leases: Leases, new: Ints, snapshot: Snapshot, terms: LeaseTerms) -
         adopted=True,
     )
     return after, [
-        _adoption(at, terms.said_end(until), snapshot)
-        for at, until in zip(new.tolist(), end.tolist(), strict=True)
+        _adoption(at, terms.said_end(until), by_hand, snapshot)
+        for at, until, by_hand in zip(
+            new.tolist(), end.tolist(), moved(jobs, terms)[new].tolist(), strict=True
+        )
     ]
+
+
+def taken_back(leases: Leases, at: Ints, why: str, snapshot: Snapshot) -> tuple[Leases, tuple[Event, ...]]:
+    """The leases without these promises, and an event for each."""
+    rows = find(snapshot.jobs.key, leases.key[at]).tolist()
+    events = [
+        _taken_back(leases, one, row, why, snapshot) for one, row in zip(at.tolist(), rows, strict=True)
+    ]
+    keep = np.ones(len(leases), dtype=bool)
+    keep[at] = False
+    return leases.take(keep), tuple(events)
 
 
 # -- events ---------------------------------------------------------------------------------------------------
@@ -219,6 +232,7 @@ def _taken_back(leases: Leases, at: int, row: int, why: str, snapshot: Snapshot)
     return lease_event(EventKind.TAKEN_BACK, leases, at, snapshot, row, why=why, opened=opened, nodes=nodes)
 
 
-def _adoption(row: int, until: float | None, snapshot: Snapshot) -> Event:
+def _adoption(row: int, until: float | None, by_hand: bool, snapshot: Snapshot) -> Event:
     start = snapshot.jobs.start.item(row)
-    return job_event(snapshot.time, EventKind.ADOPTED, snapshot, row, until=until, start=start)
+    more = {"moved": True} if by_hand else {}
+    return job_event(snapshot.time, EventKind.ADOPTED, snapshot, row, until=until, start=start, **more)

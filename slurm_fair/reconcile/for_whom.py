@@ -10,8 +10,9 @@ import numpy as np
 from slurm_fair.model import Event, EventKind, LeasePhase, Leases, LeaseTerms, Placement, Snapshot, Standing
 from slurm_fair.model.columns import Ints, any_of, find
 from slurm_fair.model.ids import label
+from slurm_fair.model.sizes import shares
 from slurm_fair.reconcile.events import lease_event
-from slurm_fair.reconcile.free import shares, summed
+from slurm_fair.reconcile.free import summed
 from slurm_fair.reconcile.lease_changes import renewed_at
 
 LEASE_OVER = "its lease is over"
@@ -134,7 +135,7 @@ def _not_needed(
     leaving, promised = snapshot.held.only(row), _promised(leases, snapshot)[0]
     owed = np.zeros(len(snapshot.nodes), dtype=bool)
     owed[promised.node] = True
-    theirs = shares(leaving, leaving.row, jobs)
+    theirs = shares(leaving, leaving.row, jobs, snapshot.sizes)
     given = summed(leaving.node, theirs, len(snapshot.nodes))
     left = [
         free + of for free, of in zip(spare, given, strict=True)

@@ -7,20 +7,12 @@ from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from slurm_fair.model import JobTable, Leases, NodeTable, Placement, Snapshot
+from slurm_fair.model import Leases, NodeTable, Placement, Snapshot
 from slurm_fair.model.columns import Ints, find
+from slurm_fair.model.sizes import shares
 
 _WORDS = GPUS, CPUS, MEMORY = "GPUs", "CPUs", "memory"
 Needs: TypeAlias = list[tuple[int, int, int, int]]  # node, GPUs, CPUs, MB of memory
-
-
-def shares(places: Placement, job: Ints, jobs: JobTable) -> tuple[Ints, Ints, Ints]:
-    """GPUs, CPUs and memory of each triple; Slurm splits a job's CPUs and memory evenly over its nodes.
-
-    `job` = the row of each triple's job.
-    """
-    parts = np.bincount(places.row)[places.row]
-    return places.gpus, -(-jobs.cpus[job] // parts), -(-jobs.memory_mb[job] // parts)
 
 
 def summed(node: Ints, of: tuple[Ints, Ints, Ints], count: int) -> list[Ints]:
@@ -33,9 +25,13 @@ def in_all(nodes: NodeTable) -> tuple[Ints, Ints, Ints]:
     return nodes.capacity, nodes.cpus_left, nodes.memory_left_mb
 
 
-def needs(jobs: JobTable, row: int, sites: Sequence[tuple[int, int]]) -> Needs:
+def needs(snapshot: Snapshot, row: int, sites: Sequence[tuple[int, int]]) -> Needs:
     """The GPUs, CPUs and memory that a job takes of each node where it was promised GPUs."""
-    parts = max(len(sites), 1)
+    jobs, sizes, parts = snapshot.jobs, snapshot.sizes, max(len(sites), 1)
+    if sizes is not None:
+        places = Placement.of([(0, node, gpus) for node, gpus in sites])
+        of_each = shares(places, np.full(len(sites), row), jobs, sizes)
+        return list(zip(places.node.tolist(), *(share.tolist() for share in of_each), strict=True))
     cpus, memory_mb = -(-jobs.cpus.item(row) // parts), -(-jobs.memory_mb.item(row) // parts)
     return [(node, gpus, cpus, memory_mb) for node, gpus in sites]
 
@@ -51,7 +47,7 @@ class Free(NamedTuple):
     def of(cls, snapshot: Snapshot) -> Self:
         """The free amounts that the snapshot shows."""
         nodes, held = snapshot.nodes, snapshot.held
-        taken = summed(held.node, shares(held, held.row, snapshot.jobs), len(nodes.names))
+        taken = summed(held.node, shares(held, held.row, snapshot.jobs, snapshot.sizes), len(nodes.names))
         return cls(*(total - mine for total, mine in zip(in_all(nodes), taken, strict=True)))
 
     def lacks(self, needs: Iterable[tuple[int, int, int, int]]) -> tuple[str, ...]:
@@ -80,6 +76,6 @@ def awaited(leases: Leases, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
     rows, opened = find(jobs.key, leases.key[granted]), leases.opened[granted] > 0
     sites, free = leases.promises_by(jobs.key, snapshot.nodes.names).sites, Free.of(snapshot)
     for row in rows[opened & (rows >= 0)].tolist():
-        free.take(needs(jobs, row, sites.get(row, ())))
+        free.take(needs(snapshot, row, sites.get(row, ())))
     shut = rows[~opened & (rows >= 0)].tolist()
-    return {row: free.lacks(needs(jobs, row, sites.get(row, ()))) for row in shut}
+    return {row: free.lacks(needs(snapshot, row, sites.get(row, ()))) for row in shut}

@@ -36,7 +36,7 @@ def apply_plan(
 ) -> tuple[Leases, tuple[Event, ...]]:
     """Renewals renewed, losers to be asked, the chosen promised their GPUs.
 
-    Losers are told of in any case, renewals and grants where they are wanted.
+    Losers are told of in any case; why, and renewals and grants, where they are wanted.
     """
     granted, renewed, revoked = plan.granted, plan.renewed, plan.revoked
     after, events = leases, list[Event]()
@@ -48,7 +48,7 @@ def apply_plan(
     if revoked.size:
         losers, revoked = _with_lease(leases, revoked, snapshot)
         after = _revoked(after, losers)
-        events += _revocations(leases, losers, revoked, plan, snapshot, now)
+        events += _revocations(leases, losers, revoked, plan, snapshot, now, tell_why=tell_all)
     if granted.size:
         after = _granted(after, granted, plan, snapshot, terms, now)
         if tell_all:
@@ -104,18 +104,18 @@ def _revoked(leases: Leases, rows: Ints) -> Leases:
 
 
 def _revocations(
-    leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot, now: float
+    leases: Leases, rows: Ints, job: Ints, plan: Plan, snapshot: Snapshot, now: float, *, tell_why: bool
 ) -> list[Event]:
+    """An event for each of these leases; why they end is worked out only for a journal that wants it."""
     numbers = (leases.renewals[rows] + 1).tolist()
+    if not tell_why:
+        return [
+            job_event(now, EventKind.REVOKED, snapshot, row, number=number)
+            for row, number in zip(job.tolist(), numbers, strict=True)
+        ]
+    said = plan.explanation
     return [
-        job_event(
-            now,
-            EventKind.REVOKED,
-            snapshot,
-            row,
-            why=plan.explanation.reasons[plan.explanation.reason[row]],
-            number=number,
-        )
+        job_event(now, EventKind.REVOKED, snapshot, row, why=said.reasons[said.reason[row]], number=number)
         for row, number in zip(job.tolist(), numbers, strict=True)
     ]
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from slurm_fair.model import Leases, LeaseTerms, Placement, Snapshot
 from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
-from slurm_fair.reconcile.free import GPUS, Free, in_all, needs, shares, summed
+from slurm_fair.model.sizes import shares
+from slurm_fair.reconcile.free import GPUS, Free, in_all, needs, summed
 
 _NO_NODE = "its node takes no new work any more"
 _NO_GPUS = "its GPUs did not come free"
@@ -60,8 +61,7 @@ def _until_left(leases: Leases, promised: Ints, snapshot: Snapshot, terms: Lease
     if asked.size:
         places = _to_come(leases, promised, snapshot)
         np.maximum.at(left, places.row, until[places.node])
-    waited: Floats = left[promised]
-    return waited
+    return left[promised]
 
 
 def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) -> dict[int, str]:
@@ -75,8 +75,8 @@ def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) ->
     leaving = row[leases.revoking]
     stays[leaving[leaving >= 0]] = False
     held, count = held.take(stays[held.row]), len(snapshot.nodes.names)
-    coming = shares(to_come, row[to_come.row], jobs)
-    kept = summed(held.node, shares(held, held.row, jobs), count)
+    coming = shares(to_come, row[to_come.row], jobs, snapshot.sizes)
+    kept = summed(held.node, shares(held, held.row, jobs, snapshot.sizes), count)
     both = zip(kept, summed(to_come.node, coming, count), in_all(snapshot.nodes), strict=True)
     too_many = [mine + new - total for mine, new, total in both]
     if not any(any_of(over[to_come.node] > 0) for over in too_many):
@@ -97,11 +97,11 @@ def _overdrawn(leases: Leases, row: Ints, promised: Ints, snapshot: Snapshot) ->
 
 def _still_lacking(leases: Leases, row: Ints, promised: Ints, lease: int, snapshot: Snapshot) -> str:
     """The reason why a promise was in vain, as far as looks show it."""
-    jobs, sites = snapshot.jobs, _to_come(leases, promised, snapshot).sites
+    sites = _to_come(leases, promised, snapshot).sites
     free = Free.of(snapshot)
     for opened in promised[leases.opened[promised] > 0].tolist():
-        free.take(needs(jobs, row.item(opened), sites.get(opened, ())))
-    lacks = free.lacks(needs(jobs, row.item(lease), sites.get(lease, ())))
+        free.take(needs(snapshot, row.item(opened), sites.get(opened, ())))
+    lacks = free.lacks(needs(snapshot, row.item(lease), sites.get(lease, ())))
     if not lacks:
         return _NOT_OPENED
     return _NO_GPUS if GPUS in lacks else _NO_CPUS

@@ -13,6 +13,7 @@ from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model import Action, Gate
 from slurm_fair.model.columns import Floats
 from slurm_fair.model.gpu_weight import GpuWeights
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
 
 
@@ -119,6 +120,8 @@ class Scenario:
     takes: Takes | None = None  # seconds of each step, in the place of what it costs as a rule
     unfreed: Unfreed | None = None  # GPUs that looks see in use though their jobs are gone
     whole_seconds: bool = False  # instants of submissions, starts and ends are told as Slurm tells them: cut
+    # Speed of an elastic job by its size where that was not measured: this power of its GPUs.
+    elastic_exponent: float = USUAL_EXPONENT
 
     def weights_of(self, tenants: Iterable[str]) -> Floats:
         return np.array([self.weights.get(name, 1.0) for name in tenants], dtype=np.float64)

@@ -42,8 +42,7 @@ def _on(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -> Bools:
     lists, row = np.unique(rows["node_list"], return_inverse=True)
     here = frozenset(nodes)
     inside = [not here.isdisjoint(hostlist.expand(queue.node_lists.texts[n])) for n in lists.tolist()]
-    found: Bools = np.array(inside, dtype=bool)[row]
-    return found
+    return np.array(inside, dtype=bool)[row]
 
 
 def that_count(
@@ -62,7 +61,7 @@ def aside_of(
     if not len(rows):
         return None
     count, over = len(rows), rows["state"] == JobState.DONE
-    gpus = np.bincount(held.row, held.gpus, count).astype(np.int64)
+    held_gpus = np.where(over, rows["gpus"], np.bincount(held.row, held.gpus, count).astype(np.int64))
     numbers, nothing = np.zeros(count, dtype=np.int64), np.zeros(count)
     no = np.zeros(count, dtype=bool)
     jobs = JobTable(
@@ -79,7 +78,8 @@ def aside_of(
         gate_until=nothing,
         gate_set=nothing,
         pinned=no,
-        gpus=np.where(over, rows["gpus"], gpus),
+        gpus=held_gpus,
+        usual_gpus=held_gpus,
         nodes=rows["nodes"].astype(np.int64),
         most_nodes=numbers,
         gpus_per_node=numbers,

@@ -23,6 +23,7 @@ from slurm_fair.slurm.observe import build_snapshot
 from slurm_fair.slurm.ownership.doubt import Lists, ListsInHand, may_be_ours, said_of_doubts, unexplained
 from slurm_fair.slurm.ownership.mark_expiry import Absences, without_lifted_holds, without_taken_lists
 from slurm_fair.slurm.ownership.marks import Marks, MarkSink
+from slurm_fair.slurm.ownership.new_begins import begins_without_mark
 from slurm_fair.slurm.ownership.out_of_scope import StrayRests, strays
 from slurm_fair.slurm.ownership.remit import Remit
 from slurm_fair.slurm.ownership.submitted import maybe_held_since
@@ -203,7 +204,8 @@ class SlurmCluster:
         """Ask for rarer news: details of new jobs, shares, reservations."""
         living = rows[(rows["state"] != JobState.DONE) & ((rows["gpus"] > 0) | rows["exclusive"])]
         complaint = self._details.learn(
-            dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True))
+            dict.fromkeys(zip(living["record"].tolist(), living["restarts"].tolist(), strict=True)),
+            begins_without_mark(living, self._queue, self.marks, self._now()),
         )
         complaint = complaint or self._details.scheduled.learn(
             maybe_held_since(living, self._queue, self._details, self.marks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from slurm_fair.model import (
 from slurm_fair.model.columns import Bools, Codes, Floats, Ints, find
 from slurm_fair.model.gpu_weight import of_jobs, of_types
 from slurm_fair.slurm.aside import aside_of, holders_aside, that_count
+from slurm_fair.slurm.elastic import Requests, requests_of, sizes_of, usual_gpus
 from slurm_fair.slurm.ownership.doubt import in_doubt, may_be_ours
 from slurm_fair.slurm.ownership.kept_back import Gates, gates_of
 from slurm_fair.slurm.reading import hostlist
@@ -51,11 +53,15 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     reasons = not_read(seen.queue, territory) + reasons
     raw, key = _managed_rows(inside[~alone], seen)
     names = territory.nodes
+    most = sum(seen.machines.nodes[name].gpus for name in names)
+    asked = requests_of(raw, key, seen.queue, seen.details, seen.marks, most)
+    raw = asked.rows
     others, other_key = _aside_rows(key, names, seen)
     raw, others, held, held_aside = _holdings(raw, others, names, seen)
     others, other_key, held_aside = that_count(others, other_key, held_aside)
     nodes = _nodes(seen, names, raw, held, held_aside)
     gates = gates_of(raw, key, seen.keepers)
+    gates = replace(gates, pinned=gates.pinned | asked.resized)
     everyone, first = np.concatenate([raw, others]), len(raw)
     users, user = _packed(seen.queue.users.texts, everyone["user"])
     tenants, tenant = _tenants(seen, everyone)
@@ -63,7 +69,9 @@ def build_snapshot(seen: Sighting) -> Snapshot:
     user, tenant = user[:first], tenant[:first]
     partitions, partition = _partitions(seen, names, raw)
     raw = as_it_must_lie(raw, partition, partitions, nodes)
-    jobs = _jobs(raw, key, user, tenant, partition, gates, seen)
+    jobs = _jobs(raw, key, user, tenant, partition, gates, asked, seen)
+    sizes, rigid = sizes_of(jobs, asked)
+    jobs = jobs.with_columns(usual_gpus=usual_gpus(jobs, asked, sizes))
     weights = of_types(seen.gpu_weights, _gpu_types(seen))
     if weights is not None:
         jobs = jobs.with_columns(gpu_weight=weights_by_place(weights, raw, jobs.gpu_type, nodes, held, seen))
@@ -80,6 +88,8 @@ def build_snapshot(seen: Sighting) -> Snapshot:
         in_doubt=in_doubt(doubtful, seen.queue, seen.marks, seen.lists_at_first, seen.booted_at),
         aside=aside,
         gpu_weights=weights,
+        sizes=sizes,
+        rigid=rigid,
     )  # fmt: skip
 
 
@@ -288,8 +298,9 @@ def _why(seen: Sighting, name: str) -> str:
 
 
 def _jobs(
-    raw: NDArray[np.void], key: Ints, user: Ints, tenant: Ints, partition: Ints, gates: Gates, seen: Sighting
-) -> JobTable:
+    raw: NDArray[np.void], key: Ints, user: Ints, tenant: Ints, partition: Ints, gates: Gates, asked: Requests,
+    seen: Sighting,
+) -> JobTable:  # fmt: skip
     blocked = blocked_codes(raw, seen.queue, seen.machines, gates.held_by_us, gates.own_begin)
     most = sum(node.gpus for node in seen.machines.nodes.values())
     waiting, asked_type = raw["state"] == JobState.WAITING, _asked_types(raw, seen)
@@ -314,7 +325,7 @@ def _jobs(
         gate_set=gates.set_at,
         pinned=gates.pinned,
         gpus_per_node=raw["gpus_per_node"].astype(np.int64),
-        most_nodes=_most_nodes(raw, seen),
+        most_nodes=_most_nodes(raw, asked.named, seen),
         gpu_type=asked_type,
         memory_mb=raw["memory_mb"].astype(np.int64),
         start=np.where(running | (raw["state"] == JobState.DONE), raw["start"], 0.0),
@@ -327,20 +338,27 @@ def _jobs(
         weight=np.ones(len(raw)),
         restartable=~checkpoints & (seen.settings.scope.plain == "revoke"),
         gpu_weight=np.ones(len(raw)),
+        usual_gpus=ints["gpus"],
         **ints,
     )
 
 
-def _most_nodes(raw: NDArray[np.void], seen: Sighting) -> Ints:
-    """The most nodes of each row; asked only where the policy spreads gangs over more than they need."""
+def _most_nodes(raw: NDArray[np.void], elastic: Collection[int], seen: Sighting) -> Ints:
+    """The most nodes of each row.
+
+    Asked only of elastic jobs, and where the policy spreads gangs over more than they need.
+    """
     most = np.zeros(len(raw), dtype=np.int64)
-    if not seen.settings.gangs_may_spread:
+    asked = np.isin(np.arange(len(raw)), list(elastic))
+    several = asked | (raw["gpus"] > 1)
+    if not seen.settings.gangs_may_spread and not asked.any():
         return most
-    whole = raw["gpus_per_node"] == 0
+    counts = asked | seen.settings.gangs_may_spread
+    whole = counts & (raw["gpus_per_node"] == 0)
     waiting = raw["state"] == JobState.WAITING
     fixed = waiting & (raw["nodes"] > 1) & whole
     most[fixed] = raw["nodes"][fixed]
-    rows = np.flatnonzero(waiting & (raw["nodes"] <= 1) & whole & (raw["gpus"] > 1)).tolist()
+    rows = np.flatnonzero(waiting & (raw["nodes"] <= 1) & whole & several).tolist()
     who = [(int(raw["record"][row]), int(raw["restarts"][row])) for row in rows]
     seen.spans.learn(who)
     most[rows] = [seen.spans.of(*each) for each in who]

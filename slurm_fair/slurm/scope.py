@@ -53,8 +53,7 @@ class Territory:
 def by_name(names: Names, test: Callable[[str], bool], column: NDArray[np.int64]) -> Bools:
     """A test of names, done once per distinct name and spread over the rows."""
     verdicts = np.array([test(text) for text in names.texts] or [False])
-    hits: Bools = verdicts[column]
-    return hits
+    return verdicts[column]
 
 
 def in_scope(rows: NDArray[np.void], queue: Queue, territory: Territory, scope: ScopeSection) -> Bools:
@@ -141,8 +140,7 @@ def wants_others(rows: NDArray[np.void], queue: Queue, nodes: Collection[str]) -
     lists, row = np.unique(rows["req_nodes"], return_inverse=True)
     managed = frozenset(nodes)
     beyond = [not managed.issuperset(hostlist.expand(queue.node_lists.texts[n])) for n in lists.tolist()]
-    found: Bools = np.array(beyond, dtype=bool)[row]
-    return found
+    return np.array(beyond, dtype=bool)[row]
 
 
 def not_read(queue: Queue, territory: Territory) -> list[LeftAlone]:

@@ -36,8 +36,7 @@ class _Has(NamedTuple):
         least = np.maximum(self.memory_mb // np.maximum(_LEAST_PART * self.gpus, 1), 1)
         by_memory = np.where(self.memory_mb > 0, (self.memory_mb - memory_mb) // least, self.gpus)
         by_cpus = np.where(self.cpus > 0, self.cpus - cpus, self.gpus)
-        usable: Ints = np.clip(np.minimum(by_cpus, by_memory), 0, self.gpus)
-        return usable
+        return np.clip(np.minimum(by_cpus, by_memory), 0, self.gpus)
 
 
 def with_what_lies_idle(
@@ -48,9 +47,11 @@ def with_what_lies_idle(
         return held.take(held.gpus > 0)
     has, parts = _Has.of(names, machines), np.maximum(raw["nodes"][held.row], 1)
     here = _Has(*(column[held.node] for column in has))
-    idle = here.gpus - held.gpus - here.beside(
-        -(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts)
-    )  # fmt: skip
+    idle = (
+        here.gpus
+        - held.gpus
+        - here.beside(-(-raw["cpus"][held.row] // parts), -(-raw["memory_mb"][held.row] // parts))
+    )
     idle = np.maximum(idle, 0)
     left = has.gpus - np.bincount(held.node, held.gpus, len(names)).astype(np.int64)
     for at in idle.nonzero()[0].tolist():

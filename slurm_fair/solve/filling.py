@@ -34,8 +34,7 @@ def densest_first(value: Floats, gang: Floats, gpus: float) -> Floats:
     wanted = np.bincount(level, weights=gang, minlength=len(levels))
     before = np.cumsum(wanted) - wanted
     part = np.clip((gpus - before) / wanted, 0.0, 1.0)
-    fraction: Floats = np.where(value > 0, part[level], 0.0)
-    return fraction
+    return np.where(value > 0, part[level], 0.0)
 
 
 def topped_up(fraction: Floats, gang: Floats, gpus: float) -> Floats:
@@ -48,8 +47,7 @@ def topped_up(fraction: Floats, gang: Floats, gpus: float) -> Floats:
     takes = room > 0
     more = np.zeros(len(gang))
     more[takes] = room[takes] * water_filled(room[takes], np.ones(int(takes.sum())), spare)
-    filled: Floats = np.minimum((had + more) / gang, 1.0)
-    return filled
+    return np.minimum((had + more) / gang, 1.0)
 
 
 def centred(least: Floats, gang: Floats, gpus: float) -> Floats:
@@ -107,8 +105,7 @@ def lowest_peak(age: Floats, left: Floats, alone: Floats, gang: Floats, gpus: fl
 
 def _needed(peak: float, age: Floats, left: Floats, alone: Floats) -> Floats:
     time = np.maximum(peak * alone - age, 1e-300)
-    needed: Floats = np.where(left > 0, left / time, 0.0)
-    return needed
+    return np.where(left > 0, left / time, 0.0)
 
 
 def floor_of(need: Floats, gang: Floats, gpus: float, can: Bools) -> float:

@@ -35,8 +35,7 @@ Spread = Callable[[Floats, Floats, float], Floats]
 def equal_rate(rate: Table, capacity: Floats) -> Floats:
     """Each job's rate if its time were spent on the GPU types in proportion to their sizes (Gavel's X_equal)."""
     total = capacity.sum()
-    equal: Floats = (rate * capacity).sum(axis=1) / total if total > 0 else np.zeros(len(rate))
-    return equal
+    return (rate * capacity).sum(axis=1) / total if total > 0 else np.zeros(len(rate))
 
 
 def max_min(
@@ -155,8 +154,7 @@ class _Fleet:
     @property
     def can(self) -> Bools:
         """Jobs that can run somewhere."""
-        somewhere: Bools = np.asarray(self.rate.any(axis=1))
-        return somewhere
+        return np.asarray(self.rate.any(axis=1))
 
     @property
     def first_job_row(self) -> int:

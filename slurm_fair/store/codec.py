@@ -33,11 +33,13 @@ _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
         "most_nodes": lambda of: np.zeros(len(of["key"]), dtype=np.int64),  # nothing was asked for
         "restartable": lambda of: np.zeros(len(of["key"]), dtype=bool),
         "gpu_weight": lambda of: np.ones(len(of["key"])),  # each GPU counted 1
+        "usual_gpus": lambda of: of["gpus"].copy(),  # nobody was elastic
     },
     "Told": {"mode": lambda of: np.zeros(len(of["model"]), dtype=np.int8)},  # nobody said
     "JobAccounts": {
         "waits": lambda of: of["active"].copy(),  # who claimed no share waited for nothing
         "gpu_weight": lambda of: np.ones(len(of["key"])),
+        "run_gpus": lambda of: np.where(of["run_start"] > 0, of["gpus"], 0),
     },
     "ClosedRuns": {"gpu_weight": lambda of: np.ones(len(of["key"]))},
 }

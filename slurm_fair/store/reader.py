@@ -171,11 +171,12 @@ class Reader:
         wanted = sorted(int(key) for key in keys)
         parts = [wanted[at : at + _MOST_PARAMETERS] for at in range(0, len(wanted), _MOST_PARAMETERS)]
         found = [
-            event for part in parts
+            event
+            for part in parts
             for event in self._events(
                 start, [*where, f"key IN ({_places(part)})"], [*values, *part], "INDEXED BY events_key"
             )
-        ]  # fmt: skip
+        ]
         yield from sorted(found, key=lambda event: event.time)
 
     def _events(
@@ -219,8 +220,7 @@ class Reader:
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with in_words(self.path):
-            rows: list[Row] = self._db.execute(sql, values).fetchall()
-            return rows
+            return self._db.execute(sql, values).fetchall()
 
     def _made(self, make: Callable[[Row], _Made], rows: list[Row]) -> list[_Made]:
         try:

@@ -21,7 +21,8 @@ EVENT_COLUMNS = "time, kind, key, tenant, gpus, detail"
 INTENT_COLUMNS = "epoch, time, verb, key, label, record, submit, restarts, nodes, until, whole_record, why"
 OUTCOME_COLUMNS = "outcome, detail, concluded, seconds"
 MARK_COLUMNS = (
-    "key, whole_record, record, submit, restarts, gate_until, pinned, set_at, user_nodes, gate_before, pin"
+    "key, whole_record, record, submit, restarts, gate_until, pinned, set_at, user_nodes, gate_before, pin, "
+    "size, user_size"
 )
 MOMENT_COLUMNS = "time, tenant, weight, had, owed_quota, owed_demand, gpus, demand, hourly"
 
@@ -126,16 +127,14 @@ def mark_row(mark: Mark) -> Row:
     return (
         int(mark.key), int(mark.whole_record), int(mark.record), float(mark.submit), int(mark.restarts),
         float(mark.gate_until), int(mark.pinned), float(mark.set_at), plain(mark.user_nodes),
-        float(mark.gate_before), plain(mark.pin),
+        float(mark.gate_before), plain(mark.pin), plain(mark.size), plain(mark.user_size),
     )  # fmt: skip
 
 
 def mark_of(row: Row) -> Mark:
     """The mark of an unsealed row."""
-    key, whole, record, submit, restarts, gate_until, pinned, set_at, user_nodes, before, pin = row
-    return Mark(
-        key, record, bool(whole), submit, restarts, gate_until, bool(pinned), set_at, user_nodes, before, pin
-    )
+    key, whole, record, submit, restarts, gate_until, pinned, *rest = row
+    return Mark(key, record, bool(whole), submit, restarts, gate_until, bool(pinned), *rest)
 
 
 def moment_row(moment: TenantMoment, hourly: bool) -> Row:

@@ -32,6 +32,17 @@ def m0002_pins(db: Database) -> None:
             db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
 
 
+@migrations()
+def m0003_sizes(db: Database) -> None:
+    """The request for GPUs that we set on a job, and its user's own."""
+    db.execute("ALTER TABLE marks ADD COLUMN size TEXT NOT NULL DEFAULT ''")
+    db.execute("ALTER TABLE marks ADD COLUMN user_size TEXT NOT NULL DEFAULT ''")
+    for key, whole, *values, kept in db.execute(f"SELECT {_MARKS_0001}, pin, seal FROM marks").fetchall():
+        if seal(key, whole, *values) == kept:  # a damaged row stays one
+            new = seal(key, whole, *values, "", "")
+            db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
+
+
 _MARKS_0001 = (
     "key, whole_record, record, submit, restarts, gate_until, pinned, set_at, user_nodes, gate_before"
 )

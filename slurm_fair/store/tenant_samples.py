@@ -14,7 +14,7 @@ def moments_of(snapshot: Snapshot, standing: Standing) -> list[TenantMoment]:
     snapshot = with_those_left_alone(snapshot)
     jobs, names = snapshot.jobs, snapshot.tenants.names
     held = np.bincount(jobs.tenant[snapshot.held.row], weights=snapshot.held.gpus, minlength=len(names))
-    asked = np.bincount(jobs.tenant, weights=np.where(jobs.active, jobs.gpus, 0), minlength=len(names))
+    asked = np.bincount(jobs.tenant, weights=np.where(jobs.active, jobs.usual_gpus, 0), minlength=len(names))
     now = dict(zip(names, zip(held.tolist(), asked.tolist(), strict=True), strict=True))
     accounts, time = standing.ledger.tenants, standing.ledger.time
     columns = [

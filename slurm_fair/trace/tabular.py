@@ -88,6 +88,8 @@ def _header(
         seen.add(column)
     for missing in (name for name in required if name not in columns):
         free = [head for head in columns if head not in required] or list(columns)
-        raise InputError(f"{where}: no column {missing}; the header needs {', '.join(required)}; "
-                         f"{nearest_of(missing, free, 'found:')}")  # fmt: skip
+        raise InputError(
+            f"{where}: no column {missing}; the header needs {', '.join(required)}; "
+            f"{nearest_of(missing, free, 'found:')}"
+        )
     return columns

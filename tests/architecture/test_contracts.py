@@ -6,7 +6,7 @@ import configparser
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ALLOWED = {"model", "ledger", "policy", "solve", "errors", "suggest"}
+ALLOWED = {"model", "ledger", "throughput", "policy", "solve", "errors", "suggest"}
 
 
 def test_whatever_stands_beside_what_plugins_may_see_is_forbidden_to_them() -> None:

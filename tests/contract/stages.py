@@ -63,11 +63,12 @@ class Job:
     partition: str = "gpu"
     deadline_in: float = 0.0
     minutes: int = 0  # its time limit
+    choices: tuple[int, ...] = ()  # sizes with which it can run
 
     @property
     def gpus_per_node(self) -> int:
         """0 = any split."""
-        return 0 if self.freely or self.nodes == 1 else self.gpus // self.nodes
+        return 0 if self.freely or (self.nodes == 1 and not self.choices) else self.gpus // self.nodes
 
 
 USUAL = Job()
@@ -125,6 +126,7 @@ class RealStage:
     def submit(self, job: Job) -> str:
         """sbatch as the templates do."""
         stamp = ["slurm_fair:v1", "signal=USR2"] if job.stamped else []
+        stamp += [f"gpus={'+'.join(map(str, job.choices))}"] if job.choices else []
         words = ["--parsable", "-A", "vision", "-p", job.partition, "-o", "/dev/null", f"-N{job.nodes}"]
         words += [f"--gpus-per-node={job.gpus_per_node}" if job.gpus_per_node else f"--gpus={job.gpus}"]
         words += [f"--array={job.tasks}"] if job.tasks else []
@@ -242,6 +244,7 @@ class FakeStage:
             gate_seconds=GATE_SECONDS if job.gated and self.gate == "begin" else 0.0,
             deadline=self.now() + job.deadline_in if job.deadline_in else 0.0,
             time_limit=60.0 * job.minutes or math.inf,
+            choices=job.choices,
         )
         return str(number)
 

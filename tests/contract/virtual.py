@@ -61,6 +61,7 @@ class VirtualStage:
                 leaves_in=job.leaves_in,
                 deadline=self.now() + job.deadline_in if job.deadline_in else math.inf,
                 time_limit=60.0 * job.minutes or math.inf,
+                gpus_choices=job.choices,
             )
         )
         return str(number)

@@ -338,3 +338,65 @@ def one_refused_act_does_not_keep_others_from_being_done(stage: Stage) -> None:
     outcomes = stage.cluster.actuate(acts)
     assert [o.action for o in outcomes] == acts
     assert [o.result for o in outcomes] == [Result.REFUSED, Result.DONE, Result.DONE]
+
+
+# -- elastic jobs -----------------------------------------------------------------------------------------------
+
+ELASTIC = Job(gpus=2, choices=(1, 2, 4))
+
+
+def _sizes_of(stage: Stage, label: str) -> list[int]:
+    snapshot = look(stage)
+    assert snapshot.sizes is not None
+    mine = snapshot.sizes.take(snapshot.sizes.row == row_of(snapshot, label))
+    assert mine.gpus[mine.usual].tolist() == [ELASTIC.gpus]
+    sizes: list[int] = mine.gpus.tolist()
+    return sizes
+
+
+@promise
+def an_elastic_job_shows_its_sizes_and_waits_with_its_usual_one(stage: Stage) -> None:
+    rigid, label = stage.submit(Job()), stage.submit(ELASTIC)
+    assert _sizes_of(stage, label) == [1, 2, 4]
+    snapshot = look(stage)
+    assert snapshot.sizes is not None
+    assert row_of(snapshot, rigid) not in snapshot.sizes.row.tolist()
+    row = row_of(snapshot, label)
+    assert (snapshot.jobs.gpus[row], snapshot.jobs.usual_gpus[row]) == (2, 2)
+
+
+@promise
+def an_elastic_job_runs_with_the_size_that_it_is_opened_with(stage: Stage) -> None:
+    label = stage.submit(ELASTIC)
+    assert act(stage, Verb.OPEN, label, nodes=("n2",), gpus=4).result is Result.DONE
+    until_state(stage, label, JobState.RUNNING)
+    assert sites_of(stage, label) == {"n2": 4}
+    snapshot = look(stage)
+    row = row_of(snapshot, label)
+    assert (snapshot.jobs.gpus[row], snapshot.jobs.usual_gpus[row]) == (4, 2)
+
+
+@promise
+def once_requeued_an_elastic_job_has_its_usual_size_and_may_be_given_another(stage: Stage) -> None:
+    label = stage.submit(ELASTIC)
+    assert act(stage, Verb.OPEN, label, nodes=("n1",), gpus=4).result is Result.DONE
+    until_state(stage, label, JobState.RUNNING)
+    assert act(stage, Verb.REQUEUE, label).result is Result.DONE
+    until_state(stage, label, JobState.WAITING)
+    assert act(stage, Verb.CLOSE, label, until=stage.now() + 900).result is Result.DONE
+    snapshot = look(stage)
+    assert snapshot.jobs.gpus[row_of(snapshot, label)] == 2
+    stage.wait(1.1)
+    assert act(stage, Verb.OPEN, label, nodes=("n3",), gpus=1).result is Result.DONE
+    until_state(stage, label, JobState.RUNNING)
+    assert sites_of(stage, label) == {"n3": 1}
+
+
+@whatever_the_gate
+def a_job_is_refused_a_size_that_it_does_not_name(stage: Stage) -> None:
+    for job in (ELASTIC, Job()):
+        label = stage.submit(job)
+        assert act(stage, Verb.OPEN, label, nodes=("n1",), gpus=3).result is Result.REFUSED
+        snapshot = look(stage)
+        assert snapshot.jobs.gpus[row_of(snapshot, label)] == 2
+        assert state(stage, label) == JobState.WAITING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slurm_fair.solve import How
-from slurm_fair.solve.places import PlacesLimits, PlacesProblem, classes, fast, literal, violations
+from slurm_fair.solve.places import (
+    PlacesAnswer,
+    PlacesLimits,
+    PlacesProblem,
+    classes,
+    fast,
+    literal,
+    violations,
+)
 from tests.support.any_places import places, problems
 
 TIGHT = PlacesLimits(gap=0.0)
@@ -42,15 +51,31 @@ def test_whatever_the_limits_the_places_hold_and_the_bound_is_proven(problem: Pl
             assert answer.bound >= best * (1 - 1e-9)
 
 
+COUNTS = (TIGHT, PlacesLimits(gap=0.0, nodes=2, iterations=12, prices=4), PlacesLimits().within(math.inf))
+
+
+def in_bytes(answer: PlacesAnswer) -> tuple[bytes, ...]:
+    """All of an answer, to the last bit."""
+    columns = (answer.column, answer.job, answer.server, answer.gpus)
+    numbers = np.array([answer.objective, answer.bound])
+    return (*(column.tobytes() for column in (*columns, numbers)), answer.how.value.encode())
+
+
 @given(problems())
 @settings(max_examples=40, deadline=None)
-def test_the_same_question_has_the_same_answer(problem: PlacesProblem) -> None:
-    for solve in (classes, fast):
-        first, again = solve(problem, TIGHT), solve(replace(problem), TIGHT)
-        assert first.objective == again.objective
-        assert first.bound == again.bound
-        for name in ("column", "job", "server", "gpus"):
-            assert np.array_equal(getattr(first, name), getattr(again, name))
+def test_the_same_question_under_the_same_counts_has_the_same_answer_to_the_bit(
+    problem: PlacesProblem,
+) -> None:
+    for limits in COUNTS:
+        for solve in (literal, classes, fast):
+            assert in_bytes(solve(problem, limits)) == in_bytes(solve(replace(problem), limits))
+
+
+def test_the_clock_bounds_a_plan_that_has_a_deadline_and_no_other() -> None:
+    counts = PlacesLimits(nodes=7, iterations=11, prices=13, gap=0.02)
+    assert counts.within(math.inf) == counts
+    assert counts.within(30.0) == replace(counts, seconds=15.0)
+    assert counts.within(-1.0).left(0.0) == 0.0
 
 
 @given(problems())

@@ -315,11 +315,13 @@ class Site:
         user: str | None = None,
         code: int = 0,
         manner: str = "",
+        choices: tuple[int, ...] = (),
     ) -> Job:
         """A counting job as the templates submit one; `gpus` may be the option itself (--gres=...)."""
         wanted = f"--gpus={gpus}" if isinstance(gpus, int) else gpus
         script = "count.sh" if stamped else "plain.sh"
         gate, stamp = self._gate() if gated and stamped else ((), "")
+        stamp += f",gpus={'+'.join(map(str, choices))}" if choices else ""
         comment = (f"--comment=slurm_fair:v1,signal=USR2{stamp}",) if stamped else ()
         asked = [*([wanted] if wanted else []), *gate, *comment, *options]
         lasts = [str(steps or 1_000_000), str(pause), str(code), manner] if stamped else []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import statistics
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from tests.support.proofs import proved
 pytestmark = pytest.mark.slurm
 PLUGIN = Path(__file__).parents[2] / "plugins" / "slurm"
 HONEST, OTHER = "vision", "nlp"
+CHEAT = "games"  # the Unix user of the other account: no admin, and not the controller's account
 JOBS = 12  # of each account, on eight GPUs
 TERM = float(os.environ.get("SLURM_FAIR_CHEAT_TERM", "20"))
 RUNS = int(os.environ.get("SLURM_FAIR_CHEAT_RUNS", "3"))
@@ -44,10 +47,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         pytest.skip(reason)
     empty = tmp_path_factory.mktemp("lua") / "job_submit.lua"
     empty.write_text(EMPTY_LUA)
-    spec = LabSpec(nodes=2, gpus_per_node=4, tenants={HONEST: 1, OTHER: 1}, job_submit=empty)
+    spec = LabSpec(
+        nodes=2, gpus_per_node=4, tenants={HONEST: 1, OTHER: 1}, users={CHEAT: (OTHER,)}, job_submit=empty
+    )
     with Lab(spec=spec) as private:
         (private.folder / "slurm_fair_gate.lua").write_bytes((PLUGIN / "slurm_fair_gate.lua").read_bytes())
-        text = (PLUGIN / "job_submit.lua").read_text().replace("gate_seconds = 1800", "gate_seconds = 600")
+        text = (
+            (PLUGIN / "job_submit.lua")
+            .read_text()
+            .replace("gate_seconds = 1800", f"gate_seconds = {2 * TERM:.0f}")
+        )
         hook = private.folder / "job_submit.lua"
         hook.write_text(text.replace('interactive = "leave"', 'interactive = "gate"'))
         os.utime(hook, (time.time() + 2, time.time() + 2))  # slurmctld reads a file again if it is newer
@@ -56,25 +65,76 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield private
 
 
-def batch(*options: str, stamped: bool = True) -> Way:
+def batch(*options: str, stamped: bool = True, jobs: int = JOBS) -> Way:
     """Jobs of sbatch with these options."""
 
     def submit(site: Site, stack: ExitStack) -> None:
-        for _ in range(JOBS):
-            site.submit("--gres=gpu:1", *options, tenant=OTHER, stamped=stamped, gated=stamped)
+        for _ in range(jobs):
+            send(site, *options, stamped=stamped)
 
     return submit
+
+
+def send(site: Site, *options: str, stamped: bool = True) -> str:
+    """Submit one job of the other account; its id."""
+    gated = stamped and not any(option.startswith("--begin") for option in options)
+    words = ("--gres=gpu:1", *options)
+    return site.submit(*words, tenant=OTHER, user=CHEAT, stamped=stamped, gated=gated).label
 
 
 def interactive(site: Site, stack: ExitStack) -> None:
     """As many sruns side by side."""
     for _ in range(JOBS):
         argv = ["srun", "-Q", "-n1", "-A", OTHER, "--gres=gpu:1", "-t", "60", "sleep", "3600"]
-        process = subprocess.Popen(argv, env=site.lab.env, stdin=subprocess.DEVNULL, cwd="/")
+        process = as_cheat(site, argv)
         stack.callback(process.wait, 10)
         stack.callback(process.kill)
 
 
+def as_cheat(site: Site, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    """A process of the other account's user, in a process group of its own."""
+    return subprocess.Popen(
+        argv, env=site.lab.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        cwd="/", user=CHEAT, group=CHEAT, extra_groups=(), start_new_session=True,
+    )  # fmt: skip
+
+
+def again_and_again(script: str, *options: str) -> Way:
+    """Honest jobs, and beside them a loop of commands: `$jobs` are their ids, as scontrol takes them."""
+
+    def submit(site: Site, stack: ExitStack) -> None:
+        jobs = ",".join(send(site, *options) for _ in range(JOBS))
+        of_state = f"of() {{ squeue -h -u {CHEAT} -t $1 -o %i | paste -sd,; }}"
+        process = as_cheat(site, ["bash", "-c", f"jobs={jobs}; {of_state}; while :; do {script}; done"])
+        stack.callback(process.wait, 10)
+        stack.callback(os.killpg, process.pid, signal.SIGKILL)
+
+    return submit
+
+
+def sent_anew(site: Site, stack: ExitStack) -> None:
+    """Jobs that begin in a second, each of which is taken back and sent anew until it starts."""
+    ended = threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(0.3):
+            waiting = ("--state=PENDING", f"--user={CHEAT}")
+            site.lab.run("scancel", *waiting, user=CHEAT, check=False)
+            for _ in range(4):
+                send(site, "--begin=now+1")
+
+    sender = threading.Thread(target=go_on)
+    sender.start()
+    stack.callback(sender.join, 30)
+    stack.callback(ended.set)
+
+
+MOVE = "scontrol update jobid=$jobs starttime=now; sleep 0.2"
+RELEASE = "waits=$(of PD); scontrol hold $waits; sleep 0.2; scontrol release $waits; sleep 0.1"
+REQUEUE = (
+    f"scontrol requeue $(of R); sleep 0.5; scontrol update jobid=$jobs starttime=now; sleep {TERM / 2:g}"
+)
+KEEP = "scontrol update jobid=$(of R) requeue=0; sleep 0.2"
 WAYS: Mapping[str, Way] = {
     "srun, which the site gates": interactive,
     "a feature that all nodes have": batch("-C", "f1"),
@@ -82,6 +142,11 @@ WAYS: Mapping[str, Way] = {
     "--exclusive with one GPU": batch("--exclusive"),
     "--no-requeue": batch("--no-requeue", "-t", "60"),
     "--deadline just behind --time": batch("-t", "60", "--deadline=now+3700"),
+    "a loop of scontrol update starttime=now": again_and_again(MOVE),
+    "a loop of scontrol hold and release": again_and_again(RELEASE),
+    "a loop of scontrol requeue and starttime=now": again_and_again(REQUEUE),
+    "scontrol update requeue=0 when it runs": again_and_again(KEEP),
+    "a flood of jobs that begin in a second": sent_anew,
 }
 
 

@@ -40,7 +40,7 @@ def ledger(
         incarnation=rows.submit,
         restarts=rows.restarts,
         tenant=rows.tenant,
-        gpus=rows.gpus,
+        gpus=rows.usual_gpus,
         weight=rows.weight,
         had=_floats(a.had for a in of_job),
         owed=_floats(a.owed for a in of_job),
@@ -51,6 +51,7 @@ def ledger(
         active=np.ones(len(rows), dtype=bool),
         waits=np.ones(len(rows), dtype=bool),
         gpu_weight=rows.gpu_weight,
+        run_gpus=np.zeros(len(rows), dtype=np.int64),
     )
     weight = snapshot.tenants.weight
     tenant_accounts = TenantAccounts(names, weight, had, owed, owed, np.zeros(len(names)))

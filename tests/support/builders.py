@@ -58,6 +58,7 @@ class JobSpec:
     base: int
     task: int = NO_TASK
     gpus: int = 1
+    usual_gpus: int = 0  # 0 = as gpus
     tenant: str = "a"
     user: str = ""  # empty = as the tenant
     partition: str = PARTITION
@@ -107,6 +108,7 @@ def job(base: int, **columns: Any) -> JobSpec:
         given["end"] = max(spec.submit, spec.start, 1.0)
     given["user"] = spec.user or spec.tenant
     given["record"] = spec.record or spec.base
+    given["usual_gpus"] = spec.usual_gpus or spec.gpus
     return JobSpec(**given)
 
 

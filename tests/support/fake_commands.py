@@ -15,6 +15,7 @@ from tests.support.fake_slurm import ADMIN, COMPLETING, PENDING, RUNNING, Machin
 
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
 LOST = "Unexpected message received"
+_SIZE = ("numnodes", "numtasks", "numcpus", "trespernode", "tresperjob")
 _ID = re.compile(r"([0-9]+)(?:_(?:([0-9]+)|\[([0-9,\-]+)\]))?")
 ME = pwd.getpwuid(os.geteuid()).pw_name  # the jobs' user, who wrote their acknowledgements
 _O_FIELD = re.compile(r"([A-Za-z\-_]+):([^,A-Za-z]*)")
@@ -155,10 +156,12 @@ class FakeCommands(Commands):
         job = pairs.pop("jobid")
         wanted = pairs.pop("reqnodelist", None)
         times = [self._time(pairs.pop(name)) for name in ("starttime", "eligibletime") if name in pairs]
+        size = {name: pairs.pop(name) for name in _SIZE if name in pairs}
         if pairs or not _ID.fullmatch(job):
             raise NotImplementedError(f"scontrol update {' '.join(words)}")
         nodes = None if wanted is None else tuple(name for name in wanted.split(",") if name)
-        return self._each(job, lambda r: self.world.update(r, nodes, times[0] if times else None))
+        when = times[0] if times else None
+        return self._each(job, lambda r: self.world.update(r, nodes, when, _sized(r, size) if size else None))
 
     def _time(self, text: str) -> float:
         if text.startswith("uts"):
@@ -287,7 +290,7 @@ class FakeCommands(Commands):
             "ArrayTaskID": tasks if r.tasks else "N/A" if r.task < 0 else str(r.task),
             "State": r.state, "Reason": self.world.reason(r), "Account": r.tenant, "Partition": r.partition,
             "QOS": "normal", "NumNodes": str(len(r.on) or r.nodes), "NodeList": ",".join(r.on) if running else "",
-            "ReqNodes": ",".join(r.wanted), "NumTasks": "1",
+            "ReqNodes": ",".join(r.wanted), "NumTasks": str(r.nodes),
             "Dependency": f"afterok:{r.after.number}" if r.after and r.depends else "(null)",
             "Reservation": "(null)",
             "tres-alloc": f"cpu={r.nodes},mem={r.nodes}G,node={r.nodes},billing=1,gres/gpu={r.gpus}",
@@ -298,7 +301,7 @@ class FakeCommands(Commands):
             "StartTime": f"{r.start or r.eligible:.0f}", "EndTime": f"{r.end:.0f}" if r.end else "NONE",
             "PriorityLong": "0" if held else "1", "TimeLimit": _duration(r.time_limit),
             "Deadline": f"{r.deadline:.0f}" if r.deadline else "N/A", "MinTime": "0:00",
-            "OverSubscribe": "OK", "cpus-per-tres": "N/A",
+            "OverSubscribe": "OK", "cpus-per-tres": "N/A", "mem-per-tres": "N/A",
             "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
             "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": r.constraint or "(null)", "%x": ",".join(r.excluded),
@@ -307,6 +310,15 @@ class FakeCommands(Commands):
 
     def _used(self, machine: Machine) -> int:
         return machine.others + sum(record.on.get(machine.name, 0) for record in self.world.records.values())
+
+
+def _sized(record: Record, pairs: Mapping[str, str]) -> tuple[int, int, int]:
+    """GPUs in all, those of each node, and nodes after an update."""
+    nodes = int(pairs["numnodes"].partition("-")[0]) if "numnodes" in pairs else record.nodes
+    (count,) = [int(text.rpartition(":")[2]) for name, text in pairs.items() if name.startswith("tresper")]
+    if "trespernode" in pairs:
+        return count * nodes, count, nodes
+    return count, 0, nodes
 
 
 def _reservations(reserved: Mapping[str, tuple[float, float]]) -> str:

@@ -125,6 +125,7 @@ class World:
         gate_seconds: float = 0.0,
         deadline: float = 0.0,
         time_limit: float = math.inf,
+        choices: tuple[int, ...] = (),
     ) -> int:
         """sbatch; the job's id. `gate_seconds` = the begin time that a template sets as our gate."""
         self.catch_up()
@@ -134,7 +135,8 @@ class World:
         submit = float(int(self.time))
         gate = f",gate=+{gate_seconds:g}" if gate_seconds else ",gate=hold" if hold else ""
         speaks = stamped and work.checkpoints
-        comment = f"slurm_fair:v{int(speaks)},signal=USR2{gate}" if speaks or gate else ""
+        sizes = f",gpus={'+'.join(map(str, choices))}" if choices else ""
+        comment = f"slurm_fair:v{int(speaks)},signal=USR2{gate}{sizes}" if speaks or gate else ""
         eligible = submit + gate_seconds if gate_seconds else max(submit, float(int(begin)))
         eligible = 0.0 if hold and not begin else eligible  # Slurm has not looked whether it may start
         self.records[number] = Record(
@@ -380,9 +382,13 @@ class World:
         return ""
 
     def update(
-        self, record: Record, wanted: tuple[str, ...] | None = None, eligible: float | None = None
+        self,
+        record: Record,
+        wanted: tuple[str, ...] | None = None,
+        eligible: float | None = None,
+        size: tuple[int, int, int] | None = None,
     ) -> str:
-        """`scontrol update` of a waiting job's node list and begin time."""
+        """`scontrol update` of a waiting job's node list, begin time, and size: GPUs, of each node, nodes."""
         if not record.alive:
             return "Job has already finished"
         if record.state != PENDING:
@@ -391,6 +397,8 @@ class World:
             if not set(wanted) <= self.machines.keys():
                 return "Invalid node name specified"
             record.wanted = wanted
+        if size is not None:
+            record.gpus, record.gpus_per_node, record.nodes = size
         if eligible is not None:
             record.eligible = float(int(eligible))
         self.wake()

@@ -54,6 +54,7 @@ def jobs(count: int, time: float = 1000.0) -> JobTable:
     }
     running = np.arange(count) % 2
     table |= {"key": keys(count), "record": np.arange(1, count + 1), "gpus": np.full(count, 4)}
+    table |= {"usual_gpus": np.full(count, 4)}
     table |= {"tenant": np.arange(count) % 2, "state": running.astype(np.int8), "weight": np.ones(count)}
     table |= {"gpu_weight": np.ones(count)}
     table |= {"start": np.where(running, time, 0.0), "time_limit_seconds": np.full(count, np.inf)}
@@ -107,7 +108,7 @@ def standing(tick: int = 1, count: int = 4, time: float = 1000.0) -> Standing:
     accounts = JobAccounts(
         keys(count), floats, floats, ints, np.arange(count) % 2, ints + 4, floats, floats, floats, floats,
         floats, np.where(np.arange(count) % 2, time, 0.0), floats, np.ones(count, dtype=bool),
-        np.ones(count, dtype=bool), np.ones(count),
+        np.ones(count, dtype=bool), np.ones(count), np.where(np.arange(count) % 2, 4, 0),
     )  # fmt: skip
     two = np.array([1.0, 3.0])
     tenants = TenantAccounts(("chem", "phys"), two, two * tick, two * 2, two * 3, two)

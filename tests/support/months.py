@@ -101,6 +101,7 @@ def standing(time: float = NOW) -> Standing:
         active=np.array([True, True, False]),
         waits=np.array([True, True, False]),
         gpu_weight=np.ones(3),
+        run_gpus=np.array([2, 0, 0]),
     )
     rows = moments([time])
     columns = ("weight", "had", "owed_quota", "owed_demand")

@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from slurm_fair.ledger import LedgerSettings
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim import (
     Costs,
@@ -47,6 +48,7 @@ class Arrival:
     sensitivity: float = float("nan")
     declared: float = float("nan")
     epochs: int = 0
+    choices: tuple[int, ...] = ()  # numbers of GPUs with which it can run
 
 
 def arrival(at: float = 0.0, **columns: Any) -> Arrival:
@@ -80,6 +82,10 @@ def trace(arrivals: Iterable[Arrival]) -> Trace:
     gpu_type, gpu_types = _coded([job.gpu_type for job in jobs])
     model, models = _coded([job.model for job in jobs])
     app, apps = _coded([job.app for job in jobs])
+    choice_sets = tuple(sorted({job.choices for job in jobs if job.choices}))
+    choice_set = np.array(
+        [choice_sets.index(job.choices) if job.choices else -1 for job in jobs], dtype=np.int64
+    )
 
     def column(name: str, dtype: type = np.float64) -> Any:
         return np.array([getattr(job, name) for job in jobs], dtype=dtype)
@@ -88,12 +94,12 @@ def trace(arrivals: Iterable[Arrival]) -> Trace:
     return Trace(
         job_id=np.array([job.job_id or str(number) for number, job in enumerate(jobs)], dtype=np.object_),
         submit_s=column("at"), gpus=column("gpus"), duration_s=column("seconds"), tenant=tenant, user=user,
-        gpu_type=gpu_type, model=model, app=app, choice_set=zeros - 1, status=zeros.astype(np.int8),
+        gpu_type=gpu_type, model=model, app=app, choice_set=choice_set, status=zeros.astype(np.int8),
         mode=zeros.astype(np.int8), weight=column("weight"), batch_size=column("batch_size", np.int64),
         epochs=column("epochs", np.int64), samples=zeros, total_steps=zeros,
         node_count=column("nodes", np.int64), sensitivity=column("sensitivity"), declared_s=column("declared"),
         epoch_seconds=np.full(rows, np.nan), tenants=tenants, users=users, gpu_types=gpu_types, models=models,
-        apps=apps, choice_sets=(),
+        apps=apps, choice_sets=choice_sets,
     )  # fmt: skip
 
 
@@ -131,6 +137,7 @@ def simulated(
     throughputs: Throughputs | None = None,
     outages: tuple[Outage, ...] = (),
     until: float = float("inf"),
+    elastic_exponent: float = USUAL_EXPONENT,
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
 ) -> SimulationResult:
@@ -146,6 +153,7 @@ def simulated(
         outages=outages,
         rounds=how.rounds,
         until_s=until,
+        elastic_exponent=elastic_exponent,
     )
     rules = rules_for(
         policy,

@@ -27,6 +27,7 @@ WRONG = {
 }
 
 
+RIGHT = [("gpu_weights", {"a": 0})]  # GPUs of a type may count nothing
 EITHER = ("interval", "reserve_after")  # a number, or a word
 
 
@@ -46,7 +47,8 @@ def mutations(draw: st.DrawFn) -> str:
     how = draw(st.sampled_from(["type", "key", "section", "syntax"]))
     if how == "type":
         kind = float if key in EITHER else type(default)
-        value = draw(st.sampled_from(WRONG[kind]))
+        wrong = [value for value in WRONG[kind] if (key, value) not in RIGHT]
+        value = draw(st.sampled_from(wrong))
         return f"[{section}]\n{key} = {toml(value)}\n"
     letter = draw(st.sampled_from("abcxyz_"))
     if how == "key":

@@ -13,12 +13,14 @@ from slurm_fair.estimates import Estimates
 from slurm_fair.forecast import Forecast, ForecastBounds, forecast
 from slurm_fair.model import Blocked, Event, JobState, Snapshot, Standing, TickRecord
 from slurm_fair.model.ids import parse_label
+from slurm_fair.policy import Policy
 from slurm_fair.sim import Submission
 from slurm_fair.tick import Rules, decide, prepare, reconcile
 from slurm_fair.trace import uniform
 from tests.support.builders import JobSpec, job, snapshot
 from tests.support.fake_slurm import PushedClock
 from tests.support.outlook_play import RULES, TERMS, Play, busy, played, whole_turns
+from tests.support.solving_policies import Solving, SolvingQuick
 from tests.support.virtual_scene import Scene
 
 T0 = 600_000.0
@@ -73,6 +75,17 @@ def test_jobs_that_save_make_room_when_their_leases_end() -> None:
         *(leased(number, f"n{number}") for number in range(1, 5)), job(5, gpus=8, tenant="speech")
     )
     assert expected(forecast(record, standing, RULES), "5") == pytest.approx(600, abs=2 * TERMS.interval)
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts"),
+    [(Solving("raises"), 0), (SolvingQuick("raises"), 1), (SolvingQuick("raises", quick="raises"), 0)],
+)
+def test_a_policy_that_solves_is_played_by_its_quick_plans_alone(policy: Policy, starts: int) -> None:
+    record, standing = ticked(
+        *(leased(number, f"n{number}") for number in range(1, 5)), job(5, gpus=8, tenant="speech")
+    )
+    assert len(forecast(record, standing, replace(RULES, policy=policy)).starts) == starts
 
 
 def test_a_gang_of_everything_waits_for_the_last_plain_job() -> None:

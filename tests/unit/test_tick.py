@@ -23,6 +23,7 @@ from slurm_fair.model import (
 )
 from slurm_fair.model.ids import pack
 from slurm_fair.policy import Draft, Policy, View
+from slurm_fair.policy.own_share import BEYOND
 from slurm_fair.reconcile import Limits
 from slurm_fair_plugins.astraea import Astraea
 from tests.support.builders import job
@@ -305,6 +306,22 @@ def test_a_users_begin_time_is_remembered_when_our_gate_takes_its_place(
     turn.see(gated(1, blocked=Blocked.OWN_BEGIN, gate_until=gate, pinned=True))
     assert turn.acts() == ["close 1"]
     assert [until for until, _ in turn.standing.backoff.values()] == rests
+
+
+def test_who_is_changed_into_work_that_cannot_be_taken_back_loses_a_promise_beyond_the_own_share() -> None:
+    turn = Turn()
+    runs = running(1, BEGAN + 1, gpus=8, tenant="b")
+    turn.see(runs)
+    waits = [gated(number, tenant="a") for number in (2, 3)]
+    after = turn.standing.leases.end.tolist()[0] - turn.clock.now()
+    assert {("granted", 2), ("granted", 3)} <= set(kinds(turn.see(runs, *waits, after=after)))
+    changed = [replace(job, requeueable=False) for job in waits]
+    done = turn.see(runs, *changed, after=1)
+    assert ("takenback", 3) in kinds(done)
+    assert done.record is not None
+    (event,) = [event for event in done.record.events if event.kind == "takenback"]
+    assert event.detail["why"] == BEYOND
+    assert (turn.standing.leases.key >> 23).tolist() == [1, 2]
 
 
 # -- dry run ------------------------------------------------------------------------------------------------------

@@ -109,13 +109,15 @@ def _jobs(report: Report) -> str:
     note += _most_jobs(Counter(tenants))
     figures = page.side_by_side(
         _cumulative(
-            "Completion time (JCT)", tenants, seconds,
+            "Completion time (JCT)",
+            tenants,
+            seconds,
             plot.logarithmic("from submission to end, log", seconds, seconds=True),
         ),
         _cumulative(
             "Long-term GPU-time fairness (rho)", tenants, rho, plot.linear("rho", 0.0, RHO_SHOWN, 5), 1.0
         ),
-    )  # fmt: skip
+    )
     return page.section("Ended jobs", note, figures)
 
 
@@ -230,9 +232,11 @@ def _leases(report: Report) -> str:
     ways = [way for way, _ in counts.most_common()]
     number = np.array([counts[way] for way in ways], dtype=np.float64)
     ended = bars(
-        "How leases ended", ways, [Measure("leases", number, [f"{counts[way]}" for way in ways])],
+        "How leases ended",
+        ways,
+        [Measure("leases", number, [f"{counts[way]}" for way in ways])],
         plot.linear("leases", 0.0, _most(number), 4),
-    )  # fmt: skip
+    )
     whole = [row for row in report.rows if row["start"] is not None and row["end"] is not None]
     tenants = {str(row["tenant"]) for row in whole}
     note = f"{len(report.rows)} leases: grants and renewals."

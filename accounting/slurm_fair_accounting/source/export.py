@@ -54,7 +54,7 @@ def _with_ledger(source: JournalReader, start: float, last: float) -> Iterator[T
 def _now(ledger: Ledger) -> Iterator[TenantMoment]:
     """Tenants' accounts at the last look."""
     tenants, jobs = ledger.tenants, ledger.jobs
-    held = np.bincount(jobs.tenant, np.where(jobs.run_start > 0, jobs.gpus, 0), len(tenants.names))
+    held = np.bincount(jobs.tenant, jobs.run_gpus, len(tenants.names))
     wanted = np.bincount(jobs.tenant, np.where(jobs.active, jobs.gpus, 0), len(tenants.names))
     columns = (tenants.weight, tenants.had, tenants.owed_quota, tenants.owed_demand, held, wanted)
     for name, *account in zip(tenants.names, *(column.tolist() for column in columns), strict=True):

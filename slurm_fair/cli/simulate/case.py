@@ -14,6 +14,7 @@ from slurm_fair.errors import InputError
 from slurm_fair.ledger.settings import ReportShare
 from slurm_fair.model.columns import Bools
 from slurm_fair.model.gpu_weight import GpuWeights, misfit
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.sim.scenario import Costs, NodeEvent, Outage, Scenario
 from slurm_fair.sim.world.load import impossible, missing_types, refuse_impossible
 from slurm_fair.trace import (
@@ -61,6 +62,7 @@ class CaseOptions:
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
     gpu_weights: Mapping[str, float] | None = None
+    elastic_exponent: float = USUAL_EXPONENT
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -148,6 +150,8 @@ class Case:
             "jobs_with_regimes": len(scenario.regimes),
             "throughputs": scenario.throughputs.source if scenario.throughputs else None,
             "outages": len(scenario.outages),
+            "jobs_elastic": int((scenario.trace.choice_set >= 0).sum()),
+            "elastic_exponent": scenario.elastic_exponent,
             "seed": seed,
             "repeat": repeat,
         }
@@ -173,6 +177,7 @@ def read_case(path: Path, costs: Costs, given: CaseOptions) -> tuple[Case, Readi
         undeclared=given.undeclared,
         report_share=given.report_share,
         gpu_weights=gpu_weights_for(given.gpu_weights, machines),
+        elastic_exponent=given.elastic_exponent,
     )
     return Case(scenario, path, len(reading.bad), dropped, large, given.weights), reading
 

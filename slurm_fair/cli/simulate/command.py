@@ -43,6 +43,7 @@ from slurm_fair.cli.simulate.text import document_of, lead_of, notes_of, row_of
 from slurm_fair.cli.simulate.turns import PolicyTurn, policies_of, turns_of
 from slurm_fair.cli.status import JSON
 from slurm_fair.errors import InputError
+from slurm_fair.model.speeds import USUAL_EXPONENT
 from slurm_fair.trace.files import write_with
 
 
@@ -62,6 +63,14 @@ from slurm_fair.trace.files import write_with
     "--throughputs-source",
     metavar="NAME",
     help="The source to read in the file of --throughputs; its first unless given.",
+)
+@click.option(
+    "--elastic-exponent",
+    type=click.FloatRange(0.0, 1.0),
+    default=USUAL_EXPONENT,
+    show_default=True,
+    metavar="E",
+    help="Speed of jobs with more or fewer GPUs than they ask for: that power of them where it was not measured.",
 )
 @click.option("--regimes", type=FILE, metavar="FILE", help="How jobs change their batch size.")
 @click.option(

@@ -78,12 +78,13 @@ def lead_of(case: Case) -> list[str]:
     asked = [
         f"{words} {seconds:g} s"
         for words, seconds in (
-            ("a checkpoint costs", costs.checkpoint), ("a start costs", costs.start),
+            ("a checkpoint costs", costs.checkpoint),
+            ("a start costs", costs.start),
             ("a restart costs", costs.restart),
             ("a requeue is delayed by", costs.requeue_delay),
         )
         if seconds
-    ]  # fmt: skip
+    ]
     return [*lines, *([", ".join(asked)] if asked else [])]
 
 

@@ -201,15 +201,16 @@ def _accounts_after(window: Window, result: Charged) -> JobAccounts:
     """The accounts of the lives that go on, sorted by key."""
     lives, runs = window.lives, window.runs
     run_start, run_had = np.zeros(lives.key.size), np.zeros(lives.key.size)
-    life, start, used = runs.life, runs.start, result.used
+    run_gpus = np.zeros(lives.key.size, dtype=np.int64)
+    life, start, used, gpus = runs.life, runs.start, result.used, runs.then_gpus
     if window.over.size:
         rows = runs.open.nonzero()[0]
-        life, start, used = life[rows], start[rows], used[rows]
-    run_start[life], run_had[life] = start, used
+        life, start, used, gpus = life[rows], start[rows], used[rows], gpus[rows]
+    run_start[life], run_had[life], run_gpus[life] = start, used, gpus
     columns: tuple[NDArray[Any], ...] = (
         lives.key, lives.submit, lives.incarnation, lives.restarts, lives.then_tenant, lives.then_gpus,
         lives.then_weight, result.had, result.owed, result.waited, result.ran, run_start, run_had,
-        lives.then_active, lives.then_waits, lives.then_gpu_weight,
+        lives.then_active, lives.then_waits, lives.then_gpu_weight, run_gpus,
     )  # fmt: skip
     if window.ended.size:
         kept = (~lives.ended).nonzero()[0]

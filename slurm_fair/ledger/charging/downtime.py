@@ -137,11 +137,12 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
     tenant = tenant_row[last.tenant] if len(last) else last.tenant
     weight = take_or(jobs.weight, account, 1.0)
     gpu_weight = take_or(jobs.gpu_weight, account, ledger.mean_gpu_weight)
+    gpus = np.where(account >= 0, take_or(jobs.gpus, account, 0), last.gpus)
     return JobLives(
         key=last.key,
         submit=submit,
         tenant=tenant,
-        gpus=last.gpus,
+        gpus=gpus,
         weight=weight,
         gpu_weight=gpu_weight,
         active=active,
@@ -152,7 +153,7 @@ def _lives(ledger: Ledger, chains: _Chains, tenant_row: Ints, until: float) -> J
         incarnation=last.submit,
         restarts=np.where(account >= 0, known_restarts, chains.last - chains.first),
         then_tenant=tenant,
-        then_gpus=last.gpus,
+        then_gpus=gpus,
         then_weight=weight,
         then_gpu_weight=gpu_weight,
         then_active=(account < 0) | (active_to > active_from),
@@ -171,11 +172,13 @@ def _runs(ledger: Ledger, chains: _Chains, place: Ints, until: float) -> JobRuns
     touches = (runs.start > 0) & (runs.start <= until) & (is_open | (runs.end > ledger.time) | open_before)
     rows = np.flatnonzero(touches & (place[chains.life] >= 0))
     some, account, before = runs.take(rows), account[rows], open_before[rows]
+    gpus = np.maximum(some.gpus, np.where(before, take_or(jobs.run_gpus, account, 0), 0))
     return JobRuns(
         life=place[chains.life[rows]],
         incarnation=some.submit,
         restarts=np.zeros(len(rows), dtype=np.int64),
-        gpus=np.maximum(some.gpus, np.where(before, take_or(jobs.gpus, account, 0), 0)),
+        gpus=gpus,
+        then_gpus=gpus,
         gpu_weight=take_or(jobs.gpu_weight, account, ledger.mean_gpu_weight),
         start=some.start,
         end=np.where(is_open[rows], until, some.end),
@@ -233,7 +236,8 @@ def _silent_runs(ledger: Ledger, accounts: Ints, lives: JobLives) -> JobRuns:
         life=accounts[rows],
         incarnation=some.incarnation[rows],
         restarts=some.restarts[rows],
-        gpus=some.gpus[rows],
+        gpus=some.run_gpus[rows],
+        then_gpus=some.run_gpus[rows],
         gpu_weight=some.gpu_weight[rows],
         start=some.run_start[rows],
         end=np.maximum(lives.active_to[rows], some.run_start[rows]),

@@ -13,10 +13,23 @@ from slurm_fair.ledger.charging.timeline import constant
 from slurm_fair.ledger.charging.window import HOLDS, JobLives, JobRuns, Window, join, known_ends
 from slurm_fair.ledger.settings import LedgerSettings
 from slurm_fair.model import JobAccounts, JobState, JobTable, Ledger
-from slurm_fair.model.columns import ZERO, Bools, Codes, Column, Floats, Ints, all_of, any_of, find, take_or
+from slurm_fair.model.columns import (
+    ZERO,
+    Bools,
+    Codes,
+    Column,
+    Floats,
+    Ints,
+    all_of,
+    any_of,
+    code,
+    find,
+    take_or,
+)
 from slurm_fair.model.ids import is_same_job
 
 _NOBODY = np.zeros(0, dtype=np.int64)
+_DONE = code(JobState.DONE)
 
 
 class _Match(NamedTuple):
@@ -59,6 +72,7 @@ class _Sight(NamedTuple):
     end: Floats
     submit: Floats
     restarts: Ints
+    gpus: Ints  # that it holds, or held when it ended
     holds: Bools
     done: Ints  # rows of the lives
 
@@ -76,8 +90,9 @@ def window_seen(
         end=match.shown(jobs.end, 0.0),
         submit=match.shown(jobs.submit, 0.0),
         restarts=match.shown(jobs.restarts, 0),
+        gpus=match.shown(jobs.gpus, 0),
         holds=HOLDS.take(state) & (start > ZERO),
-        done=(state == JobState.DONE).nonzero()[0],
+        done=(state == _DONE).nonzero()[0],
     )
     lives = _lives(ledger, jobs, tenant_row, match, sight)
     return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None)
@@ -90,7 +105,7 @@ def _went_back(ledger: Ledger, jobs: JobTable, accounts: Ints, rows: Ints, tenan
     """
     known = ledger.jobs
     alike: Bools = (tenant_row[jobs.tenant[rows]] == known.tenant[accounts]) & (
-        jobs.gpus[rows] == known.gpus[accounts]
+        jobs.usual_gpus[rows] == known.gpus[accounts]
     )
     alike &= is_same_job(known.incarnation[accounts], jobs.submit[rows], jobs.restarts[rows])
     return alike
@@ -147,14 +162,13 @@ def _to_open(ledger: Ledger, jobs: JobTable, unknown: Ints, settings: LedgerSett
     ended = rows[done]
     told = np.zeros(len(rows), dtype=bool)
     told[done] = known_ends(ledger.closed, jobs.key[ended], jobs.submit[ended])
-    rest: Ints = rows[~told]
-    return rest
+    return rows[~told]
 
 
 def _lives(ledger: Ledger, jobs: JobTable, tenant_row: Ints, match: _Match, sight: _Sight) -> JobLives:
     accounts = ledger.jobs
     tenant = tenant_row[match.shown(jobs.tenant, 0)] if jobs.tenant.size else accounts.tenant
-    gpus, weight = match.shown(jobs.gpus, 0), match.shown(jobs.weight, 0.0)
+    gpus, weight = match.shown(jobs.usual_gpus, 0), match.shown(jobs.weight, 0.0)
     gpu_weight = _gpu_weight(accounts, jobs, match, sight)
     then_active, then_waits = match.shown(jobs.active, False), match.shown(jobs.waits, False)
     active_to, ended = _active_to(match, sight)
@@ -225,7 +239,7 @@ def _since(
     if not all_of(before):
         asleep = (~before).nonzero()[0]
         start, end, until = sight.start[asleep], sight.end[asleep], active_to[asleep]
-        ran = sight.holds[asleep] | ((sight.state[asleep] == JobState.DONE) & (end > start) & (start > 0))
+        ran = sight.holds[asleep] | ((sight.state[asleep] == _DONE) & (end > start) & (start > 0))
         since[asleep] = np.where(ran, np.clip(start, ledger.time, until), until)
     if met < active_to.size:
         until, claims = active_to[met:], then[met:] | ended[met:]
@@ -270,7 +284,7 @@ def _shown_runs(
     over, news = (~is_open).nonzero()[0], before <= ZERO
     if over.size:
         some = life[over]
-        shown = (sight.state[some] == JobState.DONE) & ~match.requeued[some] & (start[over] > 0)
+        shown = (sight.state[some] == _DONE) & ~match.requeued[some] & (start[over] > 0)
         if not all_of(shown):
             start[over] = np.where(shown, start[over], before[over])
         end[over] = lives.active_to[some]
@@ -284,7 +298,8 @@ def _shown_runs(
         life=life,
         incarnation=match.incarnation[life],
         restarts=match.restarts[life],
-        gpus=lives.gpus[life],
+        gpus=np.where(news, sight.gpus[life], match.padded(ledger.jobs.run_gpus)[life]),
+        then_gpus=sight.gpus[life],
         gpu_weight=np.where(news, lives.then_gpu_weight[life], lives.gpu_weight[life]),
         start=start,
         end=np.maximum(end, start),
@@ -303,7 +318,8 @@ def _fresh_runs(lives: JobLives, sight: _Sight, life: Ints, is_open: Bools) -> J
         life=life,
         incarnation=sight.submit[life],
         restarts=sight.restarts[life],
-        gpus=lives.gpus[life],
+        gpus=sight.gpus[life],
+        then_gpus=sight.gpus[life],
         gpu_weight=lives.then_gpu_weight[life],
         start=start,
         end=np.maximum(end, start),

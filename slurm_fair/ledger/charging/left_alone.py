@@ -24,6 +24,8 @@ def with_those_left_alone(snapshot: Snapshot) -> Snapshot:
         held=_held(snapshot, aside, order),
         reasons=tuple(reasons[row] for row in order.tolist()),
         told=None if snapshot.told is None else _told(snapshot.told, len(aside.jobs), order),
+        sizes=None,
+        speeds=None,
     )
 
 

@@ -145,8 +145,7 @@ def _between(ceilings: Floats, kind: Ints, low: Ints, high: Ints, line: Timeline
     integral = np.zeros((ceilings.size, level.size + 1))
     np.multiply(np.minimum(level, ceilings[:, None]), line.seconds, out=integral[:, 1:])
     integral = integral.cumsum(axis=1)
-    between: Floats = integral[kind, high] - integral[kind, low]
-    return between
+    return integral[kind, high] - integral[kind, low]
 
 
 def _water_levels(claims: ActiveSpans, line: Timeline, share: Floats) -> Floats:

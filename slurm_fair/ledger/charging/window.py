@@ -24,7 +24,7 @@ class JobLives(NamedTuple):
     key: Ints
     submit: Floats  # of the job
     tenant: Ints  # row of the ledger's tenants
-    gpus: Ints
+    gpus: Ints  # D_i
     weight: Floats
     gpu_weight: Floats  # what each of its GPUs counts
     active: Bools
@@ -49,6 +49,7 @@ class JobRuns(NamedTuple):
     incarnation: Floats
     restarts: Ints
     gpus: Ints
+    then_gpus: Ints  # of an open run: from the window's end on
     gpu_weight: Floats  # what each of them counts
     start: Floats
     end: Floats  # the window's end for an open run

@@ -111,7 +111,15 @@ class Happened:
         return told
 
     def _became(
-        self, kind: str, edge: int, life: Ints, time: Floats, said: _Said, *, of_people: bool = False
+        self,
+        kind: str,
+        edge: int,
+        life: Ints,
+        time: Floats,
+        gpus: Ints,
+        said: _Said,
+        *,
+        of_people: bool = False,
     ) -> Became:
         lives, names = self._window.lives, self._tenants
         key = lives.key[life]
@@ -119,7 +127,7 @@ class Happened:
         if of_people:
             said = {**said, **_people(self._strip.snapshots, look, row)}
         tenants = [names[tenant] for tenant in lives.tenant[life].tolist()]
-        return Became(kind, look, row, time.tolist(), key.tolist(), tenants, lives.gpus[life].tolist(), said)
+        return Became(kind, look, row, time.tolist(), key.tolist(), tenants, gpus.tolist(), said)
 
     def _submitted(self) -> Became | None:
         lives = self._window.lives
@@ -127,14 +135,16 @@ class Happened:
             return None
         life = np.arange(self._met, lives.key.size)
         said = _weighed(lives.gpu_weight[life])
-        return self._became(EventKind.SUBMITTED, CAME, life, lives.submit[life], said, of_people=True)
+        submit, gpus = lives.submit[life], lives.gpus[life]
+        return self._became(EventKind.SUBMITTED, CAME, life, submit, gpus, said, of_people=True)
 
     def _started(self) -> Became | None:
         runs, fresh = self._window.runs, self._window.fresh
         if not fresh.size:
             return None
         said: _Said = {"restarts": runs.restarts[fresh].tolist(), **_weighed(runs.gpu_weight[fresh])}
-        return self._became(EventKind.STARTED, BEGAN, runs.life[fresh], runs.start[fresh], said)
+        life, start, gpus = runs.life[fresh], runs.start[fresh], runs.gpus[fresh]
+        return self._became(EventKind.STARTED, BEGAN, life, start, gpus, said)
 
     def _stopped(self) -> Became | None:
         """Runs that are over while their job lives, or that were not its last one."""
@@ -146,7 +156,8 @@ class Happened:
         columns = {"start": runs.start, "had": used, "restarts": runs.restarts}
         said: _Said = {name: column[rows].tolist() for name, column in columns.items()}
         said = {**said, **_weighed(runs.gpu_weight[rows])}
-        return self._became(EventKind.STOPPED, STOPPED, runs.life[rows], runs.end[rows], said)
+        life, end, gpus = runs.life[rows], runs.end[rows], runs.gpus[rows]
+        return self._became(EventKind.STOPPED, STOPPED, life, end, gpus, said)
 
     def _finished(self) -> Became | None:
         rows, lives, result = self._window.ended, self._window.lives, self._result
@@ -159,7 +170,7 @@ class Happened:
             "submit": lives.submit[rows], "end": end,
         }  # fmt: skip
         said = {name: column.tolist() for name, column in columns.items()}
-        return self._became(EventKind.FINISHED, OVER, rows, end, said, of_people=True)
+        return self._became(EventKind.FINISHED, OVER, rows, end, lives.gpus[rows], said, of_people=True)
 
 
 def _weighed(gpu_weight: Floats) -> _Said:

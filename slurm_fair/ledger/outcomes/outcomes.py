@@ -267,8 +267,7 @@ def _runs(lines: EventTable, life: Ints, until: float) -> tuple[Runs, Ints]:
 
 def _failed(lines: EventTable, rows: Ints) -> Bools:
     """Stops of which it is known that a node failed, though the job had been asked to give its GPUs back."""
-    failed: Bools = np.array([word == NODE_FAIL for word in lines.words])[lines.state[rows]]
-    return failed
+    return np.array([word == NODE_FAIL for word in lines.words])[lines.state[rows]]
 
 
 def _outcomes(lines: EventTable, life: Ints, runs: Runs, revoked: Ints, until: float) -> Outcomes:

@@ -18,5 +18,4 @@ _MASK = np.int64(-1 << _DROPPED_BITS)
 
 def alike(numbers: Floats) -> Floats:
     """Each number rounded to 2 billionths of itself, so that numbers which differ by rounding alone are equal."""
-    rounded: Floats = ((numbers.view(np.int64) + _HALF) & _MASK).view(np.float64)
-    return rounded
+    return ((numbers.view(np.int64) + _HALF) & _MASK).view(np.float64)

@@ -137,8 +137,7 @@ def contenders(view: View) -> Ints:
     """Rows that an order is about: who waits and whose lease is over; none when nobody waits: then all stay."""
     if not view.waits.size or not view.over.size:
         return view.waits
-    rows: Ints = (view.waiting | view.expired).nonzero()[0]
-    return rows
+    return (view.waiting | view.expired).nonzero()[0]
 
 
 def oldest_first(view: View, rows: Ints) -> Ints:

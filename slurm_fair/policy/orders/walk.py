@@ -46,6 +46,31 @@ def with_first_turns(view: View, order: Ints) -> Ints:
     return np.concatenate((first, order[~view.flags(first)[order]]))
 
 
+def may_place(view: View, pools: Pools, spread: bool) -> bool:
+    """False where no waiting job could be placed, not even if every lease that is over ended.
+
+    It goes by GPUs alone: what a gang needs on one node, of what the best node could give. With `spread` gangs lie
+    wherever anything is free.
+    """
+    jobs, waits = view.snapshot.jobs, view.waits
+    if not waits.size or len(view.snapshot.wanted):
+        return bool(waits.size)
+    offered = view.free_gpus
+    if view.over.size:
+        places = view.lease_places
+        theirs = view.expired[places.row].nonzero()[0]
+        offered = offered + np.bincount(places.node[theirs], places.gpus[theirs], len(offered))
+    offered, gpus = offered[pools.usable], jobs.gpus[waits]
+    if not offered.size or offered.sum() < gpus.min():
+        return False
+    if spread:
+        return True
+    per_node, nodes = jobs.gpus_per_node[waits], np.maximum(jobs.nodes[waits], 1)
+    share = np.where(per_node > 0, per_node, -(-gpus // nodes)).min()
+    # A gang bigger than any node takes nodes that are free altogether, a small one too.
+    return bool(offered.max() >= min(share, pools.size[pools.usable].min()))
+
+
 class Candidates:
     """The jobs that a round is about: waiting ones, and running ones whose lease is over."""
 
@@ -61,13 +86,11 @@ class Candidates:
 
     @once
     def tenant(self) -> Ints:
-        tenant: Ints = self._jobs.tenant[self.rows]
-        return tenant
+        return self._jobs.tenant[self.rows]
 
     @once
     def gpus(self) -> Ints:
-        gpus: Ints = self._jobs.gpus[self.rows]
-        return gpus
+        return self._jobs.gpus[self.rows]
 
     def ways(self, jobs: Ints) -> Sequence[Sequence[Gang]]:
         """The ways in which each of these may lie; none for those that ask for no place."""

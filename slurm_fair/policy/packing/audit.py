@@ -33,8 +33,7 @@ def _too_spread(most: Ints, gpus: Ints, free: Ints) -> Bools:
     """Gangs that lie on so many nodes at most, which have not so many free GPUs."""
     best = np.cumsum(-np.sort(-free, axis=1), axis=1)
     last = np.clip(most, 1, free.shape[1]) - 1
-    too: Bools = (most > 0) & (np.take_along_axis(best, last[:, None], axis=1)[:, 0] < gpus)
-    return too
+    return (most > 0) & (np.take_along_axis(best, last[:, None], axis=1)[:, 0] < gpus)
 
 
 def _allowed(view: View, rows: Ints) -> Bools:

@@ -311,8 +311,7 @@ def indebted(view: View, pools: Pools) -> list[int]:
     owing = view.spare_gpus < 0
     if not np.count_nonzero(owing):
         return []
-    nodes: list[int] = (owing & pools.usable).nonzero()[0].tolist()
-    return nodes
+    return (owing & pools.usable).nonzero()[0].tolist()
 
 
 def _first(sorted_values: Ints, count: int) -> list[int]:

@@ -146,8 +146,7 @@ class Pools:
     @once
     def usable(self) -> Bools:
         """Nodes that lie in a region."""
-        usable: Bools = self.region >= 0
-        return usable
+        return self.region >= 0
 
     @once
     def most(self) -> int:
@@ -165,8 +164,7 @@ class Pools:
     def levels(self) -> Ints:
         """First level of each node's region: one for each number of free GPUs; nodes of no region come last."""
         last = int(self.region.max(initial=NOWHERE)) + 1
-        levels: Ints = np.where(self.usable, self.region, last) * (self.most + 1)
-        return levels
+        return np.where(self.usable, self.region, last) * (self.most + 1)
 
     @once
     def levels_of(self) -> list[int]:
@@ -259,8 +257,7 @@ def suffice(pools: Pools, free: Ints, able: Bools, gang: Gang) -> Bools:
         most = np.sort(np.where(able, free, 0), axis=-1)[..., -(gang.most or gang.gpus) :]
         found: Bools = (most.sum(axis=-1) >= gang.gpus) & (able.sum(axis=-1) >= gang.nodes)
         return found
-    enough: Bools = able @ pools.size >= gang.gpus if gang.whole else able.sum(axis=-1) >= gang.nodes
-    return enough
+    return able @ pools.size >= gang.gpus if gang.whole else able.sum(axis=-1) >= gang.nodes
 
 
 def enough(pools: Pools, free: Ints, gang: Gang) -> bool:

@@ -147,8 +147,7 @@ def _costs(room: Room, gang: Gang, nodes: Ints) -> Ints:
         cost = cost + most * (lost * (last + 1) + last - rank)
     if gang.wanted:
         cost = cost + (int(cost.max()) + 1) * ~np.isin(nodes, gang.wanted)
-    costs: Ints = cost
-    return costs
+    return cost
 
 
 def _best(nodes: Ints, costs: Ints, count: int, all_of_them: bool) -> Ints:

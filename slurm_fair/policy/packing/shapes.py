@@ -225,8 +225,7 @@ def _runs_on(pools: Pools, snapshot: Snapshot) -> Bools | None:
     """[job, type]: whether it runs there at all, which a speed of 0 denies; None where it is no question."""
     if pools.types < 2 or snapshot.told is None:
         return None
-    runs: Bools = snapshot.told.rate > 0
-    return runs
+    return snapshot.told.rate > 0
 
 
 def _narrowed(asked: Ints, gpu_type: Ints | None) -> Ints:
@@ -240,8 +239,7 @@ def _having(pools: Pools, free: Ints) -> Ints:
     counts = np.zeros((len(pools.nodes) + 1, most), dtype=np.int64)
     for pool, nodes in enumerate(pools.nodes):
         counts[pool] = np.bincount(np.maximum(free[nodes], 0), minlength=most)
-    having: Ints = counts[:, ::-1].cumsum(axis=1)[:, ::-1]
-    return having
+    return counts[:, ::-1].cumsum(axis=1)[:, ::-1]
 
 
 def _most_free(pools: Pools, free: Ints, pool: Ints, most: Ints) -> Ints:
@@ -276,8 +274,7 @@ def _nodes_named(snapshot: Snapshot, rows: Ints) -> Ints | int:
     """The number of nodes that these rows ask for by name."""
     if not len(snapshot.wanted):
         return 0
-    named: Ints = np.bincount(snapshot.wanted.row, minlength=len(snapshot.jobs))[rows]
-    return named
+    return np.bincount(snapshot.wanted.row, minlength=len(snapshot.jobs))[rows]
 
 
 def _nodes_by_job(named: Placement, rows: Ints) -> dict[int, tuple[int, ...]]:

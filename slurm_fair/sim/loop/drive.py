@@ -12,7 +12,7 @@ import numpy as np
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.metrics.windows import WINDOW_SECONDS
 from slurm_fair.model import JobState, Result, Snapshot, Standing, TickRecord, Verb
-from slurm_fair.model.columns import all_of, any_of
+from slurm_fair.model.columns import all_of, any_of, code
 from slurm_fair.policy.quiet import again, rests
 from slurm_fair.ports import Journal, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
@@ -27,6 +27,7 @@ from slurm_fair.tick import Rules, Stopwatch, tick
 # When to look after a look at an instant, by the standing and the number of acts that it left behind.
 Looks = Callable[[Standing, int, float], float]
 _MOMENT = 1e-6
+_RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
 
 
@@ -169,7 +170,7 @@ class Simulation:
         if end <= now or not self.rules.terms.grants_at(now):
             return False
         state = record.snapshot.jobs.state
-        everybody = (state == JobState.RUNNING) | (state == JobState.DONE)
+        everybody = (state == _RUNS) | (state == _IS_OVER)
         if not (all_of(standing.leases.running) and all_of(everybody)):
             return False
         return rests(self.rules.policy, record.snapshot, plan.memory)

@@ -23,9 +23,9 @@ from slurm_fair.model import JobTable, Snapshot
 from slurm_fair.model.columns import ZERO, Bools, Ints, all_of, among, any_of
 
 # What makes a job the same job with the same claim; all of its kind have equally wide columns.
-_CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "weight", "gpu_weight")
+_CLAIM = attrgetter("key", "submit", "restarts", "tenant", "gpus", "usual_gpus", "weight", "gpu_weight")
 _LASTING = attrgetter(
-    "key", "tenant", "gpus", "weight", "gpu_weight"
+    "key", "tenant", "gpus", "usual_gpus", "weight", "gpu_weight"
 )  # of that, what a requeue leaves as it is
 _SHOWN = (
     "key",
@@ -35,6 +35,7 @@ _SHOWN = (
     "state",
     "blocked",
     "gpus",
+    "usual_gpus",
     "start",
     "end",
     "weight",

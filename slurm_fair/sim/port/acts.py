@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from slurm_fair.model import Action, Blocked, Gate, JobState, Outcome, Result, Verb
 from slurm_fair.sim.scenario import Hitch
@@ -69,7 +68,7 @@ class Acts:
     def _done_to(self, action: Action, job: int, now: float) -> tuple[Result, str]:
         verb = action.verb
         if verb is Verb.OPEN:
-            return self._open(job, action.nodes, now)
+            return self._open(job, action, now)
         if verb is Verb.REQUEUE:
             return self._requeue(job, now)
         if verb is Verb.ASK:
@@ -80,15 +79,20 @@ class Acts:
             self._free(job, now)
         return Result.DONE, ""
 
-    def _open(self, job: int, names: Sequence[str], now: float) -> tuple[Result, str]:
-        life, jobs = self._life, self._cells
+    def _open(self, job: int, action: Action, now: float) -> tuple[Result, str]:
+        life, jobs, names, gpus = self._life, self._cells, action.nodes, action.gpus
         if jobs.blocked[job] not in _MAY_OPEN:
             return Result.REFUSED, "somebody keeps it back"
         nodes = tuple([life.floor.names.get(name, -1) for name in names])
         if not nodes or -1 in nodes:
             return Result.REFUSED, "no node of that name" if nodes else "no nodes are named for it"
+        if gpus and gpus != jobs.usual_gpus[job] and not life.people.elastic.allows(job, gpus):
+            return Result.REFUSED, f"it cannot run with {gpus} GPUs"
         self._roster.split(job)
         life.plain.discard(job)
+        life.granted.pop(job, None)
+        if gpus and gpus != jobs.usual_gpus[job]:
+            life.granted[job] = gpus
         jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
         life.let_in(job, nodes, now)
         return Result.DONE, ""
@@ -113,6 +117,6 @@ class Acts:
 
     def _free(self, job: int, now: float) -> None:
         life, jobs = self._life, self._cells
-        life.pinned.pop(job, None)
+        life.forget(job)
         jobs.gated[job], jobs.pinned[job], jobs.gate_set[job] = False, False, 0.0
         life.reconsider(job, now)

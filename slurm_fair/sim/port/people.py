@@ -41,6 +41,7 @@ class Submission:
     time_limit: float = math.inf
     declared: float = math.nan  # run time that its user declares
     weight: float = 1.0  # of the job
+    gpus_choices: tuple[int, ...] = ()  # further numbers of GPUs with which it can run
 
 
 class UserActions:
@@ -70,7 +71,8 @@ class UserActions:
 
     def _fill(self, rows: slice, job: Submission, now: float) -> None:
         jobs, types = self._jobs, self._life.people.gpu_types
-        jobs.gpus[rows], jobs.nodes[rows], jobs.gpus_per_node[rows] = job.gpus, job.nodes, job.gpus_per_node
+        jobs.gpus[rows], jobs.usual_gpus[rows] = job.gpus, job.gpus
+        jobs.nodes[rows], jobs.gpus_per_node[rows] = job.nodes, job.gpus_per_node
         jobs.most_nodes[rows], jobs.at_home[rows] = job.most_nodes, job.nodes
         jobs.gpu_type[rows] = types.index(job.gpu_type) if job.gpu_type else -1
         jobs.gpu_weight[rows] = self._life.people.asked_weights[jobs.gpu_type[rows]]
@@ -81,6 +83,10 @@ class UserActions:
         jobs.restartable[rows], jobs.work[rows] = job.restartable, job.seconds
         jobs.declared[rows] = job.seconds if np.isnan(job.declared) else job.declared
         jobs.stopped_at[rows], jobs.model[rows] = -math.inf, -1
+        if job.gpus_choices:
+            sizes = tuple(sorted({job.gpus, *job.gpus_choices}))
+            named = dict.fromkeys(range(rows.start, rows.stop), sizes)
+            self._life.people.elastic.add(named, jobs.usual_gpus[: rows.stop])
 
     def _begin(self, row: int, job: Submission, now: float) -> None:
         """Behind our gate, or at once into the queue."""

@@ -65,6 +65,7 @@ class Sight:
             resized=resized,
             resized_by_weight=by_weight,
             gpu_weights=people.gpu_weights,
+            sizes=people.elastic.shown(shown, states.usual_gpus),
         )
 
     def _nodes(self, now: float) -> NodeTable:

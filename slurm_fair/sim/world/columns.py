@@ -20,8 +20,8 @@ _CHANGING = (
 )  # fmt: skip
 # The same from its submission on, and for all jobs of a trace that says nothing of it.
 _PLAIN = (
-    "partition", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb", "array_limit",
-    "time_limit_seconds", "weight", "checkpoints", "requeueable", "restartable",
+    "partition", "usual_gpus", "nodes", "most_nodes", "gpus_per_node", "gpu_type", "cpus", "memory_mb",
+    "array_limit", "time_limit_seconds", "weight", "checkpoints", "requeueable", "restartable",
 )  # fmt: skip
 _BY_PLACE = "gpu_weight"  # changes with each start where GPUs are weighed, else never
 _MOST_LENGTHS = 512
@@ -76,6 +76,7 @@ class Cells:
     tenant: MutableSequence[int]
     user: MutableSequence[int]
     gpus: MutableSequence[int]
+    usual_gpus: MutableSequence[int]
     nodes: MutableSequence[int]
     gpus_per_node: MutableSequence[int]
     gpu_type: MutableSequence[int]
@@ -117,6 +118,7 @@ class JobColumns:
     user: Ints
     partition: Ints
     gpus: Ints
+    usual_gpus: Ints
     nodes: Ints
     most_nodes: Ints
     gpus_per_node: Ints

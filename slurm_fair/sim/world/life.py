@@ -59,6 +59,7 @@ class Life:
         self.over: dict[int, str] = {}  # jobs that ended since the last look, and how
         self.answered: dict[int, float] = {}  # when jobs said that they have saved
         self.pinned: dict[int, tuple[int, ...]] = {}  # opened and waiting for their nodes
+        self.granted: dict[int, int] = {}  # GPUs of those that are to start with another size than the usual
         self.plain: set[int] = set()  # waiting without any gate: first come, first served
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
         self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
@@ -187,7 +188,11 @@ class Life:
         if jobs.blocked[job] == Blocked.NOT_BLOCKED:
             if self.odd.dated and self._too_late(job, now):
                 return
-            sites = self.floor.sites(nodes, jobs.gpus[job], jobs.gpus_per_node[job])
+            gpus, per_node = jobs.gpus[job], jobs.gpus_per_node[job]
+            if job in self.granted:
+                gpus = self.granted[job]
+                per_node = gpus // len(nodes) if per_node and not gpus % len(nodes) else 0
+            sites = self.floor.sites(nodes, gpus, per_node)
         if sites is None:
             self.pinned[job] = nodes
         else:
@@ -208,6 +213,8 @@ class Life:
         self.pinned.pop(job, None)
         self.plain.discard(job)
         self.floor.take(job, sites)
+        if job in self.granted:
+            jobs.gpus[job] = self.granted.pop(job)
         lost = self._start_cost(job, now)
         jobs.state[job], jobs.start[job] = JobState.RUNNING, self._told(now)
         jobs.runs[job] += 1
@@ -249,18 +256,29 @@ class Life:
         """The slowest of its GPUs, and what lying apart costs on their type."""
         floor, rates, apart = self.floor, self.people.rates, 1.0
         if len(sites) == 1:
-            speed = rates.item(job, floor.type_of[sites[0][0]])
+            kind = floor.type_of[sites[0][0]]
+            speed = rates.item(job, kind)
         else:
             kind = min([floor.type_of[node] for node, _ in sites], key=rates[job].item)
             speed = rates.item(job, kind)
             racks = len({floor.racks.item(node) for node, _ in sites})
             fewest = floor.fewest_nodes(floor.type_of[sites[0][0]], self.cells.gpus[job])
-            at_home = max(fewest, self.cells.at_home[job])
-            apart = spread_factor(len(sites), at_home, racks, self.people.spread_rates.item(job, kind))
+            at_home, spread_rate = self._apart(job, kind, fewest)
+            apart = spread_factor(len(sites), at_home, racks, spread_rate)
+        if self.cells.gpus[job] != self.cells.usual_gpus[job]:
+            speed *= self.people.elastic.speed(job, self.cells.gpus[job], kind)
         self.tally.placements[1.0 / max(apart, _CRAWL)] += 1
         if speed <= 0:
             raise SlurmFairError(f"job {label(self.cells.key[job])} was started where it does not run")
         return speed * apart
+
+    def _apart(self, job: int, kind: int, fewest: int) -> tuple[int, float]:
+        """On how many nodes it is not slowed by lying apart, and what it is slowed to on more."""
+        cells, usual = self.cells, self.people.spread_rates.item(job, kind)
+        gpus = cells.gpus[job]
+        if gpus == cells.usual_gpus[job]:
+            return max(fewest, cells.at_home[job]), usual
+        return fewest, self.people.elastic.spread_rate(job, gpus, kind, usual)
 
     # -- saving -----------------------------------------------------------------------------------------------
 
@@ -386,6 +404,7 @@ class Life:
         jobs.done[job] = jobs.saved[job]
         jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
         jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, self._told(now)
+        jobs.gpus[job] = jobs.usual_gpus[job]
         jobs.pinned[job] = False
         if self.people.gpu_weights is not None:
             jobs.gpu_weight[job] = self.people.asked_weights.item(jobs.gpu_type[job])
@@ -405,16 +424,21 @@ class Life:
     def close(self, job: int, until: float, now: float) -> None:
         """Behind our gate; one that is no hold opens by itself."""
         jobs = self.cells
-        self.pinned.pop(job, None)
+        self.forget(job)
         self.plain.discard(job)
         jobs.gated[job], jobs.pinned[job] = True, False
         jobs.gate_until[job], jobs.gate_set[job] = until, now
         if until < math.inf:
             self.agenda.expect(until, Due.OPENS, job)
 
+    def forget(self, job: int) -> None:
+        """It waits for no nodes any more, and has its usual size again."""
+        self.pinned.pop(job, None)
+        self.granted.pop(job, None)
+
     def drop(self, job: int, now: float, word: str) -> None:
         """A waiting job is over."""
-        self.pinned.pop(job, None)
+        self.forget(job)
         self.plain.discard(job)
         self.cells.state[job], self.cells.end[job] = JobState.DONE, self._told(now)
         self.cells.runs[job] += 1

@@ -16,6 +16,7 @@ from slurm_fair.model.columns import Bools, Codes, Floats, Ints
 from slurm_fair.model.gpu_weight import mean_weight, of_types
 from slurm_fair.sim.scenario import Scenario
 from slurm_fair.sim.world.columns import JobColumns
+from slurm_fair.sim.world.sizes import ElasticJobs, elastic_jobs
 from slurm_fair.sim.world.speed import per_kind, rates_of, scaling_of, speeds_of, spread_rates
 from slurm_fair.sim.world.work import Regimes
 from slurm_fair.trace import JobRegimes, Machines, Throughputs, Trace
@@ -43,6 +44,7 @@ class Population:
     given_weights: Mapping[str, float]  # of tenants, also of those who have no job yet
     gpu_weights: Floats | None  # of the GPU types; None = 1 each
     asked_weights: Floats  # what a GPU counts that is asked for by its type; the last one of any type
+    elastic: ElasticJobs
 
     def tenant(self, name: str) -> int:
         """Number of a tenant; one that is new here joins the others, who are sorted by name."""
@@ -111,6 +113,7 @@ def population(scenario: Scenario, epoch: float) -> Population:
     return Population(
         jobs, regimes, rates, spread, types, tenants, scenario.weights_of(tenants), trace.users, trace.models,
         speeds_of(machines, types), scenario.weights, of_types(scenario.gpu_weights, types), asked,
+        elastic_jobs(trace, machines, types, rates, scenario.throughputs, scenario.elastic_exponent),
     )  # fmt: skip
 
 
@@ -205,7 +208,7 @@ def _fill(jobs: JobColumns, trace: Trace, types: tuple[str, ...], epoch: float) 
     jobs.key[:] = pack_keys(number, np.full(count, -1))
     jobs.record[:] = number
     jobs.user[:], jobs.model[:] = trace.user, trace.model
-    jobs.gpus[:] = trace.whole_gpus
+    jobs.gpus[:] = jobs.usual_gpus[:] = trace.whole_gpus
     jobs.nodes[:] = np.maximum(trace.node_count, 1)
     # Records of jobs on one node do not tell whether their users asked for that: those take more too.
     jobs.most_nodes[:] = np.where(trace.node_count > 1, trace.node_count, 0)

@@ -65,8 +65,7 @@ class Progress:
         """Number of epochs done."""
         regimes, row = self._regimes, self._row
         into = regimes.begin[self._first] + self._done - regimes.begin[row]
-        epoch: Floats = regimes.epochs_before[row] + into / self._pace
-        return epoch
+        return regimes.epochs_before[row] + into / self._pace
 
     @once
     def epochs(self) -> Floats:

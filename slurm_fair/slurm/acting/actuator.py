@@ -13,7 +13,7 @@ from slurm_fair.errors import SlurmTextError
 from slurm_fair.model import Action, JobState, Outcome, Result, Verb
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import IntentLog
-from slurm_fair.slurm.acting import scontrol_lines
+from slurm_fair.slurm.acting import resizing, scontrol_lines
 from slurm_fair.slurm.acting.act_result import NOT_TRIED, is_for_later, refused_or_unknown, signalled
 from slurm_fair.slurm.acting.rounds import ROUND, TOO_LATE, Rounds
 from slurm_fair.slurm.acting.signal_array_tasks import ask_crowded, is_crowded, with_waiting_tasks
@@ -122,7 +122,7 @@ class Actuator:
         if row.state != JobState.WAITING:
             return f"it is {row.state.name.lower()}"
         if action.verb is not Verb.FREE and self.claims.foreign_hold(action, row):
-            tidies = action.verb is Verb.CLOSE and self.claims.pins(action, row)
+            tidies = action.verb is Verb.CLOSE and not self._is_tidy(action, row)
             return "" if tidies else f"it is held ({row.reason})"
         return self._hinders_opening(action, row) if action.verb is Verb.OPEN else ""
 
@@ -211,16 +211,20 @@ class Actuator:
         soon = row.restarts > 0 and int(self.now()) <= int(row.submit)
         if action.verb is Verb.CLOSE:
             if self.claims.foreign_hold(action, row):
-                return scontrol_lines.free_lines(job, clear, gated=False, held=False, next_second=False)
-            return scontrol_lines.close_lines(job, action.until, clear, self.claims.hold(action, row))
+                lines = scontrol_lines.free_lines(job, clear, gated=False, held=False, next_second=False)
+            else:
+                lines = scontrol_lines.close_lines(job, action.until, clear, self.claims.hold(action, row))
+            return replace(lines, then=resizing.own_size(job, self.claims, action, row) + lines.then)
         if action.verb is Verb.OPEN:
-            return scontrol_lines.open_lines(job, action.nodes, soon, row.priority == 0)
+            lines = scontrol_lines.open_lines(job, action.nodes, soon, row.priority == 0)
+            return resizing.opening(lines, job, self.claims, action, row)
         if action.verb is Verb.REQUEUE:
             return scontrol_lines.requeue_lines(job)
         if action.verb is Verb.ASK:
             return scontrol_lines.ScontrolLines()
         gated, held = self.claims.begin(action, row), self.claims.hold(action, row)
-        return scontrol_lines.free_lines(job, clear, gated, held, soon)
+        lines = scontrol_lines.free_lines(job, clear, gated, held, soon)
+        return replace(lines, then=resizing.own_size(job, self.claims, action, row) + lines.then)
 
     def _job(self, action: Action, row: FreshRow) -> str:
         """The id to act on; of an unsplit array just its waiting tasks."""
@@ -231,7 +235,7 @@ class Actuator:
     def _pin(
         self, actions: list[Action], lines: Mapping[Action, scontrol_lines.ScontrolLines]
     ) -> dict[Action, tuple[Result, str]]:
-        """Pin, look, and give up those whose pin is not seen: a gate is never opened after a failed pin."""
+        """Pin, look, and give up those whose nodes or size are not seen: a gate is never opened after that."""
         answers = tell(self.commands, {action: lines[action].pin for action in actions})
         after = self._look(actions)
         if isinstance(after, str):
@@ -240,10 +244,39 @@ class Actuator:
         for action in actions:
             row = after.get((action.key, False))
             if row is None or row.nodes != frozenset(action.nodes):
-                failed[action] = refused_or_unknown(
-                    answers[action], _ids(action), "the node list did not take"
-                )
-        return failed
+                what = "the node list did not take"
+            elif not resizing.asks_for(row, lines[action].request):
+                what = f"its size did not become {action.gpus} GPUs"
+            else:
+                continue
+            failed[action] = refused_or_unknown(answers[action], _ids(action), what)
+        return failed | self._put_back(failed, {a: after.get((a.key, False)) for a in failed}, lines)
+
+    def _put_back(
+        self,
+        failed: Mapping[Action, tuple[Result, str]],
+        rows: Mapping[Action, FreshRow | None],
+        lines: Mapping[Action, scontrol_lines.ScontrolLines],
+    ) -> dict[Action, tuple[Result, str]]:
+        """Give jobs that were not opened their users' own requests back: none is ever left half changed.
+
+        The act is refused where that is seen, and unknown where it is not.
+        """
+        half = {a: row for a, row in rows.items() if row is not None and lines[a].request}
+        undo = {a: resizing.words_to_undo(self.claims, a, row) for a, row in half.items()}
+        undo = {action: words for action, words in undo.items() if words}
+        if not undo:
+            return {}
+        back = {a: scontrol_lines.resize(self._job(a, half[a]), undo[a]) for a in undo}
+        answers, after = tell(self.commands, back), self._look(undo)
+        done: dict[Action, tuple[Result, str]] = {}
+        for action, answer in answers.items():
+            row = None if isinstance(after, str) else after.get((action.key, False))
+            left = row is None or resizing.words_to_undo(self.claims, action, row)
+            detail = f"{failed[action][1]}, and its own request was not seen to be back" if left else ""
+            unsure = left or answer.timed_out
+            done[action] = (Result.UNKNOWN if unsure else Result.REFUSED), detail or failed[action][1]
+        return done
 
     def _send_in_rounds(
         self, lines: Mapping[Action, scontrol_lines.ScontrolLines], before: Rows
@@ -302,7 +335,9 @@ class Actuator:
         return row.state != JobState.WAITING or open_now
 
     def _is_tidy(self, action: Action, row: FreshRow) -> bool:
-        """True if no node list of ours is left on the job."""
+        """True if no node list and no size of ours is left on the job."""
+        if self.claims.resized(action, row):
+            return False
         mark = self.claims.pins(action, row)
         if mark is None:
             return True
@@ -318,6 +353,8 @@ class Actuator:
             old, own_nodes = self.claims.mark_on(action), self.claims.own_nodes(action, row)
             pinned, pin = self.claims.pins(action, row) is not None, old.pin if old else ""
             mark = self._mark(action, old.gate_until if old else action.until, pinned, own_nodes, pin)
+            if old is not None and self.claims.resized(action, row):
+                mark = replace(mark, size=old.size, user_size=old.user_size)
             if action.verb is Verb.CLOSE and not self.claims.foreign_hold(action, row):
                 before = old.gate_until if old and math.isfinite(old.gate_until) else 0.0
                 until = float(int(action.until))
@@ -331,6 +368,7 @@ class Actuator:
             elif action.verb is Verb.OPEN:
                 before = self.now() if math.isinf(mark.gate_until) else 0.0
                 mark = replace(mark, pinned=True, pin=hostlist.join(action.nodes), gate_before=before)
+                mark = resizing.with_size(mark, self.claims, action, row)
             elif action.verb is Verb.REQUEUE:
                 # Slurm's own requeue delay keeps it back on our account, so it is ours to undo.
                 mark = replace(mark, gate_until=self.now() + self.requeue_delay)
@@ -371,7 +409,7 @@ class Actuator:
 def _closed(mark: Mark, now: float) -> Mark:
     """The mark of a job that was seen behind its gate, without a node list of ours."""
     until = mark.gate_before if math.isinf(mark.gate_until) else mark.gate_until
-    return replace(mark, gate_until=until, gate_before=0.0, pinned=False, set_at=now)
+    return replace(mark, gate_until=until, gate_before=0.0, pinned=False, set_at=now, size="", user_size="")
 
 
 def _which(action: Action) -> Which:

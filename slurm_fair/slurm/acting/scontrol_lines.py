@@ -17,6 +17,10 @@ from slurm_fair.slurm.reading import hostlist
 
 MOST_TASK_TEXT = 1000  # scontrol's line has an end
 _ID = re.compile(r"[1-9][0-9]{0,9}(?:_(?:[0-9]{1,7}|\[[0-9,-]{1,1000}\]))?")
+_SIZE = re.compile(
+    r"tresper(?:node|job)=gres[:/]gpu(?::[A-Za-z][A-Za-z0-9_.-]{0,39})?:[1-9][0-9]{0,4}"
+    r"|numnodes=([1-9][0-9]{0,5})-\1|num(?:tasks|cpus)=[1-9][0-9]{0,7}"
+)
 _TIME = re.compile(r"uts[0-9]{9,11}|now(?:\+[1-9][0-9]?)?")
 
 
@@ -51,6 +55,14 @@ def update(job: str, *, start: str = "", eligible: str = "", nodes: str | None =
     return " ".join(parts)
 
 
+def resize(job: str, words: Sequence[str]) -> tuple[str, ...]:
+    """One update that changes how many GPUs a waiting job asks for, and what goes with them; none for no words."""
+    for word in words:
+        if not _SIZE.fullmatch(word):
+            raise SlurmTextError(f"'{word[:60]}' is no size of a job")
+    return (" ".join((f"update jobid={_checked(job)}", *words)),) if words else ()
+
+
 def uts(instant: float) -> str:
     """An epoch second as scontrol reads it, independent of time zones."""
     if not math.isfinite(instant):
@@ -60,10 +72,11 @@ def uts(instant: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScontrolLines:
-    """Lines for scontrol: `pin` first, and `then` only for jobs whose pin was seen to hold."""
+    """Lines for scontrol: `pin` first, and `then` only for jobs whose nodes and size were seen to hold."""
 
     pin: tuple[str, ...] = ()
     then: tuple[str, ...] = ()
+    request: str = ""  # what the job must ask for once it is pinned; "" = it stays as it is
 
 
 def close_lines(job: str, until: float, clear_nodes: str | None, held: bool) -> ScontrolLines:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from slurm_fair.model import Action
 from slurm_fair.slurm.command import CommandResult, Commands
 
-_AT_LEAST = 16  # acts of one scontrol: to start another costs as much as some acts
+_AT_LEAST = 16  # acts of one scontrol: a further process costs as much as some acts
 _TOGETHER = 8  # scontrols
 
 

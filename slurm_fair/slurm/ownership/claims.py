@@ -19,6 +19,7 @@ from slurm_fair.slurm.ownership.ours import (
     is_our_list,
     is_slurms_delay,
     may_be_as_submitted,
+    own_request,
 )
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import UNSPLIT
@@ -89,6 +90,15 @@ class Claims:
         """The user's own node list."""
         mark = self.pins(action, row)
         return mark.user_nodes if mark else row.node_text
+
+    def own_request(self, action: Action, row: FreshRow) -> str:
+        """The user's own request for GPUs."""
+        marks = self.marks.on(action.key, action.whole_record, action.submit, action.restarts)
+        return own_request(row.request, marks)
+
+    def resized(self, action: Action, row: FreshRow) -> bool:
+        """Whether it carries a request for GPUs that is ours."""
+        return self.own_request(action, row) != row.request
 
     def _noted(self, action: Action) -> Noted:
         return Noted.of_one(self.marks.on(action.key, action.whole_record, action.submit, action.restarts))

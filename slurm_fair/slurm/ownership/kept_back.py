@@ -52,8 +52,7 @@ class Whose:
 
     def any(self) -> Bools:
         """Rows that carry anything of ours."""
-        found: Bools = self.hold | self.begin | self.nodes
-        return found
+        return self.hold | self.begin | self.nodes
 
 
 @dataclass(frozen=True, slots=True)

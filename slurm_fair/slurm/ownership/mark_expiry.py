@@ -14,7 +14,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints, find
 from slurm_fair.model.ids import TASK_BITS, pack
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.ownership.marks import Marks, is_of
-from slurm_fair.slurm.ownership.ours import is_our_list
+from slurm_fair.slurm.ownership.ours import is_our_list, is_our_size
 from slurm_fair.slurm.reading.queue import UNSPLIT, Queue, with_tasks
 from slurm_fair.slurm.reading.reread import Which
 
@@ -64,24 +64,39 @@ def _over(marks: Iterable[tuple[Mark, int]], rows: NDArray[np.void]) -> list[Mar
 def without_taken_lists(
     book: Marks, rows: NDArray[np.void], queue: Queue, booted_at: float, now: float
 ) -> list[Mark]:
-    """Marks without the node lists that are seen gone: the same list on such a job is not ours again.
+    """Marks without the node lists and sizes that are seen gone: the same on such a job is not ours again.
 
     An act of unknown outcome may be carried out a while after it was sent.
     """
-    ours = [mark for mark in book.all() if mark.pinned and mark.pin and now - mark.set_at > _SETTLED_SECONDS]
+    settled = [mark for mark in book.all() if now - mark.set_at > _SETTLED_SECONDS]
+    ours = [mark for mark in settled if (mark.pinned and mark.pin) or mark.size]
     if not ours:
         return []
     waiting = rows[(rows["state"] == JobState.WAITING) & (rows["task"] != UNSPLIT)]
     keys = pack_keys(waiting["base"].astype(np.int64), waiting["task"].astype(np.int64))
     order = keys.argsort()
     found = find(keys[order], np.array([mark.key for mark in ours], dtype=np.int64))
-    return [
-        replace(mark, pinned=False)
-        for mark, place in zip(ours, found.tolist(), strict=True)
-        if place >= 0
-        and is_of(mark, float(waiting["submit"][at := order[place]]), int(waiting["restarts"][at]))
-        and not is_our_list(mark, queue.node_lists.texts[waiting["req_nodes"][at]], booted_at)
+    here = [(mark, order[place]) for mark, place in zip(ours, found.tolist(), strict=True) if place >= 0]
+    after = [
+        (mark, _less_what_is_gone(mark, waiting[at], queue, booted_at))
+        for mark, at in here
+        if is_of(mark, float(waiting["submit"][at]), int(waiting["restarts"][at]))
     ]
+    return [less for mark, less in after if less != mark]
+
+
+def _less_what_is_gone(mark: Mark, row: np.void, queue: Queue, booted_at: float) -> Mark:
+    """The mark without a node list, or a size, that its job does not carry any more."""
+    request = queue.requests.texts[row["request"]] if row["request"] >= 0 else ""
+    if mark.size and not is_our_size(mark, request):
+        mark = replace(mark, size="", user_size="")
+    if (
+        mark.pinned
+        and mark.pin
+        and not is_our_list(mark, queue.node_lists.texts[row["req_nodes"]], booted_at)
+    ):
+        mark = replace(mark, pinned=False)
+    return mark
 
 
 @dataclass(slots=True)

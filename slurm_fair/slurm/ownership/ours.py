@@ -9,6 +9,7 @@ put on a held job (slurm-facts: hold-of-a-held-job).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from slurm_fair.model.columns import Bools, Floats, Ints
 from slurm_fair.model.mark import Mark
 from slurm_fair.slurm.reading import hostlist
 from slurm_fair.slurm.reading.queue import Names
+from slurm_fair.slurm.reading.request import SizeRequest
 from slurm_fair.slurm.reading.reread import FreshRow
 from slurm_fair.slurm.reading.stamp import Stamp
 from slurm_fair.slurm.scope import OTHERS_HOLD, USER_HOLD, by_name
@@ -26,6 +28,8 @@ from slurm_fair.slurm.scope import OTHERS_HOLD, USER_HOLD, by_name
 SLACK_SECONDS = 1.5  # Slurm keeps whole seconds
 DELAY_SLACK_SECONDS = 5.0
 BOOT_SLACK_SECONDS = 1.0  # slurmctld says whole seconds of its start
+
+_OR = ";"
 
 Flag: TypeAlias = Bools | bool
 Count: TypeAlias = Ints | int
@@ -162,6 +166,27 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
         return here == frozenset(hostlist.expand(mark.pin)) != frozenset(hostlist.expand(mark.user_nodes))
     except SlurmTextError:
         return False
+
+
+def is_our_size(mark: Mark, text: str) -> bool:
+    """Whether the request of a job, as it is written, is the one that we set."""
+    here, ours = SizeRequest.read(text), map(SizeRequest.read, sizes_of(mark))
+    return here is not None and any(each is not None and here.is_as_large_as(each) for each in ours)
+
+
+def sizes_of(mark: Mark) -> tuple[str, ...]:
+    """The requests of ours of which a job carries one, as they are written."""
+    return tuple(filter(None, mark.size.split(_OR)))
+
+
+def either_size(*requests: str) -> str:
+    """The size of a mark whose job carries one of these requests of ours."""
+    return _OR.join(dict.fromkeys(filter(None, requests)))
+
+
+def own_request(text: str, marks: Iterable[Mark]) -> str:
+    """The user's own request of a job that shows this one; a request that is not ours is the user's own."""
+    return next((mark.user_size for mark in marks if is_our_size(mark, text)), text)
 
 
 def kept_by_us(row: np.void, stamp: Stamp, reason: str, lost: bool, scheduled: float) -> bool:

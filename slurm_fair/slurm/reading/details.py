@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from slurm_fair.errors import SlurmTextError
 from slurm_fair.slurm.command import Commands
@@ -14,6 +15,7 @@ from slurm_fair.slurm.reading.user_text import ask_text
 
 _COLUMNS = "fxZk"  # constraint, excluded nodes, directory, comment
 UNSTAMPED = Stamp()
+NO_BEGINS: Mapping[tuple[int, int], float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +38,42 @@ UNKNOWN = Details(None, "", ())
 
 @dataclass(slots=True)
 class JobDetails:
-    """Remembers details by (record, restarts): a requeue, or another job under the id, asks again."""
+    """Remembers details by (record, restarts): a requeue, or another job under the id, asks again.
+
+    So does a begin time that is new and that nobody explains.
+    """
 
     commands: Commands
     scheduled: LastScheduled = field(init=False)
+    naming: set[tuple[int, int]] = field(default_factory=set)  # those that name sizes
     _known: dict[tuple[int, int], Details] = field(default_factory=dict)
+    _begins: Mapping[tuple[int, int], float] = field(default_factory=dict)  # those of the last time
 
     def __post_init__(self) -> None:
         self.scheduled = LastScheduled(self.commands)
 
-    def learn(self, identities: Iterable[tuple[int, int]]) -> str:
-        """Ask for the unknown ones; a complaint when Slurm does not answer well."""
+    def learn(
+        self, identities: Iterable[tuple[int, int]], begins: Mapping[tuple[int, int], float] = NO_BEGINS
+    ) -> str:
+        """Ask for the unknown ones; a complaint when Slurm does not answer well.
+
+        `begins` are begin times that nothing explains.
+        """
         identities = list(identities)
         wanted = set(identities)
         self._known = {who: known for who, known in self._known.items() if who in wanted}
-        missing = [who for who in identities if who not in self._known]
+        new = {who for who, begin in begins.items() if begin != self._begins.get(who)}
+        missing = [who for who in identities if who in new or who not in self._known]
         rows = ask_text(self.commands, sorted({record for record, _ in missing}), _COLUMNS) if missing else {}
         if isinstance(rows, str):
             return rows
         for who in missing:
             row = rows.get(who[0])
-            self._known[who] = _details(row) if row else UNKNOWN
+            self._known[who] = _details(row) if row else self._known.get(who, UNKNOWN)
+        if missing or len(self.naming) > len(wanted):
+            stamps = ((who, known.gate_stamp) for who, known in self._known.items())
+            self.naming = {who for who, stamp in stamps if stamp.sizes or stamp.bad_sizes}
+        self._begins = begins
         return ""
 
     def of(self, record: int, restarts: int) -> Details:

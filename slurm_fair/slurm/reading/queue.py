@@ -15,6 +15,7 @@ from slurm_fair.model import JobState
 from slurm_fair.model.columns import Ints
 from slurm_fair.slurm.command import BY_TASK, CommandResult, Commands, only_ids
 from slurm_fair.slurm.reading import hostlist, values
+from slurm_fair.slurm.reading.request import request_in
 from slurm_fair.slurm.reading.task_lists import MOST_TASKS, TaskList, beyond_a_user, read_tasks
 from slurm_fair.slurm.reading.tasks import TaskRows
 
@@ -30,7 +31,7 @@ _OF_SLURM = (
 # Users' own words, kept raw: the GRES text always, the account where nobody enforces associations. They come
 # last, and each row ends with a mark that is drawn anew for each call: no word can end its row and begin another.
 # A separator in such a word gives its own row too many columns.
-_OF_USERS = ("Account", "tres-per-node", "tres-per-job", "tres-per-task", "cpus-per-tres")
+_OF_USERS = ("Account", "tres-per-node", "tres-per-job", "tres-per-task", "cpus-per-tres", "mem-per-tres")
 FIELDS = (*_OF_SLURM, *_OF_USERS)
 _FORMAT = ",".join(f"{name}:{BETWEEN}" for name in FIELDS[:-1]) + f",{FIELDS[-1]}:{ROW_END}"
 _LONGEST_ACCOUNT = 255
@@ -66,6 +67,8 @@ RAW = np.dtype(
         ("beyond", "?"),  # an array whose tasks are not looked at one by one: its user has too many
         ("set_aside", "f8"),  # what must fit before its deadline at a start: its least time, else its limit
         ("exclusive", "?"),  # takes whole nodes (slurm-facts: exclusive-is-told)
+        ("request", "i8"),  # a SizeRequest as it is written, or why there is none; -1 = no GPUs
+        ("memory_per_gpu", "?"),
     ]
 )  # fmt: skip
 
@@ -73,6 +76,7 @@ RAW = np.dtype(
 _NAMED = {  # columns that are numbers of names, and whose names they are
     "qos": "qos", "user": "users", "account": "accounts", "partition": "partitions", "reason": "reasons",
     "node_list": "node_lists", "req_nodes": "node_lists", "reservation": "reservations", "gpu_type": "gpu_types",
+    "request": "requests",
 }  # fmt: skip
 
 
@@ -134,6 +138,7 @@ class Queue:
     reservations: Names = field(default_factory=Names)
     qos: Names = field(default_factory=Names)
     gpu_types: Names = field(default_factory=Names)
+    requests: Names = field(default_factory=Names)
     task_lists: list[TaskList] = field(default_factory=list)
     array_limits: dict[int, int] = field(default_factory=dict)  # by base; tasks of their own do not show it
     unreadable: tuple[Unreadable, ...] = ()  # rows of the last look at every job
@@ -252,6 +257,7 @@ class Queue:
         if state is None:
             raise SlurmTextError(f"its state '{f['State'][:40]}' is a word that this version does not know")
         nodes = _nodes(f, counts, state)
+        request = _request(f, counts, nodes) if gpus else ""
         # What is over, and what Slurm refused, asks for no type any more: its text may be new for ever.
         kind = "" if state is JobState.DONE else kind
         longest, least = values.duration_seconds(f["TimeLimit"]), values.duration_seconds(f["MinTime"])
@@ -270,7 +276,8 @@ class Queue:
             values.epoch(f["EndTime"]), values.number(f["PriorityLong"]), longest,
             not values.is_nothing(f["Dependency"]), values.count(f["RestartCnt"]), f["BatchFlag"] == "1",
             f["Requeue"] == "1", values.epoch(f["Deadline"]), False, least if 0 < least < longest else longest,
-            f["OverSubscribe"] == "NO",
+            f["OverSubscribe"] == "NO", self.requests.number(request) if request else -1,
+            not values.is_nothing(f["mem-per-tres"]),
         )  # fmt: skip
 
     def _array(self, record: int, base: str, task: str) -> tuple[int, int, int, int]:
@@ -334,6 +341,14 @@ def _gpus(f: Mapping[str, str], counts: dict[str, str]) -> tuple[int, str, int]:
     # Slurm counts GPUs only where accounting tracks them (AccountingStorageTRES): else by what was asked.
     gpus = values.gpus(str(gpus or per_job or per_node * nodes or per_task * tasks))
     return gpus, kind or kind_per_node or kind_per_job or kind_per_task, per_node
+
+
+def _request(f: Mapping[str, str], counts: dict[str, str], nodes: int) -> str:
+    """The size that it asks for, as marks keep it, or why that cannot be changed."""
+    # The column of nodes may show those of the last run, or what CPUs come to (slurm-facts: stale-node-count).
+    asked = values.count(counts.get("node", "0")) or nodes
+    found = request_in(f, asked, values.count(f["NumTasks"]), values.count(counts.get("cpu", "0")))
+    return str(found)
 
 
 def _nodes(f: Mapping[str, str], counts: dict[str, str], state: JobState) -> int:

@@ -36,6 +36,7 @@ class FreshRow:
     record: int
     tasks: str = ""  # of an unsplit array, as Slurm writes them
     objection: str = ""  # why it may not be acted on
+    request: str = ""  # a SizeRequest as it is written, or why there is none
 
 
 Rows: TypeAlias = dict[Which, FreshRow]
@@ -103,4 +104,5 @@ def _row(raw: np.void, queue: Queue, nodes: frozenset[str], objection: str) -> F
         int(raw["record"]),
         queue.task_lists[int(raw["tasks"])].text() if raw["task"] == UNSPLIT else "",
         objection,
+        queue.requests.texts[int(raw["request"])] if raw["request"] >= 0 else "",
     )

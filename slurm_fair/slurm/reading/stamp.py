@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from slurm_fair.model import Gate
 
 _TOKEN = re.compile(r"(?:^|\s)slurm_fair:v([0-9])((?:,[a-z]+=[A-Za-z0-9+]+)*)(?=\s|$)")
+_SIZES = re.compile(r"[0-9]{1,5}(?:\+[0-9]{1,5}){0,63}")
+MOST_SIZES = 16  # that one job may name
+_MOST_SAID = 60  # characters of a wrong value that messages show
 SIGNALS = ("USR1", "USR2", "TERM")
 _SLACK_SECONDS = 3.0  # `now+600` is computed by sbatch, before Slurm notes the submission
 
@@ -20,6 +23,8 @@ class Stamp:
     signal: str = "USR2"
     grace_seconds: float = 0.0  # 0 = the site's own
     gate: str = ""  # uts<epoch> | +<seconds> | hold
+    sizes: tuple[int, ...] = ()  # numbers of GPUs with which it can run, ascending
+    bad_sizes: str = ""  # what stands there instead and cannot be read
 
     @property
     def checkpoints(self) -> bool:
@@ -53,4 +58,14 @@ def read_stamp(comment: str) -> Stamp | None:
         or not re.fullmatch(r"|uts[0-9]{1,12}|\+[0-9]{1,9}|hold", gate)
     ):
         return None
-    return Stamp(min(int(match[1]), 1), signal, float(grace), gate)
+    sizes = _sizes(keys.get("gpus", ""))
+    bad = "" if sizes else keys.get("gpus", "")
+    return Stamp(min(int(match[1]), 1), signal, float(grace), gate, sizes, bad[:_MOST_SAID])
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """`1+2+4` as numbers; none where it is anything else."""
+    if not _SIZES.fullmatch(text):
+        return ()
+    sizes = sorted({int(word) for word in text.split("+")})
+    return tuple(sizes) if len(sizes) <= MOST_SIZES and sizes[0] >= 1 else ()

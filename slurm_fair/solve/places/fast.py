@@ -115,8 +115,7 @@ def _near(best: _Best) -> Bools:
     surplus, first = ways.value - way[ways.way], starts(fleet)
     top = np.maximum(np.maximum.reduceat(surplus, first), 0.0)
     most = np.repeat(top, np.diff(np.append(first, len(surplus))))
-    near: Bools = surplus >= most - _NEAR * way[ways.way]
-    return near
+    return surplus >= most - _NEAR * way[ways.way]
 
 
 def _pruned(best: _Best) -> _Best:

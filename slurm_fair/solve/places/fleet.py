@@ -55,9 +55,7 @@ class Fleet:
         windows, groups = _windows(problem, ways, used, (pieces, levels))
         possible = np.zeros(len(ways), dtype=bool)
         possible[arc_way] = possible[windows.way] = True
-        return cls(
-            ways.without(possible), used, pieces, most, servers, arc_from, arc_way, windows, groups
-        )  # fmt: skip
+        return cls(ways.without(possible), used, pieces, most, servers, arc_from, arc_way, windows, groups)
 
     @property
     def arc_to(self) -> Ints:

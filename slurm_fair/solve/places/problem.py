@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,6 +64,14 @@ class PlacesLimits:
     prices: int = 60  # steps of the price iteration
     gap: float = 0.01  # `fast` stops at this proven gap
     seconds: float | None = None  # wall clock of HiGHS in all; None = counts alone
+
+    def within(self, seconds: float) -> PlacesLimits:
+        """The limits of a plan that has so many seconds in all: half for HiGHS, which may be late.
+
+        A simulation's plan has no deadline (inf), and counts alone bound it.
+        """
+        clock = None if np.isinf(seconds) else max(seconds, 0.0) / 2.0
+        return replace(self, seconds=clock)
 
     def left(self, spent: float) -> float:
         """Seconds that HiGHS still has."""

@@ -35,6 +35,23 @@ slurm_fair_ending=
 slurm_fair_folder=
 slurm_fair_open=
 
+# The size of this run. What sbatch put into the environment of an elastic job is the size that was asked for, and
+# srun would give its steps no more (slurm-facts: stale-gpu-variables).
+slurm_fair_size() {
+    local shown
+    export SLURM_FAIR_NODES=${SLURM_JOB_NUM_NODES:-1}
+    export SLURM_FAIR_GPUS=$((${SLURM_GPUS_ON_NODE:-0} * SLURM_FAIR_NODES))
+    if [[ -z $SLURM_FAIR_GPUS_CHOICES ]]; then return 0; fi
+    if ((SLURM_FAIR_NODES > 1)) && [[ -n ${SLURM_GPUS:-} ]]; then # they may not lie evenly on its nodes
+        shown=$(squeue -h -j "$SLURM_JOB_ID" -O tres-alloc:300 2>/dev/null)
+        if [[ $shown =~ gres/gpu=([0-9]{1,5})([^0-9]|$) ]]; then SLURM_FAIR_GPUS=${BASH_REMATCH[1]}; fi
+    fi
+    # With the type before the number, where one was asked for.
+    [[ -z ${SLURM_GPUS:-} ]] || SLURM_GPUS=${SLURM_GPUS%"${SLURM_GPUS##*:}"}$SLURM_FAIR_GPUS
+    [[ -z ${SLURM_GPUS_PER_NODE:-} ]] ||
+        SLURM_GPUS_PER_NODE=${SLURM_GPUS_PER_NODE%"${SLURM_GPUS_PER_NODE##*:}"}$SLURM_GPUS_ON_NODE
+}
+
 slurm_fair_now() { printf '%(%s)T' -1; }
 
 # A line in the job's own output; what others wrote is in it.
@@ -365,6 +382,7 @@ slurm_fair_main() { # command and arguments
     slurm_fair_leave "$code"
 }
 
+slurm_fair_size
 slurm_fair_make_folder
 slurm_fair_say_run
 # ---- end of the runtime ----

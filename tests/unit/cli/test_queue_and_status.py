@@ -53,6 +53,38 @@ def test_status_fits_a_terminal_of_80_columns_and_tells_how_far_off_estimates_we
     assert "looks at least every" not in said, "a daemon that is silent does not look"
 
 
+WHY = """/opt/fair/solver.py:31: the policy raised: Traceback (most recent call last):
+  File "/opt/fair/solver.py", line 31, in plan
+    return 1 / 0
+ZeroDivisionError: division by zero; its quick plan stands in"""
+
+
+def tallied(site: Path, **fields: object) -> None:
+    """The daemon's file of plans, as it keeps it."""
+    said = {"v": 1, "since": NOW - 5000, "made": 240, "failed": 7, "why": WHY, "failed_at": NOW - 60}
+    (site.parent / "storage" / "plans.json").write_text(json.dumps(said | fields))
+
+
+def test_status_tells_how_many_plans_failed_and_why_the_last_did(site: Path, utc: None) -> None:
+    tallied(site)
+    (line,) = (line for line in said_by(site, "status").splitlines() if "plans since" in line)
+    assert line.startswith("7 of 240 plans since ")
+    gist = "ZeroDivisionError: division by zero; its quick plan stands in"
+    assert line.endswith(f": /opt/fair/solver.py:31: the policy raised: {gist}")
+    assert json.loads(said_by(site, "status", "--json"))["plans"]["failed"] == 7
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"failed": 0, "why": ""}, {"v": 2}, {"made": "many"}, {"since": None}, {"why": 7}, {"failed_at": 1e400}],
+)
+def test_status_says_nothing_of_plans_where_none_failed_or_nobody_knows(
+    site: Path, fields: dict[str, object]
+) -> None:
+    tallied(site, **fields)
+    assert "plans since" not in said_by(site, "status")
+
+
 def test_status_of_a_daemon_that_looks_says_how_often(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (site.parent / "storage" / "paused").write_text("maintenance")
     monkeypatch.setattr(time, "time", lambda: NOW + 1)

@@ -21,9 +21,10 @@ from tests.support.site_facts import ERROR, OK, WARNING, facts
     [
         (None, "begin", OK, "cannot be read"),
         ("function slurm_job_submit() end", "begin", WARNING, "does not call"),
-        ('  gate = "begin",\n slurm_fair_gate()', "begin", OK, "gates jobs"),
+        ('  gate = "begin",\n slurm_fair_gate()', "begin", WARNING, "does not call slurm_fair_keep"),
+        ('  gate = "begin",\n slurm_fair_gate() slurm_fair_keep()', "begin", OK, "gates jobs"),
         (
-            '  gate = "begin",\n slurm_fair_gate()',
+            '  gate = "begin",\n slurm_fair_gate() slurm_fair_keep()',
             "hold",
             WARNING,
             "gate = \"begin\", [slurm] gate is 'hold'",
@@ -52,8 +53,11 @@ local settings = {
   accounts = {},
   gate = "begin",      -- how
   gate_seconds = 1800, -- two leases
+  near_seconds = 20,
+  plain = "quota",
 }
 slurm_fair_gate()
+slurm_fair_keep()
 """
 
 
@@ -69,6 +73,17 @@ slurm_fair_gate()
         (
             Config(scope=ScopeSection(partitions=("gpu",)), lease=LeaseSection(term=600)),
             ["gate_seconds = 1800, two leases are 1200 s"],
+        ),
+        (
+            Config(scope=ScopeSection(partitions=("gpu",), plain="leave", interactive="gate")),
+            [
+                "plain = \"quota\", [scope] plain is 'leave'",
+                "interactive is not named, [scope] interactive is 'gate'",
+            ],
+        ),
+        (
+            Config(scope=ScopeSection(partitions=("gpu",)), lease=LeaseSection(interval=30)),
+            ["near_seconds = 20, two intervals are 60 s"],
         ),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from slurm_fair.ledger import LedgerSettings
 from slurm_fair.model import Aside, Blocked, JobState, LeasePhase
 from slurm_fair.policy import View
-from slurm_fair.policy.own_share import within_own_share
+from slurm_fair.policy.own_share import promised_beyond, within_own_share
 from tests.support.accounts import Account, view
 from tests.support.builders import JobSpec, LeaseSpec, job, lease, leases, snapshot
 
@@ -98,3 +98,36 @@ def test_a_job_that_the_site_may_requeue_is_free() -> None:
 def test_tasks_for_which_their_array_has_no_room_stand_behind() -> None:
     tasks = [plain(1, 2, task=number, array_limit=1, record=1) for number in range(3)]
     assert blocked(*tasks, plain(2, 2)) == [1, 1]
+
+
+def taken_back(*held: LeaseSpec, jobs: tuple[JobSpec, ...]) -> list[int]:
+    """Ids of the jobs whose promises are beyond the share."""
+    seen = snapshot(time=HOUR, nodes={"n1": 8}, jobs=jobs, weights={"a": 1.0, "b": 1.0})
+    shown = _remembered(view(seen, leases(*held), {"a": Account(), "b": Account()}, {}))
+    return [int(key) >> 23 for key in shown.leases.key[promised_beyond(shown)]]
+
+
+def grant(base: int, gpus: int = 1, granted: float = 100.0, opened: float = 0.0) -> LeaseSpec:
+    return lease(base, {"n1": gpus}, phase=LeasePhase.GRANTED, granted=granted, opened=opened)
+
+
+def test_a_promise_is_taken_back_where_its_job_was_changed_and_is_beyond_the_share_now() -> None:
+    runs = plain(9, 4, state=JobState.RUNNING, on={"n1": 4})
+    held = lease(9, {"n1": 4})
+    assert taken_back(held, grant(1), jobs=(runs, job(1, tenant="a"))) == []
+    assert taken_back(held, grant(1), jobs=(runs, plain(1))) == [1]
+    assert taken_back(held, grant(1), jobs=(runs, job(1, tenant="a", requeueable=False))) == [1]
+    assert taken_back(held, grant(1), jobs=(runs, plain(1, time_limit_seconds=900.0))) == []
+    assert taken_back(held, grant(1), jobs=(runs, plain(1, tenant="b"))) == []
+
+
+def test_the_latest_promises_go_first_and_as_many_as_it_takes() -> None:
+    jobs = tuple(plain(n, 2) for n in (1, 2, 3))
+    held = (grant(1, 2, 300.0), grant(2, 2, 100.0), grant(3, 2, 200.0))
+    assert taken_back(*held, jobs=jobs) == [1]
+
+
+def test_a_promise_behind_an_open_gate_and_the_only_gang_of_a_tenant_stay() -> None:
+    runs = plain(9, 4, state=JobState.RUNNING, on={"n1": 4})
+    assert taken_back(lease(9, {"n1": 4}), grant(1, opened=200.0), jobs=(runs, plain(1))) == []
+    assert taken_back(grant(1, 8), jobs=(plain(1, 8),)) == []

@@ -32,8 +32,8 @@ def test_the_usual_size_is_asked_for_whatever_the_job_has_now() -> None:
     assert sizes_of(sight()).gpus.tolist() == [2, 4, 8, 2]
 
 
-def test_where_nobody_measured_speed_is_in_proportion_to_gpus() -> None:
-    assert speeds_of_job_1(sight(), [2, 4, 8]) == [0.5, 1.0, 2.0]
+def test_where_nobody_measured_speed_is_a_power_of_the_gpus() -> None:
+    assert speeds_of_job_1(sight(), [2, 4, 8]) == pytest.approx([0.5**0.9, 1.0, 2.0**0.9])
 
 
 def test_speed_follows_the_scaling_that_was_measured() -> None:
@@ -52,6 +52,6 @@ def test_apart_and_on_another_type_a_job_is_as_fast_as_told() -> None:
 def test_what_is_known_of_the_class_comes_first() -> None:
     rate = np.array([[[[30.0, np.nan], [40.0, 20.0], [50.0, 44.0]]]])
     known = Speeds(np.array([0, -1]), np.array([2, 4, 8]), rate, rate * 0)
-    seen = sight(known, spread_rate=0.9)
+    seen = sight(known, spread_rate=0.9, scaling=4.0)
     assert speeds_of_job_1(seen, [2, 4, 8]) == [0.75, 1.0, 1.25]
     assert speeds_of_job_1(seen, [2, 4, 8], apart=True) == pytest.approx([0.45, 0.5, 1.1])

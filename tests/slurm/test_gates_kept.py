@@ -1,0 +1,186 @@
+"""What a job's owner changes on a real Slurm, and what the submit hook makes of it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurm_fair.health import ACTING, PAUSED, Health
+from slurm_fair.lab import Lab, LabSpec, available
+from tests.slurm.job_records import record, until
+from tests.slurm.test_job_submit import EMPTY_LUA, PLUGIN, settle
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.skipif(available() is not None, reason=str(available())),
+]
+OWNER = "games"
+STAMP = "--comment=slurm_fair:v1,signal=USR2"
+GATE = 600  # seconds; a wish lasts half of that
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One node with four GPUs, and the shipped hook."""
+    empty = tmp_path_factory.mktemp("lua") / "job_submit.lua"
+    empty.write_text(EMPTY_LUA)
+    spec = LabSpec(
+        nodes=1,
+        gpus_per_node=4,
+        tenants={"vision": 1, "nlp": 1, "speech": 1},
+        users={OWNER: ("vision", "nlp", "speech")},
+        job_submit=empty,
+    )
+    with Lab(spec=spec) as private:
+        (private.folder / "slurm_fair_gate.lua").write_bytes((PLUGIN / "slurm_fair_gate.lua").read_bytes())
+        yield private
+
+
+class Owner:
+    """A user who is no admin, and their jobs."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+
+    def send(self, *words: str, account: str = "vision") -> str:
+        asked = [] if "-n1" in words else ["--gpus=1"]
+        argv = ("sbatch", "--parsable", "-A", account, *asked, STAMP, "-o", "/dev/null", "-D", "/", *words)
+        return self.lab.run(*argv, "--wrap=sleep 600", user=OWNER).stdout.strip()
+
+    def update(self, job: str, *words: str) -> bool:
+        """Whether Slurm took the change."""
+        done = self.lab.run("scontrol", "update", f"jobid={job}", *words, user=OWNER, check=False)
+        return done.returncode == 0
+
+    def do(self, verb: str, job: str) -> None:
+        self.lab.run("scontrol", verb, job, user=OWNER)
+
+    def ahead(self, job: str) -> float:
+        """In how many seconds its begin time comes."""
+        return float(record(self.lab, job)["EligibleTime"]) - time.time()
+
+    def key(self, job: str) -> str:
+        """The last key of its stamp: whose the begin time is."""
+        return re.sub(r".*,(\w+)=uts\d+$", r"\1", record(self.lab, job)["Comment"])
+
+    def runs(self, job: str) -> None:
+        until(lambda: record(self.lab, job)["JobState"] == "RUNNING")
+
+
+@pytest.fixture
+def owner(lab: Lab) -> Iterator[Owner]:
+    """No job outlives the test, and nobody has had a wish: the hook is read anew."""
+    settle(lab, gate_seconds=str(GATE), interactive=f'"leave", -- {time.monotonic_ns()}\n  x = ""')
+    yield Owner(lab)
+    lab.run("scancel", "-u", OWNER, check=False)
+    until(lambda: not lab.run("squeue", "-h", "-t", "R,PD,CG").stdout)
+
+
+def is_gated(owner: Owner, job: str) -> bool:
+    return owner.key(job) == "gate" and GATE - 30 < owner.ahead(job) <= GATE + 1
+
+
+def test_an_account_moves_one_gate_a_lease_and_another_account_its_own(owner: Owner) -> None:
+    first, second, third = owner.send(), owner.send(), owner.send(account="nlp")
+    assert owner.update(first, "starttime=now")
+    owner.runs(first)
+    for now in ("starttime=now", "starttime=now-500", "eligibletime=now", "starttime=now+15"):
+        assert not owner.update(second, now)
+    assert is_gated(owner, second)
+    assert owner.update(third, "starttime=now")
+
+
+def test_a_wish_comes_back_after_a_lease(lab: Lab, owner: Owner) -> None:
+    settle(lab, gate_seconds="6")
+    first, second = owner.send("--begin=now+500"), owner.send("--begin=now+500")
+    assert owner.update(first, "starttime=now")
+    assert not owner.update(second, "starttime=now")
+    until(lambda: owner.update(second, "starttime=now"), 6)
+
+
+def test_all_tasks_of_an_array_are_more_than_one_job(owner: Owner) -> None:
+    array = owner.send("--array=1-3")
+    assert not owner.update(array, "starttime=now")
+    assert is_gated(owner, array)
+    assert owner.update(f"{array}_2", "starttime=now")
+
+
+def test_a_later_begin_time_is_its_owners_own(owner: Owner) -> None:
+    job = owner.send()
+    for ahead in (300, 900):
+        assert owner.update(job, f"starttime=now+{ahead}")
+        assert owner.key(job) == "begin"
+        assert ahead - 20 < owner.ahead(job) <= ahead + 1
+
+
+def test_a_released_job_waits_behind_its_gate(owner: Owner) -> None:
+    for words in ((), ("-H",)):
+        job = owner.send(*words)
+        owner.do("hold", job)
+        owner.do("release", job)
+        assert is_gated(owner, job)
+
+
+def test_a_released_job_keeps_the_begin_time_of_its_owners_own(owner: Owner) -> None:
+    job = owner.send("--begin=now+5000")
+    owner.do("hold", job)
+    owner.do("release", job)
+    assert (owner.key(job), owner.ahead(job) > 4900) == ("begin", True)
+
+
+def test_a_begin_time_that_is_as_good_as_now_is_gated_at_submission(owner: Owner) -> None:
+    assert is_gated(owner, owner.send("--begin=now+2"))
+    job = owner.send("--begin=now+60")
+    assert (owner.key(job), 40 < owner.ahead(job) <= 61) == ("begin", True)
+
+
+def test_a_job_that_cannot_be_taken_back_any_more_waits_behind_its_gate(lab: Lab, owner: Owner) -> None:
+    """Its gate may have been opened for what it was before."""
+    full = owner.send("--gpus=4")
+    lab.run("scontrol", "update", f"jobid={full}", "starttime=now")
+    owner.runs(full)
+    job = owner.send("-t", "1")
+    lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    assert owner.ahead(job) <= 0
+    assert owner.update(job, "timelimit=30")
+    assert is_gated(owner, job)
+    lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    assert owner.update(job, "timelimit=20")
+    assert owner.ahead(job) <= 0
+    assert owner.update(job, "requeue=0")
+    assert is_gated(owner, job)
+
+
+def test_a_running_job_stays_one_that_can_be_requeued(lab: Lab, owner: Owner) -> None:
+    job = owner.send("--requeue")
+    lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    owner.runs(job)
+    assert not owner.update(job, "requeue=0")
+    assert owner.update(job, "requeue=1")
+    lab.run("scontrol", "update", f"jobid={job}", "requeue=0")
+    assert record(lab, job)["Requeue"] == "0"
+
+
+def test_admins_and_jobs_without_gpus_and_other_changes_are_free(lab: Lab, owner: Owner) -> None:
+    assert owner.update(owner.send(), "starttime=now")
+    first, second, without = owner.send(), owner.send(), owner.send("-n1", "--begin=now+900")
+    for job in (first, second):
+        lab.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        owner.runs(job)
+    assert owner.update(without, "starttime=now")
+    assert owner.update(owner.send(), "nice=10", "name=x")
+
+
+def test_nobody_is_kept_while_no_controller_acts(lab: Lab, owner: Owner, tmp_path: Path) -> None:
+    file = lab.folder / "health.json"
+    for state, kept in ((ACTING, True), (PAUSED, False)):
+        settle(lab, gate_seconds=str(GATE), health=f'"{file}"')
+        file.write_text(Health(time.time(), 10.0, time.time(), ACTING).text())
+        jobs = [owner.send(account="speech") for _ in range(2)]
+        file.write_text(Health(time.time(), 10.0, time.time(), state).text())
+        taken = [owner.update(job, "starttime=now") for job in jobs]
+        assert taken[1] is not kept
