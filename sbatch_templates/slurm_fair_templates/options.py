@@ -74,14 +74,14 @@ class Options:
             _check("\0" not in value, name.replace("_", "-"), value, "text without a zero byte")
 
     def _check_usual(self) -> None:
-        """What the job asks for is its usual size, and one of those with which it can run."""
-        if not self.gpus_choices or self.gpus_reference in self.gpus_choices:
+        """Refuse a usual size, which is what the job asks for, that is none of those with which it can run."""
+        asked = self.gpus_reference
+        if not self.gpus_choices or not asked or asked in self.gpus_choices:
             return
         listed = ",".join(map(str, self.gpus_choices))
-        asked = f"{self.gpus_reference} GPUs" if self.gpus_reference else "no GPUs"
         raise TemplateError(
-            f"gpus-choices are {listed}, and the job asks for {asked}: ask for one of them with --gres or --gpus, "
-            "or add what it asks for"
+            f"gpus-choices are {listed}, and the job asks for {asked} GPUs: ask for one of them with --gres or "
+            "--gpus, or add what it asks for"
         )
 
     def stamp(self, gate: str) -> StampWords:

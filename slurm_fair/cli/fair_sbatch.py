@@ -157,6 +157,10 @@ def submit(
         publish_dir=gate.publish_dir,
         reports=gate.reports,
     )
+    if options.gpus_choices and not options.gpus_reference:
+        raise InputError(
+            "--gpus-choices is for jobs that ask for GPUs: give one of them, such as --gres=gpu:N"
+        )
     wrapped = templates.wrap(script, line.arguments, options, templates.search_path(environ))
     argv = templates.submit_argv(line, script, options, time.time(), environ)
     if given[PRINT]:

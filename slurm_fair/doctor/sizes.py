@@ -12,7 +12,7 @@ _NAMED = 5
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
-    """How many jobs are elastic, and which others name sizes in vain."""
+    """The number of elastic jobs, and the jobs that name sizes in vain."""
     seen = facts.snapshot
     if isinstance(seen, str):
         return
@@ -24,5 +24,5 @@ def findings(facts: Facts) -> Iterator[Finding]:
     more = f"; and {len(seen.rigid) - _NAMED} more" if len(seen.rigid) > _NAMED else ""
     yield warning(
         f"jobs name sizes and keep one all the same ({'; '.join(some)}{more})",
-        "submit them with --gres=gpu:N or --gpus=N, with N among --gpus-choices, as docs/user.md says",
+        "submit them with --gres=gpu:N or --gpus=N, with N among --gpus-choices, as docs/elastic.md says",
     )

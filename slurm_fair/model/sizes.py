@@ -14,7 +14,7 @@ from slurm_fair.model.placement import Placement
 
 
 class Per(IntEnum):
-    """By what a user asked for CPUs or memory; that stays as it is when the job has another size."""
+    """The unit in which a user asked for CPUs or memory; the amount of one stays when the job has another size."""
 
     JOB = 0  # the whole, which Slurm splits evenly over its nodes
     GPU = 1
@@ -106,7 +106,7 @@ def shares(places: Placement, job: Ints, jobs: JobTable, sizes: Sizes | None) ->
 
 
 def _share(per: Per, whole: int, here: int, gpus: int, nodes: int, evenly: int) -> int:
-    """What a job takes of a node with so many GPUs there; with `gpus` on `nodes` it takes the whole."""
+    """The part that a job takes of a node with so many GPUs there; with `gpus` on `nodes` it takes the whole."""
     if per is Per.GPU:
         return -(-whole * here // gpus)
     return -(-whole // nodes) if per is Per.NODE else evenly

@@ -41,7 +41,7 @@ class Requests:
 def requests_of(
     rows: NDArray[np.void], key: Ints, queue: Queue, details: JobDetails, marks: Marks, most: int
 ) -> Requests:
-    """What the users of these rows ask for; a size above `most` is left out."""
+    """The requests of the users of these rows; a size above `most` is left out."""
     resized, usual, shown = np.zeros(len(rows), dtype=bool), rows["gpus"].astype(np.int64), rows
     named: dict[int, tuple[int, ...]] = {}
     requests: dict[int, SizeRequest] = {}
@@ -88,7 +88,7 @@ def _text(queue: Queue, row: np.void) -> str:
 
 
 def _hinders(request: SizeRequest | None, text: str, sizes: tuple[int, ...]) -> str:
-    """Why a job that names these sizes is rigid all the same; "" = it is not."""
+    """The reason why a job that names these sizes is rigid all the same; "" = it is not."""
     if request is None:
         return text or _SHARED
     if request.gpus not in sizes:

@@ -52,7 +52,8 @@ def pins_left(freed: Liberated) -> list[str]:
     more = f"; and {len(freed.pinned) - _NAMED} more" if len(freed.pinned) > _NAMED else ""
     return [
         f"running jobs keep a node list of ours until they end ({named}{more}). One that is requeued waits for "
-        "these nodes until slurm-fair runs again, or until you say: scontrol update JobId=N ReqNodeList="
+        "these nodes, an elastic one with the size that it has, until slurm-fair runs again, or until you say: "
+        "scontrol update JobId=N ReqNodeList="
     ]
 
 

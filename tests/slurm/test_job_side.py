@@ -16,10 +16,12 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.slurm.reading.acks import Asked, Reply, read_acknowledgement, read_comment
+from slurm_fair.model import Answer
+from slurm_fair.slurm.reading.acks import Asked, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 from tests.slurm.job_records import record, until
+from tests.support.answers import read_acknowledgement
 
 pytestmark = [
     pytest.mark.slurm,
@@ -104,10 +106,12 @@ class Job:
         until(lambda: self.state == "CD")
 
 
-def count(lab: Lab, folder: Path, *options: str, steps: int = 100, more: str = "") -> Job:
+def count(
+    lab: Lab, folder: Path, *options: str, steps: int = 100, more: str = "", first: str = "true"
+) -> Job:
     """Submit the counter by fair-sbatch; its script has an option of its own."""
     words = f"{sys.executable} {COUNTER} --steps {steps} --step-seconds 0.05 --directory out {more}"
-    (folder / "count.sh").write_text(f'#!/bin/bash\n#SBATCH --gres=gpu:2\necho "got $*"\n{words}\n')
+    (folder / "count.sh").write_text(f'#!/bin/bash\n#SBATCH --gres=gpu:2\necho "got $*"\n{first}\n{words}\n')
     argv = [sys.executable, "-c", FAIR_SBATCH, "--parsable", *options, "count.sh", "a b", "c"]
     return Job(lab, folder, lab.run(*argv, cwd=folder).stdout.strip())
 
@@ -146,6 +150,27 @@ def test_a_job_asked_saved_requeued_and_resumed_loses_nothing(lab: Lab, folder: 
     )
     (output,) = folder.glob("slurm-*.out")
     assert output.read_text().count("got a b c") == 3
+
+
+def test_a_job_that_comes_back_with_another_size_goes_on_and_is_told_it(lab: Lab, folder: Path) -> None:
+    told = "s = lease.status(); print('size', s.gpus, s.nodes, s.learning_rate_factor)"
+    first = f'{sys.executable} -c "from slurm_fair import lease; {told}"'
+    job = count(lab, folder, "--gpus-choices=1,2,4", "--lr-rule=linear", first=first)
+    assert record(lab, job.job)["Comment"].endswith(",gpus=1+2+4")
+    job.open_gate()
+    job.counts()
+    job.ask()
+    until(lambda: job.read("ack.json").get("saved") is True)
+    saved_at = job.read("ack.json")["step"]
+    job.requeue()
+    lab.run("scontrol", "update", f"jobid={job.job}", "gres=gpu:4")
+    job.open_gate()
+    job.finishes()
+    assert verify(job.result(), 100)
+    assert [(line[0], line[3]) for line in job.lines("starts.log")] == [("0", "0"), ("1", str(saved_at))]
+    (output,) = folder.glob("slurm-*.out")
+    sizes = [line for line in output.read_text().splitlines() if line.startswith("size")]
+    assert sizes == ["size 2 1 1.0", "size 4 1 2.0"]
 
 
 def test_a_job_whose_gpus_nobody_takes_goes_on_and_answers_the_next_request(lab: Lab, folder: Path) -> None:
@@ -205,8 +230,8 @@ def test_what_a_job_loses_whose_steps_are_longer_than_the_grace(
     until(lambda: len(job.lines("steps.log")) == 2)
     asked = time.time()
     job.ask()
-    until(lambda: job.answer(asked) == Reply.SAVED or time.time() > asked + GRACE_SECONDS)
-    assert job.answer(asked) == (Reply.SAVED if answered else Reply.NONE), what
+    until(lambda: job.answer(asked) == Answer.SAVED or time.time() > asked + GRACE_SECONDS)
+    assert job.answer(asked) == (Answer.SAVED if answered else Answer.NONE), what
     job.requeue()
     job.open_gate()
     job.finishes()
@@ -329,7 +354,7 @@ def test_where_the_site_says_so_the_answer_travels_in_the_jobs_comment(lab: Lab,
     asked = time.time()
     for _ in range(2):
         job.ask()
-        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == Reply.SAVED)
+        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == Answer.SAVED)
     words = record(lab, job.job)["Comment"]
     assert words.startswith("my own words slurm_fair:v1,")
     assert words.count("slurm_fair_ack:") == 1

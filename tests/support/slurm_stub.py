@@ -43,7 +43,7 @@ QUIET = {
 def row(**fields: object) -> str:
     """One row of squeue as our format asks for it; `tres_alloc=` stands for the column tres-alloc."""
     given = {
-        name.replace("_", "-") if name.startswith(("tres", "cpus")) else name: value
+        name.replace("_", "-") if name.startswith(("tres", "cpus", "mem")) else name: value
         for name, value in fields.items()
     }
     assert given.keys() <= set(FIELDS), given

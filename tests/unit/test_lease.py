@@ -275,7 +275,7 @@ def test_the_status_is_that_of_this_run(tmp_path: Path) -> None:
             SLURM_FAIR_PUBLISH_DIR=str(tmp_path),
         )
     )
-    assert job.status() == lease.Status(1, 8, None, 4.0)
+    assert job.status() == lease.Status(1, 8, None, 4.0, 2)
     (tmp_path / "7.json").write_text('{"restart": 1, "lease_end": 1234.5}')
     assert job.status().lease_end == 1234.5
     (tmp_path / "7.json").write_text('{"restart": 0, "lease_end": 1234.5}')

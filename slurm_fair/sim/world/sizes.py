@@ -17,7 +17,7 @@ _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 
 
 class ElasticJobs:
-    """Which jobs can run with other numbers of GPUs than they ask for, by their rows.
+    """The jobs that can run with other numbers of GPUs than they ask for, by their rows.
 
     With another size a job is as fast as its model was measured to be with it; where it was not measured, a power
     of the number of GPUs is assumed.
@@ -49,7 +49,7 @@ class ElasticJobs:
         return gpus in self._sizes.get(job, ())
 
     def shown(self, rows: Ints, usual: Ints) -> Sizes | None:
-        """What a look shows of these jobs; `usual` is of each of them."""
+        """The sizes that a look shows of these jobs; `usual` is of each of them."""
         if not self._sizes:
             return None
         known = rows < len(self._count)

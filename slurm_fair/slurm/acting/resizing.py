@@ -49,7 +49,7 @@ def own_size(job: str, claims: Claims, action: Action, row: FreshRow) -> tuple[s
 
 
 def words_to_undo(claims: Claims, action: Action, row: FreshRow) -> tuple[str, ...]:
-    """What scontrol is to change so that a request, however far we changed it, is its user's own again.
+    """The words for scontrol by which a request, however far we changed it, is its user's own again.
 
     Nothing where its user has changed it since.
     """
@@ -64,7 +64,7 @@ def words_to_undo(claims: Claims, action: Action, row: FreshRow) -> tuple[str, .
 
 
 def asks_for(row: FreshRow, request: str) -> bool:
-    """Whether a job asks for all that was wanted."""
+    """True if a job asks for all that was wanted."""
     here, there = SizeRequest.read(row.request), SizeRequest.read(request)
     return there is None or (here is not None and here.is_like(there))
 

@@ -97,7 +97,7 @@ class Claims:
         return own_request(row.request, marks)
 
     def resized(self, action: Action, row: FreshRow) -> bool:
-        """Whether it carries a request for GPUs that is ours."""
+        """True if the job carries a request for GPUs that is ours."""
         return self.own_request(action, row) != row.request
 
     def _noted(self, action: Action) -> Noted:

@@ -169,7 +169,7 @@ def is_our_list(mark: Mark, node_text: str, booted_at: float) -> bool:
 
 
 def is_our_size(mark: Mark, text: str) -> bool:
-    """Whether the request of a job, as it is written, is the one that we set."""
+    """True if the request of a job, as it is written, is the one that we set."""
     here, ours = SizeRequest.read(text), map(SizeRequest.read, sizes_of(mark))
     return here is not None and any(each is not None and here.is_as_large_as(each) for each in ours)
 

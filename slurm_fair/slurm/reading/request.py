@@ -45,11 +45,11 @@ class SizeRequest:
 
     @property
     def gpus(self) -> int:
-        """GPUs in all."""
+        """The GPUs of all nodes together."""
         return self.count * self.nodes if self.field == PER_NODE else self.count
 
     def __str__(self) -> str:
-        """As marks keep it."""
+        """The text that marks keep."""
         return f"{self.field}={self.head}{self.count},nodes={self.nodes},tasks={self.tasks},cpus={self.cpus}"
 
     @classmethod
@@ -71,7 +71,7 @@ class SizeRequest:
         return replace(self, count=gpus // nodes, nodes=nodes, tasks=tasks, cpus=cpus)
 
     def words_from(self, now: SizeRequest) -> tuple[str, ...]:
-        """What scontrol is to change where the request is as `now`: all in one update.
+        """The words for scontrol where the request is as `now`: all in one update.
 
         (slurm-facts: nodes-by-four-fields)
         """
@@ -83,12 +83,12 @@ class SizeRequest:
         return tuple(words)
 
     def is_as_large_as(self, other: SizeRequest) -> bool:
-        """Whether both ask for the same gang, whatever lies beside its GPUs."""
+        """True if both ask for the same gang, whatever lies beside its GPUs."""
         nodes = self.field == PER_JOB or self.nodes == other.nodes
         return nodes and (self.field, self.head, self.count) == (other.field, other.head, other.count)
 
     def is_between(self, one: SizeRequest, other: SizeRequest) -> bool:
-        """Whether each part of it is that of one of these two: an update from one to the other was cut short."""
+        """True if each part is that of one of these two: an update from one to the other was cut short."""
         mine = (self.field, self.head, self.count, self.nodes, self.tasks, self.cpus)
         theirs = zip(
             (one.field, one.head, one.count, one.nodes, one.tasks, one.cpus),
@@ -99,7 +99,7 @@ class SizeRequest:
         return all(part in pair for part, pair in list(zip(mine, theirs, strict=True))[:loose])
 
     def is_like(self, other: SizeRequest) -> bool:
-        """Whether both ask for the same; of a gang whose GPUs are given in all Slurm chooses the rest."""
+        """True if both ask for the same; of a gang whose GPUs are given in all Slurm chooses the rest."""
         return self.is_as_large_as(other) if self.field == PER_JOB else self == other
 
 

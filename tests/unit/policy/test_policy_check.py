@@ -50,11 +50,11 @@ HELD = leases(
 SIGHT = view(SEEN, HELD)
 
 
-def plan(verdicts: dict[int, Verdict], *places: tuple[int, int, int]) -> Plan:
+def plan(verdicts: dict[int, Verdict], *places: tuple[int, int, int], jobs: int = 9) -> Plan:
     """A plan by rows; everybody else as it should be."""
     usual = [Verdict.RENEW, Verdict.WAIT, Verdict.WAIT, Verdict.KEEP, Verdict.RENEW, Verdict.KEEP, Verdict.LEAVE,
              Verdict.WAIT, Verdict.WAIT]  # fmt: skip
-    said = [verdicts.get(row, verdict) for row, verdict in enumerate(usual)]
+    said = [verdicts.get(row, verdict) for row, verdict in enumerate(usual[:jobs])]
     nothing = np.zeros(len(said), dtype=np.int64)
     return Plan(
         np.array(said, dtype=np.int8),
@@ -168,3 +168,15 @@ def test_an_elastic_job_may_get_any_of_its_sizes() -> None:
     assert "more than its gang" in objections(plan({2: Verdict.GRANT}, (2, 1, 3)), elastic)
     assert "whole gang" in objections(plan({1: Verdict.GRANT}, (1, 1, 2)), elastic)
     assert "whole gang" in objections(plan({2: Verdict.GRANT}, (2, 1, 1)), SIGHT)
+
+
+def test_another_size_lies_evenly_and_on_more_nodes_in_proportion() -> None:
+    even = job(3, gpus=4, nodes=2, most_nodes=2, gpus_per_node=2, checkpoints=True)
+    seen = snapshot(nodes={"n1": 4, "n2": 4, "n3": 4}, jobs=[even])
+    sizes = Sizes(np.zeros(4, dtype=np.int64), np.array([2, 4, 6, 8]), np.array([False, True, False, False]))
+    elastic = view(replace(seen, sizes=sizes))
+    for places in ([(0, 0, 2)], [(0, 0, 4), (0, 1, 4)], [(0, 0, 2), (0, 1, 2), (0, 2, 2)]):
+        assert objections(plan({0: Verdict.GRANT}, *places, jobs=1), elastic) == ""
+    wide, uneven = [(0, 0, 1), (0, 1, 1)], [(0, 0, 4), (0, 1, 2), (0, 2, 2)]
+    assert "more nodes" in objections(plan({0: Verdict.GRANT}, *wide, jobs=1), elastic)
+    assert "unevenly" in objections(plan({0: Verdict.GRANT}, *uneven, jobs=1), elastic)

@@ -62,6 +62,28 @@ def test_arguments_and_script_arrive_unchanged(start: Callable[..., Run]) -> Non
     assert json.loads(run.text()) == words
 
 
+@pytest.mark.parametrize(
+    ("choices", "seen"),
+    [((2, 4), {"a100:4", "8"}), ((), {"a100:2", "3"})],
+    ids=["an elastic job", "a rigid job keeps what sbatch set"],
+)
+def test_steps_of_srun_are_asked_for_with_the_size_of_this_run(
+    start: Callable[..., Run], choices: tuple[int, ...], seen: set[str]
+) -> None:
+    run = start(
+        "#!/bin/sh\necho size $SLURM_FAIR_GPUS $SLURM_FAIR_NODES\nprintenv SLURM_GPUS_PER_NODE SLURM_GPUS\n",
+        options=Options(gpus_choices=choices, gpus_reference=2),
+        SLURM_GPUS_ON_NODE="4",
+        SLURM_JOB_NUM_NODES="2",
+        SLURM_GPUS_PER_NODE="a100:2",
+        SLURM_GPUS="3",
+    )
+    assert run.ends() == 0
+    first, *others = run.text().splitlines()
+    assert first == "size 8 2"
+    assert set(others) == seen
+
+
 def test_the_program_sees_what_the_protocol_promises(start: Callable[..., Run], tmp_path: Path) -> None:
     options = Options(
         grace_seconds=33, gpus_choices=(1, 2, 4), lr_rule="sqrt", app="my search", signal="USR1"
@@ -73,10 +95,12 @@ def test_the_program_sees_what_the_protocol_promises(start: Callable[..., Run], 
     seen = dict(line.split("=", 1) for line in run.text().splitlines())
     assert seen == {
         "SLURM_FAIR_MANAGED": "1",
+        "SLURM_FAIR_NODES": "1",
         "SLURM_FAIR_DIR": f"{tmp_path}/.slurm-fair/7",
         "SLURM_FAIR_SIGNAL": "USR1",
         "SLURM_FAIR_GRACE": "33",
         "SLURM_FAIR_GPUS_CHOICES": "1,2,4",
+        "SLURM_FAIR_GPUS": "0",
         "SLURM_FAIR_GPUS_REFERENCE": "",
         "SLURM_FAIR_LR_RULE": "sqrt",
         "SLURM_FAIR_APP": "my search",

@@ -264,7 +264,7 @@ def test_fair_sbatch_hands_sbatch_the_options_as_they_were_and_the_wrapped_scrip
         "--app",
         "my app",
         "--weird=a b",
-        "--gpus-choices=1,2",
+        "--gpus-choices=3-9:3",
         "--gres=gpu:3",
         "--no-gate",
         "s.sh",
@@ -274,7 +274,7 @@ def test_fair_sbatch_hands_sbatch_the_options_as_they_were_and_the_wrapped_scrip
     assert (done.returncode, done.stdout) == (0, "Submitted batch job 5\n")
     argv = (tmp_path / "argv").read_text().splitlines()
     assert argv[:4] == ["-N", "2", "--weird=a b", "--gres=gpu:3"]
-    assert argv[4:] == [f"--comment={STAMP}", "--requeue", "--open-mode=append", "--job-name=s.sh"]
+    assert argv[4:] == [f"--comment={STAMP},gpus=3+6+9", "--requeue", "--open-mode=append", "--job-name=s.sh"]
     script = (tmp_path / "script").read_text()
     assert '"$slurm_fair_script" --app x' in script
     assert "SLURM_FAIR_APP='my app'" in script
@@ -329,6 +329,12 @@ def test_the_gate_is_the_sites(tmp_path: Path, words: list[str], env: dict[str, 
         (["--grace=0", "s.sh"], "grace is 0, but must be at least 1 second"),
         (["--grace=99999999999999999999999", "s.sh"], "but must be at most 2592000 seconds"),
         (["--gpus-choices=x", "s.sh"], "numbers such as"),
+        (["--gpus-choices=4-2", "s.sh"], "MIN-MAX or MIN-MAX:STEP"),
+        (["--gpus-choices=2-8:0", "s.sh"], "MIN-MAX or MIN-MAX:STEP"),
+        (["--gpus-choices=0,1", "--gpus=1", "s.sh"], "numbers from 1 up"),
+        (["--gpus-choices=1-99999", "--gpus=1", "s.sh"], "at most 16 numbers"),
+        (["--gpus-choices=1,2,4", "--gres=gpu:3", "s.sh"], "1,2,4, and the job asks for 3 GPUs"),
+        (["--gpus-choices=1,2,4", "s.sh"], "jobs that ask for GPUs"),
         (["pipe"], "script: the first line must be #!"),
         (["/dev/zero"], "script /dev/zero: is longer than any script"),
     ],
