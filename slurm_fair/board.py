@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from slurm_fair.board_progress import progress_columns
 from slurm_fair.board_row import LEASE_WORDS, word
 from slurm_fair.errors import StoreError
 from slurm_fair.forecast import Forecast
@@ -273,6 +274,7 @@ def _columns(record: TickRecord, standing: Standing) -> dict[str, list[Any]]:
         "sizes": _sizes(snapshot),
         "rigid": [snapshot.rigid.get(key, "") for key in jobs.key.tolist()],
         "set_aside": _set_aside(record, standing),
+        **progress_columns(snapshot),
         **_leases(record, standing),
     }
 
@@ -392,6 +394,10 @@ _ADDED = {
     "not_before": None,
     "pinned": False,
     "decided": None,
+    "reported": None,
+    "left_seconds": None,
+    "left_spread": None,
+    "job_class": "",
 }
 
 

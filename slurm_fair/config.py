@@ -19,6 +19,7 @@ from slurm_fair.model.tenant import LEAST_WEIGHT
 from slurm_fair.policy.packing.placement import spreads
 from slurm_fair.policy.registry import names
 from slurm_fair.suggest import did_you_mean
+from slurm_fair.throughput import Alike, Keeping
 
 DEFAULT_PATH = Path("/etc/slurm/slurm-fair.toml")
 
@@ -94,6 +95,19 @@ class GuardSection:
 
 
 @dataclass(frozen=True, slots=True)
+class ThroughputSection:
+    """Learning of the speeds of jobs."""
+
+    learn: bool = True
+    alike: str = Alike.NAME.value
+    half_life_days: float = Keeping().half_life_days
+
+    def keeping(self) -> Keeping:
+        """Settings for what is kept."""
+        return Keeping(half_life_days=self.half_life_days)
+
+
+@dataclass(frozen=True, slots=True)
 class LogSection:
     """The settings of the daemon's log."""
 
@@ -139,6 +153,7 @@ class Config:
     tenants: TenantsSection = TenantsSection()
     slurm: SlurmSection = SlurmSection()
     storage: StorageSection = StorageSection()
+    throughput: ThroughputSection = ThroughputSection()
     guard: GuardSection = GuardSection()
     log: LogSection = LogSection()
     source: str = "built-in defaults"
@@ -168,6 +183,7 @@ CHOICES = {
     "slurm.gate": tuple(gate.value for gate in Gate),
     "slurm.transport": ("auto", "cli"),  # Slurm's text is at least as fast as pyslurm
     "slurm.reports": ("auto", "file", "comment", "none"),
+    "throughput.alike": (Alike.NAME.value, Alike.MODEL.value),
     "log.level": ("debug", "info", "warning", "error"),
 }
 _POSITIVE = (
@@ -185,6 +201,7 @@ _POSITIVE = (
     "guard.max_opens",
     "guard.max_closes",
     "tenants.memory_days",
+    "throughput.half_life_days",
 )
 _NOT_NEGATIVE = ("tenants.half_life", "lease.min_runtime", "slurm.requeue_delay")
 _PATHS = ("lease.publish_dir", "slurm.conf", "slurm.bin_dir", "storage.dir")

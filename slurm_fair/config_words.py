@@ -21,6 +21,7 @@ SECTIONS = {
     "tenants": "A tenant is a Slurm account.",
     "slurm": "How to talk to Slurm.",
     "storage": "The journal: what was seen, decided and done.",
+    "throughput": "What is learned of the speeds of jobs, from what they report.",
     "guard": "Limits on what one tick may do; what exceeds them waits for the next tick.",
     "log": "The daemon's log, on standard error.",
 }
@@ -74,7 +75,8 @@ KEYS = {
     "slurm.transport": "how the daemon talks to Slurm. cli: by Slurm's commands; "
     "auto: the best way of this version, which is cli",
     "slurm.reports": "how jobs answer. auto: in their own folder, and in their Slurm comment where that is "
-    "not heard; file, comment: that way alone; none: not at all",
+    "not heard; file, comment: that way alone; none: not at all. What they report of their progress is read in "
+    "their folders (auto, file)",
     "slurm.conf": "slurm.conf to use; empty: $SLURM_CONF, else the usual place, else Slurm's own search",
     "slurm.bin_dir": "folder of Slurm's commands; empty: from the PATH",
     "slurm.timeout": "seconds after which a Slurm command is given up",
@@ -86,6 +88,11 @@ KEYS = {
     "storage.dir": "folder of the journal, on a local disk, for the daemon's account alone",
     "storage.keep_days": "how long whole ticks are kept; what reports are made of is kept longer",
     "storage.max_mb": "size above which old ticks go earlier",
+    "throughput.learn": "learn how fast jobs of a class are and how long they run, and tell policies so of the "
+    "next ones; false: of each job only what it reports itself",
+    "throughput.alike": "what makes two jobs of one tenant a class. name: the job name without its numbers; "
+    "model: the model that they report, else the name",
+    "throughput.half_life_days": "days after which a measurement counts half",
     "guard.max_revokes": "jobs asked or requeued in one tick, at most",
     "guard.max_opens": "gates opened in one tick, at most",
     "guard.max_closes": "gates closed or renewed in one tick, at most",

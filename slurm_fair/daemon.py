@@ -18,11 +18,12 @@ from slurm_fair.config import Config
 from slurm_fair.daemon_log import Pauses, TickLog, Trouble
 from slurm_fair.errors import JournalGone, NotTheOwner, Paused, SlurmFairError, StoreBusy, StoreError
 from slurm_fair.health import ACTING, BLIND, PAUSED, SHADOW, STOPPED, Health
+from slurm_fair.knowing import Knowing
 from slurm_fair.ledger import fill_gap, settle
 from slurm_fair.model import Blind, Event, EventKind, Gate, Standing
 from slurm_fair.outlook import Outlook
 from slurm_fair.pace import gates_left, look_seconds, next_look
-from slurm_fair.parts import commands_of, heartbeat_limit, planner_of, rules_of
+from slurm_fair.parts import commands_of, heartbeat_limit, knowing_rules_of, planner_of, rules_of
 from slurm_fair.plan_tally import TallyKeeper
 from slurm_fair.planner import IsolatedPlanner
 from slurm_fair.ports import Clock, Cluster, History
@@ -63,6 +64,7 @@ class Daemon:
     publisher: Publisher
     outlook: Outlook | None = None  # none where nobody is to be told of what is ahead
     planner: IsolatedPlanner | None = None  # of a policy that solves
+    knowing: Knowing | None = None
     notice: OurNotice | None = None
     reload: Callable[[], Config] | None = None
     reloaded: Callable[[Config], None] = lambda config: None
@@ -107,9 +109,11 @@ class Daemon:
         publisher = Publisher(
             config.lease.publish_dir, lambda: names_are_hidden(commands), ended, outlook.board
         )
+        cluster = DryRun(real) if dry_run else real
+        knowing = Knowing(cluster, real.name_of, journal, knowing_rules_of(config), standing)
         daemon = cls(
-            config, places, clock, journal, commands, DryRun(real) if dry_run else real, SlurmHistory(commands),
-            rules, standing, publisher, outlook,
+            config, places, clock, journal, commands, knowing, SlurmHistory(commands), rules, standing, publisher,
+            outlook, knowing=knowing,
         )  # fmt: skip
         real.fence(daemon.may_act)
         commands.before = daemon.goes_on
@@ -144,6 +148,7 @@ class Daemon:
             if not self.stopping:
                 self.watch.until(self.next_look(began), began, self.rules.terms, self._is_wanted_now)
         systemd.stopping()
+        self.remember()
         self.end_planner()
         if self.notice is not None:
             self.notice.give_back()
@@ -264,10 +269,18 @@ class Daemon:
             if self.outlook is not None:
                 self._safely("looking ahead", partial(self.outlook.hear, record))
             self._safely("publishing", lambda: self.publisher.publish(record, done.standing))
+            if self.knowing is not None:
+                heard = partial(self.knowing.hear, record.events, done.standing, now)
+                self._safely("keeping what is known of speeds", heard)
         if not 0 <= now - self.settled_at <= _SETTLE_SECONDS:
             self.settled_at = now
             self._safely("settling with accounting", lambda: self.settle_accounts(now))
         self._safely("forgetting old ticks", lambda: self._prune(now))
+
+    def remember(self) -> None:
+        """Write down what is known of speeds, before we end."""
+        if self.knowing is not None:
+            self._safely("keeping what is known of speeds", partial(self.knowing.write, self.clock.now()))
 
     def _prune(self, now: float) -> None:
         storage = self.config.storage
@@ -391,7 +404,9 @@ class Daemon:
         self.take_planner()
         self.commands.timeout_seconds = config.slurm.timeout
         self.publisher.direct(config.lease.publish_dir)
-        inner = self.cluster.cluster if isinstance(self.cluster, DryRun) else self.cluster
+        if self.knowing is not None:
+            self.knowing.reconfigure(knowing_rules_of(config))
+        inner = innermost(self.cluster)
         if isinstance(inner, SlurmCluster):
             inner.reconfigure(config.cluster)
         self.reloaded(config)
@@ -431,3 +446,10 @@ class Daemon:
         for file in (self.places.heartbeat, self.places.fail_open):
             with suppress(OSError):
                 file.unlink()
+
+
+def innermost(cluster: Cluster) -> Cluster:
+    """The adapter itself, without what is wrapped round it."""
+    while isinstance(cluster, DryRun | Knowing):
+        cluster = cluster.cluster
+    return cluster

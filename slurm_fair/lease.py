@@ -45,6 +45,7 @@ LOOK_SECONDS = 0.5  # how often the request file is looked at
 REPORT_SECONDS = 5.0  # how often a report is written
 REPORT_BYTES_MAX = 64 * 1024  # the controller reads no longer file
 GRACE_SECONDS = 120.0
+READ_BY_CONTROLLER = ("ack", "report")
 PHASES = ("data", "forward", "backward", "update", "sync")
 SNAPSHOT = re.compile(r"^snapshot-r(\d+)-s(\d+)$")
 HALF_SNAPSHOT = re.compile(r"^\.snapshot-r(\d+)-s\d+\.")
@@ -335,7 +336,7 @@ class Lease:
             return False
         try:
             with self._own_folder() as folder:
-                _replace(name, text.encode(), folder, 0o644 if what == "ack" else 0o600, durable)
+                _replace(name, text.encode(), folder, 0o644 if what in READ_BY_CONTROLLER else 0o600, durable)
         except OSError:
             return False
         return True

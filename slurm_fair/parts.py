@@ -8,6 +8,7 @@ from pathlib import Path
 
 from slurm_fair.config import Config
 from slurm_fair.errors import ConfigError
+from slurm_fair.knowing import KnowingRules
 from slurm_fair.planner import IsolatedPlanner, PlannerLimits
 from slurm_fair.policy.protocol import solves
 from slurm_fair.policy.registry import load as load_policy
@@ -15,6 +16,7 @@ from slurm_fair.reconcile import Limits
 from slurm_fair.slurm.command import Commands
 from slurm_fair.slurm.private_conf import short_timeout_copy, site_conf
 from slurm_fair.state_folder import Places
+from slurm_fair.throughput import Alike
 from slurm_fair.tick import Rules
 
 _PART_OF_TERM, _LEAST_SECONDS = 0.5, 5.0  # a plan that takes longer is of no use any more
@@ -41,6 +43,12 @@ def rules_of(config: Config) -> Rules:
             config.policy.plan_limit, max(_PART_OF_TERM * config.lease.term, _LEAST_SECONDS)
         ),
     )
+
+
+def knowing_rules_of(config: Config) -> KnowingRules:
+    """The rules of learning from jobs, as the configuration has them."""
+    section = config.throughput
+    return KnowingRules(section.learn, Alike(section.alike), section.keeping())
 
 
 def planner_of(

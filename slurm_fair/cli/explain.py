@@ -12,6 +12,7 @@ from slurm_fair.board import Board
 from slurm_fair.board_row import Row, has_verdict, is_starting, is_waiting, may_be_planned, word
 from slurm_fair.cli.base import Site, site_of
 from slurm_fair.cli.health import SILENT, health_of, say_age
+from slurm_fair.cli.progress import said_of_progress
 from slurm_fair.cli.reasons import OTHER, Reasons
 from slurm_fair.cli.status import JSON, board_of, number, said_of_estimates, said_of_set_aside, why_alone
 from slurm_fair.cli.story import story
@@ -110,6 +111,7 @@ def _story(row: Row, board: Board, reasons: Reasons, silent: bool) -> list[str]:
     if row.get("set_aside"):
         lines.append(said_of_set_aside(row["set_aside"]))
     lines.append(said_of_sizes(row))
+    lines += said_of_progress(row)
     lines.append(what_would_help(row))
     lines += of_node_list(row, board, silent)
     if row["expected_start"]:

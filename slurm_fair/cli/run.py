@@ -117,6 +117,7 @@ def _once(daemon: Daemon) -> None:
     daemon.catch_up()
     try:
         done = daemon.once()
+        daemon.remember()
     finally:
         daemon.end_planner()
         if daemon.notice is not None:

@@ -9,8 +9,8 @@ import numpy as np
 from slurm_fair.doctor.facts import Facts
 from slurm_fair.doctor.finding import Finding, error, ok, warning
 from slurm_fair.model import Snapshot, label
-from slurm_fair.slurm.reading.acks import Asked
 from slurm_fair.slurm.reading.details import JobDetails
+from slurm_fair.slurm.reading.messages import Wanted
 from slurm_fair.slurm.reading.readers import Readers
 
 VERBS = "begin times, node lists, hold, release, requeue, signals"
@@ -85,21 +85,18 @@ def folders(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def _running(snapshot: Snapshot, details: JobDetails) -> dict[int, Asked]:
-    """Some running jobs that speak the protocol, by their rows, as if they were asked now."""
+def _running(snapshot: Snapshot, details: JobDetails) -> dict[int, Wanted]:
+    """Some running jobs that speak the protocol, by their rows."""
     jobs = snapshot.jobs
     rows = np.flatnonzero(jobs.running & jobs.checkpoints)[:_JOBS_LOOKED_AT].tolist()
     identities = {row: (jobs.record.item(row), jobs.restarts.item(row)) for row in rows}
     if not rows or details.learn(identities.values()):
         return {}
     return {
-        row: Asked(
+        row: Wanted(
             snapshot.users[jobs.user.item(row)],
             details.of(*identities[row]).work_dir,
             label(jobs.key.item(row)),
-            jobs.restarts.item(row),
-            snapshot.time,
-            snapshot.time,
         )
         for row in rows
     }

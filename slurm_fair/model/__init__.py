@@ -3,6 +3,7 @@
 from slurm_fair.model.account import ClosedRuns, JobAccounts, Ledger, TenantAccounts
 from slurm_fair.model.action import Action, Outcome, Result, Verb
 from slurm_fair.model.aside import Aside
+from slurm_fair.model.belief import Beliefs
 from slurm_fair.model.event import Event, EventKind
 from slurm_fair.model.gate import Gate
 from slurm_fair.model.ids import label, labels, pack_keys, parse_label
@@ -12,6 +13,7 @@ from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
 from slurm_fair.model.plan import Explanation, Plan, Verdict
 from slurm_fair.model.record import Standing, TickRecord
+from slurm_fair.model.reported import Reported
 from slurm_fair.model.reservation import ReservedNodes
 from slurm_fair.model.run import RunTable
 from slurm_fair.model.sizes import Sizes
@@ -25,6 +27,7 @@ __all__ = [
     "Action",
     "Answer",
     "Aside",
+    "Beliefs",
     "Blind",
     "Blocked",
     "ClosedRuns",
@@ -47,6 +50,7 @@ __all__ = [
     "PartitionTable",
     "Placement",
     "Plan",
+    "Reported",
     "ReservedNodes",
     "Result",
     "RunTable",

@@ -13,6 +13,7 @@ from slurm_fair.model.columns import Floats, Ints
 from slurm_fair.model.job import JobTable
 from slurm_fair.model.node import NodeTable, PartitionTable
 from slurm_fair.model.placement import Placement
+from slurm_fair.model.reported import Reported
 from slurm_fair.model.sizes import Sizes
 from slurm_fair.model.speeds import Speeds
 from slurm_fair.model.tenant import TenantTable
@@ -72,6 +73,7 @@ class Snapshot:
     sizes: Sizes | None = None  # of elastic jobs; None where nobody is elastic
     speeds: Speeds | None = None  # what is known of how fast jobs are in each shape
     rigid: Mapping[int, str] = field(default_factory=dict)  # jobs that name sizes in vain, and why
+    reported: Reported | None = None  # by running jobs; None where nobody reports
 
     @property
     def total_gpus(self) -> int:

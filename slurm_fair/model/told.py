@@ -36,6 +36,9 @@ class Told(Columns):
     done_seconds: Floats
     epoch: Floats  # epochs done
     epochs: Floats  # epochs in all
+    left_spread: (
+        Floats  # deviation of the logarithm of what is left, where jobs like it tell that; nan = it says so
+    )
     deadline: Floats  # instant by which its user wants it done; inf = none
     steps_per_second: Floats  # at its present batch size, with its gang on the reference type
     rate: Floats  # [row, GPU type of the snapshot]: speed on that type against the reference
@@ -59,6 +62,7 @@ class Told(Columns):
             done_seconds=unknown,
             epoch=unknown,
             epochs=unknown,
+            left_spread=unknown,
             deadline=np.full(rows, np.inf),
             steps_per_second=unknown,
             rate=np.ones((rows, gpu_types)),

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from slurm_fair.model import Explanation, LeaseTerms, Plan, ReservedNodes, Verdict
-from slurm_fair.model.columns import Bools, Floats, Ints, any_of, code, find
+from slurm_fair.model.columns import Bools, Floats, Ints, any_of, find
 from slurm_fair.model.ids import label
 from slurm_fair.model.lease import NEVER_ENDS_SECONDS
 from slurm_fair.model.reservation import reservations, with_reservations
@@ -30,8 +30,6 @@ from slurm_fair.policy.view import View
 
 SET_ASIDE = "GPUs of {nodes} are set aside for it: the last lease that it waits for ends in {seconds:.0f} s"
 MAKES_WAY = "its node is set aside for job {job}: it keeps its GPUs for {seconds:.0f} s more"
-
-_WAIT, _RENEW, _REVOKE = code(Verdict.WAIT), code(Verdict.RENEW), code(Verdict.REVOKE)
 
 
 class SoonestNodes(NamedTuple):
@@ -67,12 +65,12 @@ class _Ends(NamedTuple):
         """The ends as the plan leaves them: a renewed or granted job holds GPUs for a whole lease."""
         until, places = view.terms.end_for(view.now), plan.places
         verdict = plan.verdict[self.row]
-        stays, gone = verdict != _REVOKE, verdict == _REVOKE
+        stays, gone = verdict != Verdict.REVOKE, verdict == Verdict.REVOKE
         nodes = len(self.free)
         back = np.bincount(self.node[gone], self.gpus[gone], nodes) - np.bincount(
             places.node, places.gpus, nodes
         )
-        end = np.where(verdict == _RENEW, until, self.end)
+        end = np.where(verdict == Verdict.RENEW, until, self.end)
         row, node, gpus, end = (column[stays] for column in (self.row, self.node, self.gpus, end))
         return type(self)(
             self.free + back.astype(np.int64),
@@ -141,7 +139,7 @@ def _first_misfit(plan: Plan, view: View, kept: Sequence[ReservedNodes]) -> Rese
     if not view.lapsed.size or not waits.size or not _type_left(pools, kept):
         return None
     long = (jobs.gpus[waits] > 1) & (view.now - jobs.submit[waits] >= view.terms.reserve_after)
-    still = plan.verdict[waits] == _WAIT
+    still = plan.verdict[waits] == Verdict.WAIT
     if not any_of(long & still):  # the ranks cost more than this
         return None
     waits, long = waits[still], long[still]

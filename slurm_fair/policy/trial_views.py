@@ -158,4 +158,5 @@ def _taken(snapshot: Snapshot, rows: Ints) -> Snapshot:
         told=None if snapshot.told is None else snapshot.told.take(rows),
         sizes=None if snapshot.sizes is None else snapshot.sizes.for_rows(rows),
         speeds=None if snapshot.speeds is None else snapshot.speeds.for_rows(rows),
+        reported=None,
     )

@@ -23,7 +23,7 @@ from slurm_fair.model import (
     TenantAccounts,
     Told,
 )
-from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, code, find, take_or
+from slurm_fair.model.columns import Bools, Codes, Floats, Ints, absent, all_of, any_of, find, take_or
 from slurm_fair.model.once import once
 from slurm_fair.model.sizes import shares
 from slurm_fair.policy.ahead import LeaseEnds
@@ -32,7 +32,6 @@ from slurm_fair.policy.situations import MAY_START, NO_LEASE, Shorts, cases
 Number = TypeVar("Number", Ints, Codes)
 
 # A look at an enum's member costs as much as the comparison that it is for.
-_GRANTED, _REVOKING = code(LeasePhase.GRANTED), code(LeasePhase.REVOKING)
 _NOBODY: Ints = np.zeros(0, dtype=np.int64)
 _NOBODY.setflags(write=False)
 
@@ -366,7 +365,7 @@ class View:
     @once
     def lease_places(self) -> Placement:
         """Places of the leases: Slurm's own word for running jobs, the promise for the others."""
-        seen = self._held_by(self.lease_phase > _GRANTED)
+        seen = self._held_by(self.lease_phase > LeasePhase.GRANTED)
         promises = self.leases.promises_by(self.snapshot.jobs.key, self.snapshot.nodes.names)
         return seen.plus(promises) if len(promises) else seen
 
@@ -378,13 +377,13 @@ class View:
     @once
     def promised(self) -> Bools:
         """Jobs with a lease that have not been seen running yet."""
-        granted: Bools = self.lease_phase == _GRANTED
+        granted: Bools = self.lease_phase == LeasePhase.GRANTED
         return granted
 
     @once
     def revoking(self) -> Bools:
         """Jobs that were asked to give their GPUs back."""
-        revoking: Bools = self.lease_phase == _REVOKING
+        revoking: Bools = self.lease_phase == LeasePhase.REVOKING
         return revoking
 
     @once

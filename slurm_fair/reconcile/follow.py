@@ -19,13 +19,12 @@ from slurm_fair.model import (
     Placement,
     Snapshot,
 )
-from slurm_fair.model.columns import Ints, all_of, any_of, code, find
+from slurm_fair.model.columns import Ints, all_of, any_of, find
 from slurm_fair.reconcile.events import job_event, lease_event
 from slurm_fair.reconcile.moved_gates import moved
 from slurm_fair.reconcile.vain import in_vain
 
 _NOWHERE, _NOBODY = Placement.none(), np.zeros(0, dtype=np.int64)
-_WAITING, _RUNNING, _ENDING, _SUSPENDED, _DONE = map(code, JobState)  # compared with at every look
 
 
 class Followed(NamedTuple):
@@ -85,7 +84,7 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not len(jobs.key):
         return np.arange(len(row)), False
     state = jobs.state[row]
-    doubts = state != _RUNNING
+    doubts = state != JobState.RUNNING
     doubts |= jobs.restarts[row] != leases.restarts
     if not listed:
         doubts |= row < 0
@@ -93,16 +92,18 @@ def _gone(leases: Leases, row: Ints, jobs: JobTable, listed: bool) -> tuple[Ints
     if not doubtful.size:
         return doubtful, False
     job, state = row[doubtful], state[doubtful]
-    lives = state != _DONE
+    lives = state != JobState.DONE
     if not listed:
         lives &= job >= 0
     if not any_of(lives):
         return doubtful, False
     was = leases.restarts[doubtful]
-    holds = (state >= _RUNNING) & (state <= _SUSPENDED)
-    waits = leases.promised[doubtful] & (state == _WAITING) & (jobs.blocked[job] == Blocked.NOT_BLOCKED)
+    holds = (state >= JobState.RUNNING) & (state <= JobState.SUSPENDED)
+    waits = (
+        leases.promised[doubtful] & (state == JobState.WAITING) & (jobs.blocked[job] == Blocked.NOT_BLOCKED)
+    )
     # Slurm counts the restart while the old run is still completing.
-    same_run = (jobs.restarts[job] == was) | ((state == _ENDING) & (jobs.restarts[job] == was + 1))
+    same_run = (jobs.restarts[job] == was) | ((state == JobState.ENDING) & (jobs.restarts[job] == was + 1))
     over = ~((holds | waits) & same_run & lives)
     return doubtful[over], any_of(holds & over)
 
@@ -157,7 +158,7 @@ def _begun(
 def _unasked(row: Ints, snapshot: Snapshot) -> Ints:
     """Jobs that run without a lease: started before us, or by somebody else's hand."""
     state = snapshot.jobs.state
-    without = (state == _RUNNING) | (state == _SUSPENDED)
+    without = (state == JobState.RUNNING) | (state == JobState.SUSPENDED)
     without[row] = False
     new: Ints = without.nonzero()[0]
     return new

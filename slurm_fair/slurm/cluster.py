@@ -37,6 +37,7 @@ from slurm_fair.slurm.reading.node_limits import NodeLimits
 from slurm_fair.slurm.reading.nodes import NodeListing, Reservation, read_nodes, read_reservations
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.readers import Readers
+from slurm_fair.slurm.reading.reports import RunReports
 from slurm_fair.slurm.scope import Territory, in_scope
 from slurm_fair.slurm.sighting import Sighting
 
@@ -69,7 +70,9 @@ class SlurmCluster:
         self._layouts = GpuLayouts(commands)
         self._spans = NodeLimits(commands)
         self._absences = Absences()
-        self._answers = Answers(commands, self._details, readers or Readers())
+        readers = readers or Readers()
+        self._answers = Answers(commands, self._details, readers)
+        self._reports = RunReports(self._details, readers)
         self._weights, self._made_up = WeightReader(commands), MadeUp()
         self._billing = BillingReader(commands)
         self._reservations: tuple[float, tuple[Reservation, ...]] = (-np.inf, ())
@@ -178,7 +181,12 @@ class SlurmCluster:
         found = strays(rows, snapshot.jobs.key, sighting.keepers)
         free = self._some(self._stray_rests.without(found, self._now()), rows)
         self.marks.drop(self._absences.over(self.marks.all(), rows, self._queue))
-        return self._with_answers(replace(snapshot, to_free=free), asked)
+        snapshot = self._with_answers(replace(snapshot, to_free=free), asked)
+        return replace(snapshot, reported=self._reports.of(snapshot, self._settings.reports))
+
+    def name_of(self, record: int, restarts: int) -> str:
+        """The name that its user gave to a job of the last look; empty where that is not known."""
+        return self._details.of(record, restarts).name
 
     def _some(self, strays: tuple[Action, ...], rows: NDArray[np.void]) -> tuple[Action, ...]:
         """Strays that one look may free: a bounded number, for users make as many as they like."""

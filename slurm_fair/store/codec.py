@@ -35,7 +35,10 @@ _ADDED: dict[str, dict[str, Callable[[dict[str, Any]], Any]]] = {
         "gpu_weight": lambda of: np.ones(len(of["key"])),  # each GPU counted 1
         "usual_gpus": lambda of: of["gpus"].copy(),  # nobody was elastic
     },
-    "Told": {"mode": lambda of: np.zeros(len(of["model"]), dtype=np.int8)},  # nobody said
+    "Told": {
+        "mode": lambda of: np.zeros(len(of["model"]), dtype=np.int8),  # nobody said
+        "left_spread": lambda of: np.full(len(of["model"]), np.nan),
+    },
     "JobAccounts": {
         "waits": lambda of: of["active"].copy(),  # who claimed no share waited for nothing
         "gpu_weight": lambda of: np.ones(len(of["key"])),

@@ -14,7 +14,7 @@ import msgspec
 from sqlite_utils import Database
 
 from slurm_fair.errors import JournalGone, StoreError
-from slurm_fair.model import Action, Outcome, Standing, TickRecord
+from slurm_fair.model import Action, Beliefs, Outcome, Standing, TickRecord
 from slurm_fair.model.mark import Mark
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.store.blobs import squeeze
@@ -39,8 +39,10 @@ from slurm_fair.store.rows import (
     seal,
     sealed,
 )
+from slurm_fair.store.speeds import BELIEF_COLUMNS, SPEED_COLUMNS, belief_rows, speed_rows
 from slurm_fair.store.sqlite_errors import in_words
 from slurm_fair.store.tenant_samples import moments_of
+from slurm_fair.throughput import Known
 
 KEPT_EVERY = 50  # ticks between two standings that stay, for replay
 MOMENT_SECONDS = 60.0
@@ -226,6 +228,26 @@ class SqliteJournal(Reader):
         with self._writing():
             text = msgspec.json.encode(dict(lists)).decode()
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LISTS, text))
+
+    # What is known of speeds
+
+    def keep_known(self, known: Known, beliefs: Beliefs) -> None:
+        """Replace what was kept, row by row as far as it has changed."""
+        speeds = {row[:2]: row for row in sealed(speed_rows(known))}
+        believed = {row[:1]: row for row in sealed(belief_rows(beliefs))}
+        with self._writing():
+            self._replace("speeds", SPEED_COLUMNS, ("tenant", "class"), speeds)
+            self._replace("beliefs", BELIEF_COLUMNS, ("key",), believed)
+
+    def _replace(self, table: str, columns: str, key: Sequence[str], rows: Mapping[Row, Row]) -> None:
+        """The table then holds these rows, by their keys, and no others."""
+        held = self._db.execute(f"SELECT {', '.join(key)}, seal FROM {table}").fetchall()
+        there = {row[:-1]: row[-1] for row in held}
+        gone = [name for name in there if name not in rows]
+        where = " AND ".join(f"{name} = ?" for name in key)
+        self._db.conn.executemany(f"DELETE FROM {table} WHERE {where}", gone)
+        new = [row for name, row in rows.items() if there.get(name) != row[-1]]
+        self._insert_sealed(table, columns, new, "INSERT OR REPLACE")
 
     # Upkeep
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -10,7 +11,7 @@ import msgspec
 from sqlite_utils import Database
 
 from slurm_fair.errors import StoreError
-from slurm_fair.model import Event, Standing, TickRecord
+from slurm_fair.model import Beliefs, Event, Standing, TickRecord
 from slurm_fair.model.mark import Mark
 from slurm_fair.model.tenant_sample import TenantMoment
 from slurm_fair.store.blobs import unpacked
@@ -32,10 +33,13 @@ from slurm_fair.store.rows import (
     proved,
     seal,
 )
+from slurm_fair.store.speeds import BELIEF_COLUMNS, SPEED_COLUMNS, beliefs_of, known_of
 from slurm_fair.store.sqlite_errors import in_words
+from slurm_fair.throughput import Known
 
 _Made = TypeVar("_Made")
 
+_log = logging.getLogger("slurm_fair")
 LISTS = "lists_at_first"  # key of meta
 _CHUNK = 10_000
 _MOST_PARAMETERS = 500  # SQLite's oldest limit is 999
@@ -146,6 +150,35 @@ class Reader:
         if text is None:
             return None if self.tick_numbers() is None else {}
         return self._made(lambda row: msgspec.json.decode(row[0], type=dict[int, str]), [(text,)])[0]
+
+    # What is known of speeds
+
+    def known(self) -> tuple[Known, Beliefs]:
+        """Knowledge of classes of jobs, and beliefs about jobs; a damaged row costs that row."""
+        speeds = self._sound(
+            f"SELECT {SPEED_COLUMNS}, seal FROM speeds ORDER BY tenant, class", "speeds", known_of
+        )
+        beliefs = self._sound(
+            f"SELECT {BELIEF_COLUMNS}, seal FROM beliefs ORDER BY key", "beliefs", beliefs_of
+        )
+        return known_of(speeds), beliefs_of(beliefs)
+
+    def _sound(self, sql: str, table: str, read: Callable[[list[Row]], object]) -> list[Row]:
+        """The rows that are as they were written, without their seals; what is lost is said in the log."""
+        sound: list[Row] = []
+        rows = self._all(sql)
+        for row in rows:
+            try:
+                values = proved(row, table)
+                read([values])
+            except (StoreError, ValueError, TypeError, KeyError, msgspec.MsgspecError):
+                continue
+            sound.append(values)
+        if len(sound) < len(rows):
+            _log.warning(
+                "%s: %d rows of %s are damaged and left out", self.path, len(rows) - len(sound), table
+            )
+        return sound
 
     # What the reports are made of
 

@@ -43,6 +43,19 @@ def m0003_sizes(db: Database) -> None:
             db.execute("UPDATE marks SET seal = ? WHERE key = ? AND whole_record = ?", [new, key, whole])
 
 
+@migrations()
+def m0004_speeds(db: Database) -> None:
+    """Knowledge of speeds by class of jobs, and beliefs about the progress of jobs."""
+    for statement in _SPEEDS:
+        db.execute(statement)
+
+
+_SPEEDS = (
+    """CREATE TABLE speeds (
+        tenant TEXT NOT NULL, class TEXT NOT NULL, body BLOB NOT NULL, seal INTEGER NOT NULL,
+        PRIMARY KEY (tenant, class))""",
+    "CREATE TABLE beliefs (key INTEGER PRIMARY KEY, body BLOB NOT NULL, seal INTEGER NOT NULL)",
+)
 _MARKS_0001 = (
     "key, whole_record, record, submit, restarts, gate_until, pinned, set_at, user_nodes, gate_before"
 )

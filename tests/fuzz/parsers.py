@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,13 +14,14 @@ from slurm_fair.cli.replay.saved_file import read_saved
 from slurm_fair.config import ScopeSection, load
 from slurm_fair.errors import InputError
 from slurm_fair.health import read_health
+from slurm_fair.model import Answer
 from slurm_fair.model.ids import parse_label
 from slurm_fair.slurm.acting.act_result import refused_or_unknown, signalled
 from slurm_fair.slurm.acting.refusals import classify
 from slurm_fair.slurm.command import BY_TASK, CommandResult
 from slurm_fair.slurm.history import SlurmHistory
 from slurm_fair.slurm.past import read_past
-from slurm_fair.slurm.reading import acks, hostlist, values
+from slurm_fair.slurm.reading import acks, hostlist, messages, reports, values
 from slurm_fair.slurm.reading.accounts import weights_from
 from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.gpu_layout import GpuLayouts
@@ -43,6 +45,7 @@ from slurm_fair_templates.options import parse_choices
 from tests.fuzz.asking import FOLDER, Parser, Saying, file_of
 from tests.fuzz.runtime_parsers import RUNTIMES
 from tests.fuzz.site_parsers import SITE
+from tests.support.answers import read_acknowledgement
 from tests.support.hostile import HUGE, forged_comments, forged_lines, forged_rows
 from tests.support.slurm_samples import sample
 from tests.support.slurm_stub import row
@@ -104,12 +107,23 @@ ASKED = acks.Asked("root", str(FOLDER), "7", 0, 1795000000.0, 1795000200.0)
 
 
 def _ack(path: Path) -> None:
-    folder = acks.job_directory(str(FOLDER), "7")
+    folder = messages.job_directory(str(FOLDER), "7")
     folder.mkdir(parents=True, exist_ok=True)
     for each in (folder.parent, folder):
         each.chmod(0o700)
-    path.rename(folder / acks.FILE)
-    assert acks.read_acknowledgement(ASKED) in acks.Reply
+    path.rename(folder / "ack.json")
+    assert read_acknowledgement(ASKED) in Answer
+
+
+def _report(path: Path) -> None:
+    folder = messages.job_directory(str(FOLDER), "7")
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in (folder.parent, folder):
+        each.chmod(0o700)
+    path.rename(folder / "report.json")
+    message = messages.read_message(messages.Wanted("root", str(FOLDER), "7", messages.REPORT))
+    said = reports.judged(message, (7, 0, 1795000000.0), 1795000200.0)
+    assert all(isinstance(value, str) or math.isfinite(value) for value in said.values())
 
 
 def _lease(path: Path) -> None:
@@ -163,11 +177,19 @@ SQUEUE = (
 )
 JOB = "scontrol: show job 43\n" + sample("22.05", "job.txt")
 JOBS = (JOB, *(JOB.replace("JobName=wrap", f"JobName={text}") for text in forged_lines(43, ("n2", "n3"))))
-COMMENT = (
-    "7\x1f(null)\x1fn[1-2]\x1f/home/alice\x1fslurm_fair:v1,signal=USR1,grace=60,gate=uts1795000000\x1e\n"
-)
+STAMP = "slurm_fair:v1,signal=USR1,grace=60,gate=uts1795000000"
+COMMENT = f"7\x1f(null)\x1fn[1-2]\x1f/home/alice\x1f{STAMP}\x1ftrain\x1e\n"
 ACK = {"v": 1, "what": "ack", "job": "7", "restart": 0, "time": 1795000100.0, "saved": True, "step": 118}
 ACKS = (json.dumps(ACK), '{"restart": 0, "time": 1e400, "saved": 1}', '{"restart": 1e400}', "[" * 2000)
+REPORT = {
+    **ACK, "what": "report", "step": 118, "steps": 2000, "epoch": 1.5, "epochs": 20, "steps_per_s": 3.5,
+    "samples_per_s": 448.0, "batch_size": 128, "mode": "gns", "model": "resnet50", "pattern": 2,
+    "phases": {"data": 0.01, "forward": 0.1, "backward": 0.15, "update": 0.02, "sync": 0.0},
+}  # fmt: skip
+REPORTS = (
+    json.dumps(REPORT),
+    '{"what": "report", "job": "7", "restart": 0, "time": 1795000100, "step": 1e999}',
+)
 EVENT = {
     "time": 1795000000.0,
     "kind": "started",
@@ -236,14 +258,13 @@ PARSERS: dict[str, Parser] = {
     "array tasks": Parser(lambda text: read_tasks(text).text(), ("0-5,9,10-20:2%3", "[7]", *HUGE)),
     "node lists": Parser(hostlist.expand, ("n[001-004,7],login1", "a[1-2]b[3-4]", "n1")),
     "job labels": Parser(parse_label, ("7", "7_3", *HUGE)),
-    "stamps": Parser(
-        read_stamp, (COMMENT.split("\x1f")[-1], "slurm_fair:v0,gate=+600", "slurm_fair:v1,gate=hold")
-    ),
+    "stamps": Parser(read_stamp, (STAMP, "slurm_fair:v0,gate=+600", "slurm_fair:v1,gate=hold")),
     "acknowledgements in comments": Parser(
         lambda text: acks.read_comment(text, ASKED),
         ("slurm_fair:v1 slurm_fair_ack:job=7,restart=0,saved=1,time=1795000000.5,step=4",),
     ),
     "acknowledgements": Parser(file_of("ack.new", _ack), ACKS),
+    "reports": Parser(file_of("report.new", _report), REPORTS),
     "a job's own files": Parser(file_of("lease.new", _lease), ACKS),
     "learning rates": Parser(
         lambda text: lease.learning_rate_factor(text, 4, 8), ("linear", "4=0.1,8=0.2", "4=0.1-")

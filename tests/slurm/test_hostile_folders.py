@@ -194,7 +194,7 @@ from pathlib import Path
 import numpy
 from slurm_fair.config import from_tree
 from slurm_fair.model import Blind, parse_label
-from slurm_fair.slurm.reading import acks, readers
+from slurm_fair.slurm.reading import messages, readers
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.command import Commands
 from tests.support.fake_cluster import MemoryJournal
@@ -203,7 +203,7 @@ entry = pwd.getpwnam(account)
 os.setgroups([]); os.setgid(entry.pw_gid); os.setuid(entry.pw_uid)
 os.chdir("/")
 journal = MemoryJournal()
-processes = readers.Readers((python, "-I", "-S", acks.__file__))
+processes = readers.Readers((python, "-I", "-S", messages.__file__))
 cluster = SlurmCluster(
     Commands(Path(conf), 20.0), from_tree({}, "test").cluster, time.time, journal, journal, processes
 )
@@ -216,7 +216,7 @@ while time.time() < end:
         break
     time.sleep(0.1)
 took = time.time() - float(asked)
-print(json.dumps([answer, took, processes.complaints({0: acks.Asked(user, work, job, 0, 0.0, 0.0)})[0]]))
+print(json.dumps([answer, took, processes.complaints({0: messages.Wanted(user, work, job)})[0]]))
 """
 HEARD_SECONDS = 15  # much less than the grace, also on a busy machine
 

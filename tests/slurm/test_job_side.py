@@ -16,10 +16,12 @@ import pytest
 
 from slurm_fair import lease
 from slurm_fair.lab import Lab, LabSpec, available
-from slurm_fair.slurm.reading.acks import Asked, Reply, read_acknowledgement, read_comment
+from slurm_fair.model import Answer
+from slurm_fair.slurm.reading.acks import Asked, read_comment
 from slurm_fair_templates import Options, render
 from slurm_fair_templates.demo_counter import verify
 from tests.slurm.job_records import record, until
+from tests.support.answers import read_acknowledgement
 
 pytestmark = [
     pytest.mark.slurm,
@@ -228,8 +230,8 @@ def test_what_a_job_loses_whose_steps_are_longer_than_the_grace(
     until(lambda: len(job.lines("steps.log")) == 2)
     asked = time.time()
     job.ask()
-    until(lambda: job.answer(asked) == Reply.SAVED or time.time() > asked + GRACE_SECONDS)
-    assert job.answer(asked) == (Reply.SAVED if answered else Reply.NONE), what
+    until(lambda: job.answer(asked) == Answer.SAVED or time.time() > asked + GRACE_SECONDS)
+    assert job.answer(asked) == (Answer.SAVED if answered else Answer.NONE), what
     job.requeue()
     job.open_gate()
     job.finishes()
@@ -352,7 +354,7 @@ def test_where_the_site_says_so_the_answer_travels_in_the_jobs_comment(lab: Lab,
     asked = time.time()
     for _ in range(2):
         job.ask()
-        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == Reply.SAVED)
+        until(lambda: read_comment(record(lab, job.job)["Comment"], job.asked(asked)) == Answer.SAVED)
     words = record(lab, job.job)["Comment"]
     assert words.startswith("my own words slurm_fair:v1,")
     assert words.count("slurm_fair_ack:") == 1

@@ -13,9 +13,10 @@ import pytest
 
 from slurm_fair.config import Config, from_tree
 from slurm_fair.daemon import Daemon
+from slurm_fair.knowing import Knowing
 from slurm_fair.model import Blind, JobState, RunTable, Standing
 from slurm_fair.model.ids import pack
-from slurm_fair.parts import rules_of
+from slurm_fair.parts import knowing_rules_of, rules_of
 from slurm_fair.publish import Publisher
 from slurm_fair.slurm.cluster import DryRun, SlurmCluster
 from slurm_fair.slurm.ownership.marks import MarksInHand
@@ -113,9 +114,12 @@ def daemon_of(bench: Bench, dry_run: bool = False) -> Daemon:
     clock, journal, config = bench.world.clock, bench.journal, bench.config
     sink = MarksInHand() if dry_run else journal
     real = SlurmCluster(bench.commands, config.cluster, clock.now, sink, journal)
+    standing = journal.latest() or Standing.new(clock.now())
+    cluster = DryRun(real) if dry_run else real
+    knowing = Knowing(cluster, real.name_of, journal, knowing_rules_of(config), standing)
     daemon = Daemon(
-        config, bench.places, clock, journal, bench.commands, DryRun(real) if dry_run else real, bench.books,
-        rules_of(config), journal.latest() or Standing.new(clock.now()), Publisher("", lambda: False),
+        config, bench.places, clock, journal, bench.commands, knowing, bench.books, rules_of(config), standing,
+        Publisher("", lambda: False), knowing=knowing,
     )  # fmt: skip
     real.fence(daemon.may_act)
     bench.commands.before = daemon.goes_on

@@ -22,7 +22,7 @@ from slurm_fair.policy import Policy
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.fail_open import Liberated, liberate
-from slurm_fair.slurm.reading.acks import job_directory
+from slurm_fair.slurm.reading.messages import job_directory
 from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.tick import Rules, Stopwatch, TickDone, tick
 from slurm_fair_plugins.astraea import Astraea

@@ -305,7 +305,8 @@ class FakeCommands(Commands):
             "RestartCnt": str(r.restarts), "BatchFlag": "0" if r.interactive else "1",
             "Requeue": str(int(r.requeue)), "Nice": "0",
             "%A": str(r.number), "%f": r.constraint or "(null)", "%x": ",".join(r.excluded),
-            "%Z": f"{self.work}/{r.base}", "%k": r.comment or "(null)", **r.raw,
+            "%Z": f"{self.work}/{r.base}", "%k": r.comment or "(null)", "%j": "wrap",
+            **r.raw,
         }  # fmt: skip
 
     def _used(self, machine: Machine) -> int:

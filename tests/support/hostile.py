@@ -63,6 +63,6 @@ def forged_comments(victim: int) -> Iterator[str]:
     """Texts that end the row in which they stand, in listings of comments."""
     for mark in ("", "0" * 20):
         for between in (BETWEEN, f"{BETWEEN}{mark}"):
-            cells = between.join((str(victim), "", "n1", "/evil", "nothing"))
+            cells = between.join((str(victim), "", "n1", "/evil", "nothing", "name"))
             yield f"{ROW_END}{mark}\n{cells}{ROW_END}{mark}\n"
     yield f"\n{victim}\x1fslurm_fair:v1,gate=hold"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from slurm_fair.config import from_tree
-from slurm_fair.daemon import Daemon
+from slurm_fair.daemon import Daemon, innermost
 from slurm_fair.model import Action, Result, Verb
 from slurm_fair.model.ids import pack
 from slurm_fair.model.mark import Mark
-from slurm_fair.slurm.cluster import DryRun, SlurmCluster
+from slurm_fair.slurm.cluster import SlurmCluster
 from slurm_fair.slurm.ownership.ours import kept_by_us
 from slurm_fair.slurm.reading.stamp import Stamp
 from slurm_fair.state_folder import Places
@@ -40,7 +40,7 @@ def test_only_a_daemon_that_is_no_shadow_acts_and_leaves_marks(tmp_path: Path, d
         )
         assert [outcome.result for outcome in outcomes] != [Result.DONE]
         assert (tmp_path / "called").exists() is not dry_run, "a shadow does not even look before an act"
-        real = daemon.cluster.cluster if isinstance(daemon.cluster, DryRun) else daemon.cluster
+        real = innermost(daemon.cluster)
         assert isinstance(real, SlurmCluster)
         real.marks.set([Mark(pack(7), 7, False, 100.0, 0, 200.0, False, 0.0)])
         assert bool(journal.marks()) is not dry_run

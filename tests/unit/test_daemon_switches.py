@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slurm_fair.daemon import Daemon
+from slurm_fair.daemon import Daemon, innermost
 from slurm_fair.errors import ConfigError, Paused, SlurmTextError
 from slurm_fair.ledger import settle
 from slurm_fair.model import Blind
@@ -228,7 +228,7 @@ def test_a_new_configuration_is_taken_over_and_told(bench: Bench) -> None:
     bench.daemon.reload_config()
     assert not bench.daemon.reloading
     assert bench.daemon.rules.terms.term == 120.0
-    assert bench.daemon.cluster._actuator.requeue_delay == 7.0  # type: ignore[attr-defined]
+    assert innermost(bench.daemon.cluster)._actuator.requeue_delay == 7.0  # type: ignore[attr-defined]
     assert bench.commands.timeout_seconds == 33.0
     assert told == ["debug"]
 
@@ -251,7 +251,8 @@ def test_a_bad_configuration_changes_nothing(bench: Bench, caplog: pytest.LogCap
 def test_the_daemon_that_is_built_as_a_shadow_acts_on_nothing(bench: Bench) -> None:
     for dry_run in (True, False):
         built = Daemon.build(bench.daemon.config, bench.places, WallClock(), bench.journal, dry_run)
-        assert (isinstance(built.cluster, DryRun), built.cluster.acts) == (dry_run, not dry_run)
+        assert built.knowing is not None
+        assert (isinstance(built.knowing.cluster, DryRun), built.cluster.acts) == (dry_run, not dry_run)
         assert (built.notice is None) >= dry_run
 
 

@@ -91,7 +91,7 @@ def test_an_answer_is_for_all_to_read_and_for_nobody_else_to_write(tmp_path: Pat
     finally:
         os.umask(before)
     assert (tmp_path / "ack.json").stat().st_mode & 0o777 == 0o644
-    assert (tmp_path / "report.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "report.json").stat().st_mode & 0o777 == 0o644
 
 
 def test_what_lies_where_an_answer_is_written_is_not_written_through(

@@ -22,14 +22,12 @@ from slurm_fair.model.columns import (
     Ints,
     all_of,
     any_of,
-    code,
     find,
     take_or,
 )
 from slurm_fair.model.ids import is_same_job
 
 _NOBODY = np.zeros(0, dtype=np.int64)
-_DONE = code(JobState.DONE)
 
 
 class _Match(NamedTuple):
@@ -92,7 +90,7 @@ def window_seen(
         restarts=match.shown(jobs.restarts, 0),
         gpus=match.shown(jobs.gpus, 0),
         holds=HOLDS.take(state) & (start > ZERO),
-        done=(state == _DONE).nonzero()[0],
+        done=(state == JobState.DONE).nonzero()[0],
     )
     lives = _lives(ledger, jobs, tenant_row, match, sight)
     return Window.of(lives, _runs(ledger, lives, match, sight), in_order=match.row is None)
@@ -239,7 +237,7 @@ def _since(
     if not all_of(before):
         asleep = (~before).nonzero()[0]
         start, end, until = sight.start[asleep], sight.end[asleep], active_to[asleep]
-        ran = sight.holds[asleep] | ((sight.state[asleep] == _DONE) & (end > start) & (start > 0))
+        ran = sight.holds[asleep] | ((sight.state[asleep] == JobState.DONE) & (end > start) & (start > 0))
         since[asleep] = np.where(ran, np.clip(start, ledger.time, until), until)
     if met < active_to.size:
         until, claims = active_to[met:], then[met:] | ended[met:]
@@ -284,7 +282,7 @@ def _shown_runs(
     over, news = (~is_open).nonzero()[0], before <= ZERO
     if over.size:
         some = life[over]
-        shown = (sight.state[some] == _DONE) & ~match.requeued[some] & (start[over] > 0)
+        shown = (sight.state[some] == JobState.DONE) & ~match.requeued[some] & (start[over] > 0)
         if not all_of(shown):
             start[over] = np.where(shown, start[over], before[over])
         end[over] = lives.active_to[some]

@@ -11,11 +11,10 @@ from slurm_fair.errors import SlurmFairError, StoreError
 from slurm_fair.ledger.metrics.efficiency import mean_fragments
 from slurm_fair.ledger.outcomes.event_columns import Heard
 from slurm_fair.model import Leases, Plan, Snapshot, Standing, TickRecord, Verdict
-from slurm_fair.model.columns import any_of, code, find
+from slurm_fair.model.columns import any_of, find
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.sim.loop.ledger_batches import LedgerBatches
 
-_WAIT = code(Verdict.WAIT)
 Listener = Callable[[TickRecord, Standing], None]
 
 
@@ -68,7 +67,7 @@ class Log:
 
     def _note_idle(self, plan: Plan, snapshot: Snapshot, leases: Leases) -> None:
         """GPUs that the round left idle; while jobs change hands its last plan is still to come."""
-        if any_of(plan.verdict == _WAIT) and not any_of(leases.revoking):
+        if any_of(plan.verdict == Verdict.WAIT) and not any_of(leases.revoking):
             has = np.zeros(
                 len(snapshot.jobs) + 1, dtype=bool
             )  # a lease whose job is not listed goes to the end

@@ -50,6 +50,7 @@ class Reports:
         if self._count != jobs.count:
             columns = {name: getattr(jobs, name) for name in _DECLARED}
             columns |= {"rate": people.rates, "spread_rate": people.spread_rates}
+            columns["left_spread"] = np.full(jobs.count, np.nan)  # they say it themselves
             columns |= self._of_one_regime()
             self._plain = Plain({name: column[: jobs.count] for name, column in columns.items()})
             self._count = jobs.count

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from slurm_fair.model import Answer, Snapshot, label
 from slurm_fair.slurm.command import Commands
@@ -15,7 +14,6 @@ from slurm_fair.slurm.reading.readers import Readers
 from slurm_fair.slurm.reading.user_text import ask_text
 
 _COMMENTS_EVERY_SECONDS = 1.0  # where the file is the usual way: one more call to Slurm
-log = logging.getLogger("slurm_fair")
 
 
 @dataclass
@@ -26,7 +24,6 @@ class Answers:
     details: JobDetails
     readers: Readers
     _comments_at: float = float("-inf")
-    _hung: set[str] = field(default_factory=set)
 
     def of(self, snapshot: Snapshot, requests: Mapping[int, float], reports: str) -> dict[int, Answer]:
         """Answers by row; `requests` are the times of the requests, by row too."""
@@ -46,14 +43,10 @@ class Answers:
 
     def _in_files(self, asked: Mapping[int, Asked]) -> dict[int, Answer]:
         """Answers out of the jobs' own folders."""
-        replies = self.readers.read(asked)
-        hung = set(self.readers.hangs())
-        for user in sorted(hung - self._hung):
-            log.warning("a folder of %s does not answer; answers there are looked for later", repr(user)[:60])
-        self._hung = hung
-        return {
-            row: Answer(reply) for row, reply in replies.items() if reply in (Answer.SAVED, Answer.NOT_SAVED)
-        }
+        messages = self.readers.read({row: one.message for row, one in asked.items()})
+        self.readers.tell_of_hangs()
+        answers = {row: acks.answer_in(message, asked[row]) for row, message in messages.items()}
+        return {row: answer for row, answer in answers.items() if answer is not Answer.NONE}
 
     def _comments_are_due(self, now: float) -> bool:
         due = not 0 <= now - self._comments_at < _COMMENTS_EVERY_SECONDS
@@ -67,7 +60,7 @@ class Answers:
         if isinstance(comments, str):
             return {}
         answers = {
-            row: Answer(acks.read_comment(comments[record][0], asked[row]))
+            row: acks.read_comment(comments[record][0], asked[row])
             for row, record in records.items()
             if record in comments
         }

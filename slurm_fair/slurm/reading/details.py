@@ -13,7 +13,7 @@ from slurm_fair.slurm.reading.scheduled import LastScheduled
 from slurm_fair.slurm.reading.stamp import Stamp, read_stamp
 from slurm_fair.slurm.reading.user_text import ask_text
 
-_COLUMNS = "fxZk"  # constraint, excluded nodes, directory, comment
+_COLUMNS = "fxZkj"  # constraint, excluded nodes, directory, comment, name
 UNSTAMPED = Stamp()
 NO_BEGINS: Mapping[tuple[int, int], float] = MappingProxyType({})
 
@@ -26,6 +26,7 @@ class Details:
     work_dir: str
     excluded: tuple[str, ...]
     constraint: str = ""  # features of nodes that it asks for
+    name: str = ""
 
     @property
     def gate_stamp(self) -> Stamp:
@@ -82,10 +83,10 @@ class JobDetails:
 
 
 def _details(row: list[str]) -> Details:
-    constraint, excluded, work_dir, comment = row
+    constraint, excluded, work_dir, comment, name = row
     try:
         names = hostlist.expand(excluded)
     except SlurmTextError:  # its directory's name holds a separator: a job that confuses only itself
         return UNKNOWN
     wanted = "" if values.is_nothing(constraint) else constraint
-    return Details(read_stamp(comment), work_dir, names, wanted)
+    return Details(read_stamp(comment), work_dir, names, wanted, name)

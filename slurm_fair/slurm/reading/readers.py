@@ -7,6 +7,7 @@ one look, and nobody else's answers.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import select
 import subprocess
@@ -17,11 +18,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
-from slurm_fair.slurm.reading import acks
-from slurm_fair.slurm.reading.acks import Asked
+from slurm_fair.slurm.reading import messages
+from slurm_fair.slurm.reading.messages import Wanted
 
-_PROGRAM = (sys.executable, "-I", "-S", "-B", acks.__file__)
+_PROGRAM = (sys.executable, "-I", "-S", "-B", messages.__file__)
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _AT_ONCE = 32
 _USUAL = 4  # processes, where nothing hangs; they are kept for the next look
@@ -31,8 +33,11 @@ _PATIENCE_SECONDS = 1.0  # with one read
 _BEGIN_SECONDS = 1.5  # in which reads of one look may begin
 _REST_SECONDS, _REST_SECONDS_MOST = 30.0, 600.0  # until a user is read again whose folder hung
 
+_log = logging.getLogger("slurm_fair")
+
 Key = int
-Reply = str | int
+Message = dict[str, Any]
+Reply = str | Message
 
 
 class _Reader:
@@ -109,6 +114,7 @@ class Readers:
     _dying: list[tuple[str, _Reader]] = field(default_factory=list)
     _rests: dict[str, _Rest] = field(default_factory=dict)
     _turn: int = 0
+    _said: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         """No process outlives its owner."""
@@ -117,21 +123,22 @@ class Readers:
     def close(self) -> None:
         self._end()
 
-    def read(self, wanted: Mapping[Key, Asked]) -> dict[Key, Reply]:
-        """The answers that can be had now."""
-        return self._read(wanted, why=False)
+    def read(self, wanted: Mapping[Key, Wanted], begin_seconds: float = _BEGIN_SECONDS) -> dict[Key, Message]:
+        """The messages that can be had now; no read begins later than so many seconds from now."""
+        found = self._read(wanted, begin_seconds, why=False)
+        return {key: message for key, message in found.items() if isinstance(message, dict)}
 
-    def complaints(self, wanted: Mapping[Key, Asked]) -> dict[Key, str]:
-        """Reasons why the answers of jobs would not be read; empty text for those that would be."""
-        told = self._read(wanted, why=True)
+    def complaints(self, wanted: Mapping[Key, Wanted]) -> dict[Key, str]:
+        """Reasons why the messages of jobs would not be read; empty text for those that would be."""
+        told = self._read(wanted, _BEGIN_SECONDS, why=True)
         return {key: str(told.get(key, "its file system does not answer")) for key in wanted}
 
-    def _read(self, wanted: Mapping[Key, Asked], why: bool) -> dict[Key, Reply]:
+    def _read(self, wanted: Mapping[Key, Wanted], begin_seconds: float, why: bool) -> dict[Key, Reply]:
         self._bury()
         waiting = self._in_turn(wanted)
         busy: dict[_Reader, _Work] = {}
         found: dict[Key, Reply] = {}
-        last = time.monotonic() + _BEGIN_SECONDS
+        last = time.monotonic() + begin_seconds
         while waiting or busy:
             if time.monotonic() > last:
                 waiting.clear()
@@ -144,11 +151,20 @@ class Readers:
         now = time.monotonic()
         return sorted(user for user, rest in self._rests.items() if rest.until > now)
 
-    def _in_turn(self, wanted: Mapping[Key, Asked]) -> dict[str, deque[Key]]:
+    def tell_of_hangs(self) -> None:
+        """Log each user whose folder hangs, once for as long as it does."""
+        hung = set(self.hangs())
+        for user in sorted(hung - self._said):
+            _log.warning(
+                "a folder of %s does not answer; messages there are looked for later", repr(user)[:60]
+            )
+        self._said = hung
+
+    def _in_turn(self, wanted: Mapping[Key, Wanted]) -> dict[str, deque[Key]]:
         """Keys by user; where a look has no time for all, the next one begins with others."""
         by_user: dict[str, deque[Key]] = {}
-        for key, asked in wanted.items():
-            by_user.setdefault(asked.user, deque()).append(key)
+        for key, message in wanted.items():
+            by_user.setdefault(message.user, deque()).append(key)
         self._turn += 1
         for keys in by_user.values():
             keys.rotate(self._turn)
@@ -161,7 +177,7 @@ class Readers:
         self,
         waiting: dict[str, deque[Key]],
         busy: dict[_Reader, _Work],
-        wanted: Mapping[Key, Asked],
+        wanted: Mapping[Key, Wanted],
         why: bool,
     ) -> None:
         """One read for each user that has none under way, as far as there may be processes."""
@@ -177,7 +193,7 @@ class Readers:
                 reader = self._idle.pop() if self._idle else _Reader(self.program)
             except OSError:  # no process or memory to spare: the next look asks again
                 continue
-            reader.ask(acks.question(wanted[key], why))
+            reader.ask(messages.question(wanted[key], why))
             busy[reader] = _Work(key, user, time.monotonic())
 
     def _listen(

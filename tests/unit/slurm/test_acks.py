@@ -14,14 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurm_fair.model import Answer
-from slurm_fair.slurm.reading.acks import (
-    Asked,
-    Reply,
-    job_directory,
-    read_acknowledgement,
-    read_comment,
-    why_unreadable,
-)
+from slurm_fair.slurm.reading.acks import Asked, read_comment
+from slurm_fair.slurm.reading.messages import job_directory
+from tests.support.answers import read_acknowledgement, why_unheard
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 ASKED, NOW = 1000.0, 1100.0
@@ -53,37 +48,37 @@ def answer(work_dir: Path, document: object, restarts: int = 2, user: str = ME) 
 @pytest.mark.parametrize(
     ("document", "meaning"),
     [
-        (GOOD, Reply.SAVED),
-        (GOOD | {"saved": False}, Reply.NOT_SAVED),
-        (GOOD | {"saved": "yes"}, Reply.NOT_SAVED),
-        ({key: value for key, value in GOOD.items() if key != "saved"}, Reply.NOT_SAVED),
-        (GOOD | {"restart": 1}, Reply.NONE),
-        (GOOD | {"restart": 3}, Reply.NONE),
-        (GOOD | {"restart": "2"}, Reply.NONE),
-        (GOOD | {"job": "7"}, Reply.NONE),
-        (GOOD | {"job": "7_3"}, Reply.NONE),
-        (GOOD | {"job": 7}, Reply.NONE),
-        ({key: value for key, value in GOOD.items() if key != "job"}, Reply.NONE),
-        (GOOD | {"what": "report"}, Reply.NONE),
-        (GOOD | {"what": "request"}, Reply.NONE),
-        ({key: value for key, value in GOOD.items() if key != "what"}, Reply.NONE),
-        (GOOD | {"time": 997.9}, Reply.NONE),
-        (GOOD | {"time": 998.1}, Reply.SAVED),
-        (GOOD | {"time": NOW + 59}, Reply.SAVED),
-        (GOOD | {"time": NOW + 61}, Reply.NONE),
-        (GOOD | {"time": 9e18}, Reply.NONE),
-        (GOOD | {"time": "1001"}, Reply.NONE),
-        (GOOD | {"time": None}, Reply.NONE),
-        (json.dumps(GOOD).replace("1001.5", "NaN"), Reply.NONE),
-        (json.dumps(GOOD).replace("1001.5", "1e400"), Reply.NONE),
-        (json.dumps(GOOD).replace("1001.5", "9" * 400), Reply.NONE),
-        ({}, Reply.NONE),
-        ([], Reply.NONE),
-        ("{", Reply.NONE),
-        ("", Reply.NONE),
-        ("\x00\xff garbage", Reply.NONE),
-        ("[" * 30_000, Reply.NONE),
-        ('{"restart": ' + "2" * 5000 + "}", Reply.NONE),
+        (GOOD, Answer.SAVED),
+        (GOOD | {"saved": False}, Answer.NOT_SAVED),
+        (GOOD | {"saved": "yes"}, Answer.NOT_SAVED),
+        ({key: value for key, value in GOOD.items() if key != "saved"}, Answer.NOT_SAVED),
+        (GOOD | {"restart": 1}, Answer.NONE),
+        (GOOD | {"restart": 3}, Answer.NONE),
+        (GOOD | {"restart": "2"}, Answer.NONE),
+        (GOOD | {"job": "7"}, Answer.NONE),
+        (GOOD | {"job": "7_3"}, Answer.NONE),
+        (GOOD | {"job": 7}, Answer.NONE),
+        ({key: value for key, value in GOOD.items() if key != "job"}, Answer.NONE),
+        (GOOD | {"what": "report"}, Answer.NONE),
+        (GOOD | {"what": "request"}, Answer.NONE),
+        ({key: value for key, value in GOOD.items() if key != "what"}, Answer.NONE),
+        (GOOD | {"time": 997.9}, Answer.NONE),
+        (GOOD | {"time": 998.1}, Answer.SAVED),
+        (GOOD | {"time": NOW + 59}, Answer.SAVED),
+        (GOOD | {"time": NOW + 61}, Answer.NONE),
+        (GOOD | {"time": 9e18}, Answer.NONE),
+        (GOOD | {"time": "1001"}, Answer.NONE),
+        (GOOD | {"time": None}, Answer.NONE),
+        (json.dumps(GOOD).replace("1001.5", "NaN"), Answer.NONE),
+        (json.dumps(GOOD).replace("1001.5", "1e400"), Answer.NONE),
+        (json.dumps(GOOD).replace("1001.5", "9" * 400), Answer.NONE),
+        ({}, Answer.NONE),
+        ([], Answer.NONE),
+        ("{", Answer.NONE),
+        ("", Answer.NONE),
+        ("\x00\xff garbage", Answer.NONE),
+        ("[" * 30_000, Answer.NONE),
+        ('{"restart": ' + "2" * 5000 + "}", Answer.NONE),
     ],
 )
 def test_only_this_runs_answer_to_this_request_counts(tmp_path: Path, document: object, meaning: int) -> None:
@@ -91,7 +86,7 @@ def test_only_this_runs_answer_to_this_request_counts(tmp_path: Path, document: 
 
 
 def test_true_is_not_the_first_restart(tmp_path: Path) -> None:
-    assert answer(tmp_path, GOOD | {"restart": True}, restarts=1) == Reply.NONE
+    assert answer(tmp_path, GOOD | {"restart": True}, restarts=1) == Answer.NONE
 
 
 def nothing(path: Path) -> None:
@@ -128,52 +123,52 @@ def huge(path: Path) -> None:
 @pytest.mark.parametrize("put", [nothing, linked, linked_twice, fifo, directory, huge])
 def test_what_is_no_plain_small_file_is_no_answer(tmp_path: Path, put: Callable[[Path], None]) -> None:
     put(folder_of(tmp_path) / "ack.json")
-    assert heard(tmp_path) == Reply.NONE
+    assert heard(tmp_path) == Answer.NONE
 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     text = json.dumps(GOOD)
-    assert answer(tmp_path, text + " " * (65_536 - len(text))) == Reply.SAVED
+    assert answer(tmp_path, text + " " * (65_536 - len(text))) == Answer.SAVED
 
 
 @needs_root
 @pytest.mark.parametrize("whose", [".slurm-fair", ".slurm-fair/7_2", ".slurm-fair/7_2/ack.json"])
 def test_what_is_not_the_users_own_at_every_level_is_no_answer(tmp_path: Path, whose: str) -> None:
-    assert answer(tmp_path, GOOD) == Reply.SAVED
+    assert answer(tmp_path, GOOD) == Answer.SAVED
     os.chown(tmp_path / whose, pwd.getpwnam("nobody").pw_uid, -1)
-    assert heard(tmp_path) == Reply.NONE
-    assert whose in why_unreadable(str(tmp_path), "7_2", ME)
+    assert heard(tmp_path) == Answer.NONE
+    assert whose in why_unheard(str(tmp_path), "7_2", ME)
 
 
 @needs_root
 def test_the_answer_of_another_user_is_read_as_his(tmp_path: Path) -> None:
-    assert answer(tmp_path, GOOD, user="nobody") == Reply.NONE
+    assert answer(tmp_path, GOOD, user="nobody") == Answer.NONE
     for each in (".slurm-fair", ".slurm-fair/7_2", ".slurm-fair/7_2/ack.json"):
         os.chown(tmp_path / each, pwd.getpwnam("nobody").pw_uid, -1)
-    assert heard(tmp_path, "nobody") == Reply.SAVED
+    assert heard(tmp_path, "nobody") == Answer.SAVED
 
 
 @pytest.mark.parametrize("level", [".slurm-fair", ".slurm-fair/7_2"])
 @pytest.mark.parametrize("mode", [0o731, 0o713, 0o1777])
 def test_a_folder_that_others_can_write_is_not_read(tmp_path: Path, level: str, mode: int) -> None:
-    assert answer(tmp_path, GOOD) == Reply.SAVED
+    assert answer(tmp_path, GOOD) == Answer.SAVED
     (tmp_path / level).chmod(mode)
-    assert heard(tmp_path) == Reply.NONE
-    assert "not its user's alone" in why_unreadable(str(tmp_path), "7_2", ME)
+    assert heard(tmp_path) == Answer.NONE
+    assert "not its user's alone" in why_unheard(str(tmp_path), "7_2", ME)
 
 
 @pytest.mark.parametrize("level", [".slurm-fair", ".slurm-fair/7_2"])
 def test_no_link_is_followed_at_any_level(tmp_path: Path, level: str) -> None:
-    assert answer(tmp_path, GOOD) == Reply.SAVED
+    assert answer(tmp_path, GOOD) == Answer.SAVED
     (tmp_path / level).rename(tmp_path / "elsewhere")
     (tmp_path / level).symlink_to(tmp_path / "elsewhere")
-    assert heard(tmp_path) == Reply.NONE
+    assert heard(tmp_path) == Answer.NONE
 
 
 def test_a_folder_without_an_answer_yet_could_be_read(tmp_path: Path) -> None:
     folder_of(tmp_path)
-    assert why_unreadable(str(tmp_path), "7_2", ME) == ""
-    assert heard(tmp_path) == Reply.NONE
+    assert why_unheard(str(tmp_path), "7_2", ME) == ""
+    assert heard(tmp_path) == Answer.NONE
 
 
 @pytest.mark.parametrize(
@@ -187,78 +182,78 @@ def test_a_folder_without_an_answer_yet_could_be_read(tmp_path: Path) -> None:
     ],
 )
 def test_it_is_said_why_no_answer_could_be_read(work_dir: str, user: str, why: str) -> None:
-    assert why in why_unreadable(work_dir, "7_2", user)
+    assert why in why_unheard(work_dir, "7_2", user)
 
 
 @pytest.mark.parametrize(
     ("what", "first", "second", "meaning"),
     [
-        ("newer state stored too", GOOD | {"step": 10}, GOOD | {"step": 11, "time": 1060.0}, Reply.SAVED),
-        ("made up for", GOOD | {"saved": False}, GOOD | {"time": 1060.0}, Reply.SAVED),
-        ("to a request repeated", GOOD | {"request": 1}, GOOD | {"request": 2, "time": 1060.0}, Reply.SAVED),
-        ("by a later run", GOOD, GOOD | {"restart": 3, "time": 1060.0}, Reply.NONE),
+        ("newer state stored too", GOOD | {"step": 10}, GOOD | {"step": 11, "time": 1060.0}, Answer.SAVED),
+        ("made up for", GOOD | {"saved": False}, GOOD | {"time": 1060.0}, Answer.SAVED),
+        ("to a request repeated", GOOD | {"request": 1}, GOOD | {"request": 2, "time": 1060.0}, Answer.SAVED),
+        ("by a later run", GOOD, GOOD | {"restart": 3, "time": 1060.0}, Answer.NONE),
     ],
 )
 def test_a_second_answer_takes_the_place_of_the_first(
     tmp_path: Path, what: str, first: object, second: object, meaning: int
 ) -> None:
-    assert answer(tmp_path, first) != Reply.NONE
+    assert answer(tmp_path, first) != Answer.NONE
     assert answer(tmp_path, second) == meaning, what
 
 
 @pytest.mark.parametrize("user", ["no-such-user", "", "a\x00b"])
 def test_a_user_that_this_machine_does_not_know_gives_no_answer(tmp_path: Path, user: str) -> None:
-    assert answer(tmp_path, GOOD, user=user) == Reply.NONE
+    assert answer(tmp_path, GOOD, user=user) == Answer.NONE
 
 
 def test_a_job_without_a_known_directory_is_not_looked_for_under_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert answer(tmp_path, GOOD) == Reply.SAVED
+    assert answer(tmp_path, GOOD) == Answer.SAVED
     for unknown in ("", ".", "./"):
-        assert read_acknowledgement(Asked(ME, unknown, "7_2", 2, ASKED, NOW)) == Reply.NONE
+        assert read_acknowledgement(Asked(ME, unknown, "7_2", 2, ASKED, NOW)) == Answer.NONE
 
 
 @pytest.mark.parametrize("name", ["a\x00b", "x" * 5000, "\ud800"])
 def test_a_directory_with_an_impossible_name_is_no_answer(name: str) -> None:
-    assert read_acknowledgement(Asked(ME, f"/nowhere/{name}", "7_2", 2, ASKED, NOW)) == Reply.NONE
+    assert read_acknowledgement(Asked(ME, f"/nowhere/{name}", "7_2", 2, ASKED, NOW)) == Answer.NONE
 
 
 @given(st.binary(max_size=300))
 def test_no_content_breaks_the_reader(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as place:
         (folder_of(Path(place)) / "ack.json").write_bytes(content)
-        assert heard(Path(place)) in (Reply.NONE, Reply.SAVED, Reply.NOT_SAVED)
+        assert heard(Path(place)) in (Answer.NONE, Answer.SAVED, Answer.NOT_SAVED)
 
 
 @pytest.mark.parametrize(
     ("comment", "meaning"),
     [
-        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=1001", Reply.SAVED),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=1001", Answer.SAVED),
         (
             "slurm_fair:v1,gate=hold slurm_fair_ack:job=7_2,restart=2,saved=0,time=1001.25,step=40",
-            Reply.NOT_SAVED,
+            Answer.NOT_SAVED,
         ),
-        ("slurm_fair_ack:job=7_2,restart=1,saved=1,time=1001", Reply.NONE),
-        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=900", Reply.NONE),
+        ("slurm_fair_ack:job=7_2,restart=1,saved=1,time=1001", Answer.NONE),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=900", Answer.NONE),
         (
             "slurm_fair_ack:job=7_2,restart=2,saved=1,time=900 slurm_fair_ack:job=7_2,restart=2,saved=0,time=1001",
-            Reply.NOT_SAVED,
+            Answer.NOT_SAVED,
         ),
         (
             "slurm_fair_ack:job=7_2,restart=2,saved=0,time=1001 "
             "slurm_fair_ack:job=7_2,restart=2,saved=1,time=1002",
-            Reply.SAVED,
+            Answer.SAVED,
         ),
-        ("slurm_fair_ack:job=7_2,restart=2,saved=yes,time=1001", Reply.NONE),
-        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=1001,more=1", Reply.NONE),
-        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=nan", Reply.NONE),
-        ("xslurm_fair_ack:job=7_2,restart=2,saved=1,time=1001", Reply.NONE),
-        ("slurm_fair_ack:restart=2,saved=1,time=1001", Reply.NONE),
-        ("slurm_fair_ack:job=7,restart=2,saved=1,time=1001", Reply.NONE),
-        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=99999999999", Reply.NONE),
-        ("", Reply.NONE),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=yes,time=1001", Answer.NONE),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=1001,more=1", Answer.NONE),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=nan", Answer.NONE),
+        ("xslurm_fair_ack:job=7_2,restart=2,saved=1,time=1001", Answer.NONE),
+        ("slurm_fair_ack:restart=2,saved=1,time=1001", Answer.NONE),
+        ("slurm_fair_ack:job=7,restart=2,saved=1,time=1001", Answer.NONE),
+        ("slurm_fair_ack:job=7_2,restart=2,saved=1,time=99999999999", Answer.NONE),
+        ("", Answer.NONE),
     ],
 )
 def test_the_newest_token_of_this_run_in_the_comment_is_the_answer(comment: str, meaning: int) -> None:
@@ -278,8 +273,4 @@ def test_a_token_written_into_any_comment_is_read(
     tail = "" if step is None else f",step={step}"
     token = f"slurm_fair_ack:job=7_2,restart={restart},saved={int(saved)},time={when:.3f}{tail}"
     asked = Asked(ME, "", "7_2", restart, when, when)
-    assert read_comment(f"{text} {token} {text}", asked) == (Reply.SAVED if saved else Reply.NOT_SAVED)
-
-
-def test_the_reader_that_imports_nothing_of_ours_answers_in_the_words_of_the_model() -> None:
-    assert {answer.name: int(answer) for answer in Answer} == {reply.name: int(reply) for reply in Reply}
+    assert read_comment(f"{text} {token} {text}", asked) == (Answer.SAVED if saved else Answer.NOT_SAVED)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.reading.acks import Asked, Reply, job_directory
-from slurm_fair.slurm.reading.readers import Readers
+from slurm_fair.slurm.reading.messages import ACK, Wanted, job_directory
+from slurm_fair.slurm.reading.readers import Message, Readers
 from tests.support.hanging import hanging
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -25,13 +25,18 @@ print(flush=True)
 for line in sys.stdin:
     if "hangs" in line: time.sleep(1000)
     if "kills" in line: os._exit(1)
-    print(1, flush=True)
+    print("{}", flush=True)
 """
 
 
-def asked(user: str, work_dir: str | Path, job: str = "7") -> Asked:
-    """A request that an answer of now fits."""
-    return Asked(user, str(work_dir), job, 0, time.time(), time.time())
+def asked(user: str, work_dir: str | Path, job: str = "7", what: str = ACK) -> Wanted:
+    """A message of a job."""
+    return Wanted(user, str(work_dir), job, what)
+
+
+def saved(found: dict[int, Message]) -> dict[int, object]:
+    """What each answer says of the state; None where there is no answer."""
+    return {key: message.get("saved") for key, message in found.items()}
 
 
 def answer(work_dir: Path, job: str = "7") -> None:
@@ -70,10 +75,10 @@ def test_answers_come_through_a_process(readers: Readers, tmp_path: Path) -> Non
     for job in ("7", "8_1"):
         answer(tmp_path, job)
     wanted = {1: asked(ME, tmp_path), 2: asked(ME, tmp_path, "8_1"), 3: asked(ME, tmp_path, "9")}
-    assert readers.read(wanted) == {1: Reply.SAVED, 2: Reply.SAVED, 3: 0}
+    assert saved(readers.read(wanted)) == {1: True, 2: True, 3: None}
     assert len(processes(readers)) == 1
     kept = processes(readers)
-    assert readers.read(wanted) == {1: Reply.SAVED, 2: Reply.SAVED, 3: 0}
+    assert saved(readers.read(wanted)) == {1: True, 2: True, 3: None}
     assert processes(readers) == kept
 
 
@@ -90,11 +95,11 @@ def test_users_whose_folders_hang_delay_one_look_and_no_other_users_answer(odd: 
     more = {100 + number: asked("bob0", "/hangs") for number in range(50)}
     fine = {1000 + number: asked(f"alice{number % 30}", "/fine") for number in range(90)}
     began = time.monotonic()
-    assert odd.read(hanging | more | fine) == dict.fromkeys(fine, 1)
+    assert odd.read(hanging | more | fine) == {key: {} for key in fine}
     assert time.monotonic() - began < 5
     assert odd.hangs() == sorted(f"bob{number}" for number in range(20))
     odd.patience, began = 30.0, time.monotonic()
-    assert odd.read(hanging | more | fine) == dict.fromkeys(fine, 1)
+    assert odd.read(hanging | more | fine) == {key: {} for key in fine}
     assert time.monotonic() - began < 10, "users that hang are not tried again at the next look"
     assert len(processes(odd)) == 4, "many users need no more processes than few"
 
@@ -106,7 +111,7 @@ def test_more_users_that_hang_than_processes_keep_nobody_waiting_for_ever(odd: R
         found = odd.read(wanted)
         if found:
             break
-    assert found == {99: 1}
+    assert found == {99: {}}
 
 
 def test_a_user_is_read_again_when_the_folder_answers_again(odd: Readers) -> None:
@@ -115,7 +120,7 @@ def test_a_user_is_read_again_when_the_folder_answers_again(odd: Readers) -> Non
     odd._rests["bob"].until = 0.0  # as if the time had passed
     for _, reader in odd._dying:
         reader.process.wait(10)
-    assert odd.read({1: asked("bob", "/fine")}) == {1: 1}
+    assert odd.read({1: asked("bob", "/fine")}) == {1: {}}
     assert odd.hangs() == []
 
 
@@ -135,19 +140,19 @@ def test_a_user_is_not_read_while_a_process_of_the_last_read_cannot_die(odd: Rea
     odd.read({1: asked("alice", "/fine")})
     undead = odd._idle.pop()
     odd._dying.append(("bob", undead))
-    assert odd.read({1: asked("bob", "/fine"), 2: asked("alice", "/fine")}) == {2: 1}
+    assert odd.read({1: asked("bob", "/fine"), 2: asked("alice", "/fine")}) == {2: {}}
     undead.end()
     undead.process.wait(10)
-    assert odd.read({1: asked("bob", "/fine")}) == {1: 1}
+    assert odd.read({1: asked("bob", "/fine")}) == {1: {}}
 
 
 def test_a_process_that_ends_or_is_stopped_is_replaced(odd: Readers) -> None:
     wanted = {1: asked("alice", "/fine"), 2: asked("bob", "/kills")}
-    assert odd.read(wanted) == {1: 1}
+    assert odd.read(wanted) == {1: {}}
     for pid in processes(odd):
         os.kill(pid, signal.SIGSTOP)
     assert odd.read({1: asked("carol", "/fine")}) == {}
-    assert odd.read({1: asked("dave", "/fine")}) == {1: 1}
+    assert odd.read({1: asked("dave", "/fine")}) == {1: {}}
 
 
 def test_processes_that_do_not_start_cost_nobody_a_rest() -> None:
@@ -169,7 +174,7 @@ def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
     answer(tmp_path)
     readers = Readers()
     try:
-        assert readers.read({1: asked(ME, tmp_path)}) == {1: Reply.SAVED}
+        assert saved(readers.read({1: asked(ME, tmp_path)})) == {1: True}
         (pid,) = processes(readers)
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
         assert Path(f"/proc/{pid}/environ").read_bytes() == b"LC_ALL=C.UTF-8\0"
@@ -178,10 +183,10 @@ def test_a_process_is_isolated_from_where_and_how_the_daemon_runs(
 
 
 OWNER = """import sys
-from slurm_fair.slurm.reading.acks import Asked, Reply
+from slurm_fair.slurm.reading.messages import Wanted
 from slurm_fair.slurm.reading.readers import Readers
 readers = Readers(sys.argv[1:], patience=0.2)
-readers.read({1: Asked("bob", "/hangs", "7", 0, 0.0, 0.0), 2: Asked("alice", "/fine", "7", 0, 0.0, 0.0)})
+readers.read({1: Wanted("bob", "/hangs", "7"), 2: Wanted("alice", "/fine", "7")})
 print(*[reader.process.pid for _, reader in readers._dying], *[r.process.pid for r in readers._idle], flush=True)
 """
 
@@ -204,8 +209,8 @@ def test_a_file_system_that_really_hangs_costs_a_second_once(readers: Readers, t
     with hanging(tmp_path / "dead") as place:
         wanted = {1: asked("nobody", place), 2: asked(ME, tmp_path)}
         began = time.monotonic()
-        assert readers.read(wanted) == {2: Reply.SAVED}
+        assert saved(readers.read(wanted)) == {2: True}
         assert 0.9 < time.monotonic() - began < 5
         readers.patience, began = 30.0, time.monotonic()
-        assert readers.read(wanted) == {2: Reply.SAVED}
+        assert saved(readers.read(wanted)) == {2: True}
         assert time.monotonic() - began < 10

@@ -17,11 +17,11 @@ OLD = Path(__file__).parents[2] / "data" / "journals" / "before_lease_promises.d
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A copy that may be written to."""
+    """A copy that may be written to, brought up to date as at the start of a daemon."""
     path = tmp_path / "journal.db"
     path.write_bytes(gzip.decompress(OLD.read_bytes()))
-    with open_journal(path):  # a daemon brings it up to date
-        return path
+    open_journal(path).close()
+    return path
 
 
 def test_every_tick_of_it_comes_out_the_same(old: Path) -> None:

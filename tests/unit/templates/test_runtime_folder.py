@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from slurm_fair.slurm.reading.acks import Asked, Reply, read_acknowledgement, why_unreadable
+from slurm_fair.model import Answer
+from slurm_fair.slurm.reading.acks import Asked
 from slurm_fair_templates import Options
+from tests.support.answers import read_acknowledgement, why_unheard
 from tests.support.job_runs import Run, starting
 
 SAVES = Options(checkpoint_command="true")
@@ -37,11 +39,11 @@ def heard(run: Run, restarts: int = 0) -> int:
 def test_the_controller_reads_what_the_runtime_writes(start: Callable[..., Run]) -> None:
     run = start(SLEEPER, options=SAVES)
     run.says("ready")
-    assert heard(run) == Reply.NONE
+    assert heard(run) == Answer.NONE
     run.ask()
-    run.until(lambda: heard(run) == Reply.SAVED)
-    assert heard(run, restarts=1) == Reply.NONE
-    assert why_unreadable(str(run.folder), "7", "root") == ""
+    run.until(lambda: heard(run) == Answer.SAVED)
+    assert heard(run, restarts=1) == Answer.NONE
+    assert why_unheard(str(run.folder), "7", "root") == ""
 
 
 def test_answers_are_for_all_to_read_and_for_nobody_else_to_write(start: Callable[..., Run]) -> None:
