@@ -18,7 +18,7 @@ OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]
 # Golden files are compared here, never written: that is what `make record` is for.
 COMPARED = @[ -z "$$SLURM_FAIR_RECORD" ] || { echo "SLURM_FAIR_RECORD is set: unset it, golden files are to be compared"; exit 2; }
 
-.PHONY: help demo test record oldest prove check format lint types layers bench reproduce reproduce-hops speed install clean
+.PHONY: help demo test record oldest prove check format lint types layers bench reproduce reproduce-hops speed fidelity install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -85,6 +85,10 @@ reproduce-hops: $(STAMP) ## The experiment of the Hops paper made again on the v
 
 speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); writes docs/speed.md
 	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md
+
+fidelity: $(STAMP) ## Real runs on a private Slurm beside simulations of the same jobs (over an hour); writes docs/fidelity.md
+	@$(BIN)/python -m slurm_fair.lab --packages-only
+	$(BIN)/python -m benchmarks.fidelity --write docs/fidelity.md
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) $(VENV)-oldest build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -73,13 +73,13 @@ class Controller:
     def log(self) -> Path:
         return self.folder / "daemon.log"
 
-    def start(self, scenario: DemoScenario, slurm_conf: Path) -> None:
+    def start(self, text: str) -> None:
         """Write its configuration, start it, wait until it ticks."""
         config = self.folder / "slurm-fair.toml"
         for made in (self.places.directory, self.board.parent):
             made.mkdir(mode=0o755, parents=True)
         self.places.directory.chmod(0o750)
-        config.write_text(configuration(scenario, slurm_conf, self.places.directory, self.board.parent))
+        config.write_text(text)
         with self.log.open("ab") as said:
             self._process = subprocess.Popen(
                 our_program("--config", str(config.absolute()), "run"),

@@ -15,7 +15,7 @@ from typing import TypedDict
 
 import slurm_fair_templates as templates
 from slurm_fair.board import Board, read_board
-from slurm_fair.demo.controller import Controller
+from slurm_fair.demo.controller import Controller, configuration
 from slurm_fair.demo.live import Watch
 from slurm_fair.demo.picture import Picture, Seen
 from slurm_fair.demo.scenario import STEP_SECONDS, DemoJob, DemoScenario
@@ -153,7 +153,8 @@ class Stage:
             self._lab.start()
             if self.fair:
                 self.picture = Picture("starting the daemon")
-                self._controller.start(self.scenario, self._lab.conf)
+                storage, published = self._controller.places.directory, self._controller.board.parent
+                self._controller.start(configuration(self.scenario, self._lab.conf, storage, published))
             self._wait_for_the_other()
             began = self.scenario.begin(time.time())
             if self._stop.wait(began - time.time()):

@@ -12,7 +12,7 @@ from slurm_fair.model import LeaseTerms
 from slurm_fair.policy.registry import load
 from slurm_fair.ports import EVERYTHING, Want
 from slurm_fair.reconcile import Limits
-from slurm_fair.sim.loop.drive import Simulation
+from slurm_fair.sim.loop.drive import Looks, Simulation
 from slurm_fair.sim.loop.log import Listener, Log
 from slurm_fair.sim.port.clock import epoch_for
 from slurm_fair.sim.result import SimulationResult, result_of
@@ -102,12 +102,16 @@ def simulate(
     watch: Callable[[Simulation], None] | None = None,
     listen: Listener | None = None,
     wants: Collection[Want] = EVERYTHING,
+    looks: Looks | None = None,
 ) -> SimulationResult:
-    """The result; `watch` is called after every look, `listen` hears of every tick what it wants."""
+    """The result; `watch` is called after every look, `listen` hears of every tick what it wants.
+
+    `looks` are instants of looks as a daemon had them (sim/loop/paces.py), in the place of the simulator's own.
+    """
     refuse_endless(scenario, rules.terms.term)
     wall, cpu = time.perf_counter(), time.process_time()
     log = Log(epoch_for(rules.terms.term), listen, wants)
-    simulation = Simulation(scenario, rules, log, batches=log.batches())
+    simulation = Simulation(scenario, rules, log, batches=log.batches(), looks=looks)
     if watch is not None:
         simulation.watch = watch
     simulation.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -42,11 +42,39 @@ class Costs:
     restart: float = 0.0  # what a run that resumes needs beyond a first one until it makes progress
     requeue_delay: float = 0.0  # from a requeue until Slurm would start the job again (its default is 120)
     start: float = 0.0  # from the start of any run until it makes progress
+    hearing: float = 0.0  # from the request until the job has heard of it; it makes progress meanwhile
+    opening: float = 0.0  # from an opened gate until Slurm starts the job; nobody holds its GPUs meanwhile
+    stopping: float = 0.0  # from a requeue until accounting has the run as over
+    returning: float = 0.0  # from a requeue until the job is back in the queue and its GPUs are free
+    leaving: float = 0.0  # from the end of a job until its GPUs are free
 
     @property
     def of_one_change(self) -> float:
         """Seconds that one change of jobs costs; a job gets somewhere only in a longer lease."""
-        return self.checkpoint + self.start + self.restart
+        return sum((self.hearing, self.checkpoint, self.returning, self.opening, self.start, self.restart))
+
+
+class Step(Enum):
+    """A part of a job's way to its GPUs and off them that takes time; Costs says what each is."""
+
+    OPENING = "opening"
+    START = "start"
+    HEARING = "hearing"
+    SAVING = "checkpoint"
+    STOPPING = "stopping"
+    RETURNING = "returning"
+    LEAVING = "leaving"
+
+
+class Takes(Protocol):
+    """Seconds that a step takes, where it is not the same each time."""
+
+    def __call__(self, step: Step, job: int, restarts: int, now: float) -> float:
+        """Seconds; `job` is its row in the trace, `restarts` the number of its run, `now` when it begins."""
+
+
+# GPUs by node that a look at an instant sees in use, and no job that holds them: nodes are read before jobs.
+Unfreed = Callable[[float], Mapping[int, int]]
 
 
 class Hitch(Enum):
@@ -89,6 +117,9 @@ class Scenario:
     undeclared: Literal["actual", "unknown"] = "actual"
     report_share: ReportShare = "demand"
     gpu_weights: GpuWeights = field(default_factory=dict)  # by GPU type; 1 where nothing is said
+    takes: Takes | None = None  # seconds of each step, in the place of what it costs as a rule
+    unfreed: Unfreed | None = None  # GPUs that looks see in use though their jobs are gone
+    whole_seconds: bool = False  # instants of submissions, starts and ends are told as Slurm tells them: cut
     # Speed of an elastic job by its size where that was not measured: this power of its GPUs.
     elastic_exponent: float = USUAL_EXPONENT
 

@@ -24,6 +24,8 @@ from slurm_fair.sim.scenario import Manners, Scenario
 from slurm_fair.sim.world.load import population
 from slurm_fair.tick import Rules, Stopwatch, tick
 
+# When to look after a look at an instant, by the standing and the number of acts that it left behind.
+Looks = Callable[[Standing, int, float], float]
 _MOMENT = 1e-6
 _RUNS, _IS_OVER = code(JobState.RUNNING), code(JobState.DONE)
 _STUCK_LOOKS = 1000  # looks at one instant that lead nowhere: a policy that never comes to rest
@@ -39,6 +41,7 @@ class Simulation:
     watch: Callable[[Simulation], None] = lambda simulation: None
     manners: Manners | None = None
     batches: LedgerBatches | None = None  # that fold the ledger; without them it is folded at every look
+    looks: Looks | None = None  # in the place of looks when something could change, at the next interval
     epoch: float = field(init=False)
     clock: VirtualClock = field(init=False)
     cluster: VirtualCluster = field(init=False)
@@ -70,7 +73,9 @@ class Simulation:
 
     def _run(self) -> None:
         last = self.epoch + self.scenario.until_s
-        self.clock.sleep_until(min(self._on_grid(self.cluster.next_arrival()), last))
+        arrival = self.cluster.next_arrival()
+        first = self._on_grid(arrival) if self.looks is None else self.looks(self.standing, 0, arrival)
+        self.clock.sleep_until(min(first, last))
         while True:
             record = self.look()
             self.watch(self)
@@ -115,6 +120,8 @@ class Simulation:
     def _next_look(self, record: TickRecord) -> float:
         """The next instant of a change: an arrival, a lease's end, an end of a job while one waits, the plan."""
         now, terms, leases = self.clock.now(), self.rules.terms, self.standing.leases
+        if self.looks is not None:
+            return self.looks(self.standing, len(record.outcomes), now)
         cluster, outcomes = self.cluster, record.outcomes
         done = [o.action.verb for o in outcomes if o.result is Result.DONE] if outcomes else []
         if Verb.REQUEUE in done:

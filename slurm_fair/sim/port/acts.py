@@ -94,7 +94,7 @@ class Acts:
         if gpus and gpus != jobs.usual_gpus[job]:
             life.granted[job] = gpus
         jobs.gated[job], jobs.gate_until[job], jobs.pinned[job] = False, 0.0, True
-        life.start_on(job, nodes, now)
+        life.let_in(job, nodes, now)
         return Result.DONE, ""
 
     def _requeue(self, job: int, now: float) -> tuple[Result, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from slurm_fair.model import Action, Outcome, Snapshot
 from slurm_fair.sim.port.acts import Acts
 from slurm_fair.sim.port.clock import VirtualClock
@@ -39,7 +41,9 @@ class VirtualCluster:
         self.life = Life(scenario, people, manners or Manners(), clock.now(), term if gavel else 0.0)
         self.jobs, self.floor, self.tally = people.jobs, self.life.floor, self.life.tally
         self._roster = Roster(people.jobs)
-        self._sight = Sight(self.life, self._roster, term)
+        if scenario.whole_seconds:
+            people.jobs.submit[:] = np.floor(people.jobs.submit)
+        self._sight = Sight(self.life, self._roster, term, scenario.unfreed)
         self._acts = Acts(self.life, self._roster)
         self.by_hand = UserActions(self.life, self._roster, self._now)
         began = clock.now()
@@ -114,5 +118,5 @@ class VirtualCluster:
 
     def keep_books(self) -> Books:
         """Note every run from now on."""
-        self.life.books = Books(self.people, self.scenario.machines.names)
+        self.life.books = Books(self.people, self.scenario.machines.names, self.scenario.whole_seconds)
         return self.life.books

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from slurm_fair.model import Answer, JobState, JobTable, Placement, Snapshot, TenantTable, Told
+from slurm_fair.model import Answer, JobState, JobTable, NodeTable, Placement, Snapshot, TenantTable, Told
 from slurm_fair.model.columns import Bools, Ints, any_of
 from slurm_fair.sim.port.reports import Reports
+from slurm_fair.sim.scenario import Unfreed
 from slurm_fair.sim.world.job_ids import Roster
 from slurm_fair.sim.world.life import Life
 
@@ -24,9 +25,9 @@ _SAID_BY_JOBS = ("declared_seconds", "left_seconds", "done_seconds", "epoch", "e
 class Sight:
     """Builds the Snapshot that a controller is shown of the virtual cluster."""
 
-    def __init__(self, life: Life, roster: Roster, term: float) -> None:
+    def __init__(self, life: Life, roster: Roster, term: float, unfreed: Unfreed | None = None) -> None:
         self._life, self._roster, self._people, self._jobs = life, roster, life.people, life.jobs
-        self._term, self._looked = term, -np.inf
+        self._term, self._looked, self._unfreed = term, -np.inf, unfreed
         self._row_of = np.zeros(0, dtype=np.int64)
         self._tenants = TenantTable(self._people.tenants, self._people.weights)
         self._reports = Reports(self._people)
@@ -49,7 +50,7 @@ class Sight:
         return Snapshot(
             time=now,
             cluster=CLUSTER,
-            nodes=floor.nodes,
+            nodes=self._nodes(now),
             partitions=floor.partitions,
             tenants=self._tenants,
             users=people.users,
@@ -66,6 +67,16 @@ class Sight:
             gpu_weights=people.gpu_weights,
             sizes=people.elastic.shown(shown, states.usual_gpus),
         )
+
+    def _nodes(self, now: float) -> NodeTable:
+        """The nodes, with the GPUs that this look does not see free yet."""
+        floor, left = self._life.floor, self._unfreed(now) if self._unfreed else None
+        if not left:
+            return floor.nodes
+        others = floor.nodes.gpus_others.copy()
+        for node, gpus in left.items():
+            others[node] += min(gpus, floor.free[node])
+        return floor.nodes.with_columns(gpus_others=others)
 
     def _held(self, shown: Ints) -> Placement:
         """The GPUs that each shown job holds. Noting where all are costs less than looking each up."""

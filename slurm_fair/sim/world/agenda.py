@@ -14,9 +14,11 @@ class Due(Enum):
 
     END = "its work is done"
     LIMIT = "its time limit is reached"
+    HEARS = "it hears that it is to save"
     SAVED = "it has saved"
     RESUMES = "it has saved, nobody takes its GPUs, and it goes on"
     LEAVES = "it has left its GPUs"
+    STARTS = "Slurm starts it on the nodes for which its gate was opened"
     ELIGIBLE = "Slurm may start it again after a requeue"
     BEGINS = "the begin time of its user"
     OPENS = "its begin gate opens by itself"

@@ -41,9 +41,11 @@ class Books:
     with its nodes, holds nothing new for that caller, and is not kept.
     """
 
-    def __init__(self, people: Population, node_names: Sequence[str]) -> None:
+    def __init__(self, people: Population, node_names: Sequence[str], whole_seconds: bool = False) -> None:
         self._people, self._cells, self._node_names = people, people.jobs.cells, node_names
         self.over: list[Run] = []
+        self.ended: list[Run] | None = None  # all that have ended, where somebody wants them
+        self._cut = whole_seconds  # instants of runs are told as Slurm tells them
         self._seen_until = -math.inf  # runs that began before were seen
         # Of each run that goes on: restarts and work done when it began, and where it lies. What else is told of
         # it stays in the columns until it is over.
@@ -56,10 +58,12 @@ class Books:
     def ends(self, job: int, word: str, lived_on: bool) -> None:
         """Note that a job's GPUs are free again."""
         cells = self._cells
-        if cells.start[job] >= self._seen_until or word == NODE_FAIL:
-            self.over.append(
-                self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on)
-            )
+        new = cells.start[job] >= self._seen_until or word == NODE_FAIL
+        if new or self.ended is not None:
+            run = self._run(job, cells.end[job], cells.done[job], cells.saved[job], word, lived_on)
+            self.over += [run] if new else []
+            if self.ended is not None:
+                self.ended.append(run)
         del self._open[job]
 
     def _run(
@@ -77,7 +81,8 @@ class Books:
 
     def hand_over(self, seen_until: float) -> list[Run]:
         """The runs that have ended, at a look at this instant; they are no longer kept here."""
-        over, self.over, self._seen_until = self.over, [], seen_until
+        over, self.over = self.over, []
+        self._seen_until = math.floor(seen_until) if self._cut else seen_until
         return over
 
     def of(self, key: int) -> Iterator[Run]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from slurm_fair.errors import SlurmFairError
 from slurm_fair.ledger.outcomes.outcomes import NODE_FAIL
 from slurm_fair.model import Answer, Blocked, Gate, JobState, label
-from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario
+from slurm_fair.sim.scenario import Manners, NodeEvent, Scenario, Step
 from slurm_fair.sim.world.agenda import Agenda, Due
 from slurm_fair.sim.world.books import Books
 from slurm_fair.sim.world.gpu_map import Floor, Sites
@@ -64,6 +64,8 @@ class Life:
         self.resized = [(began, self.floor.total_gpus)]  # M from each instant on
         self.resized_by_weight = [(began, self.floor.weighed(people.gpu_weights))]  # the same by weight
         self._began, self._round = began, round_seconds
+        self._takes, self._cut = scenario.takes, scenario.whole_seconds
+        self._not_before: dict[int, float] = {}  # when Slurm starts jobs whose gates were opened
         self._stalled: dict[int, float] = {}  # jobs that were asked, and make no progress since
         self._then: dict[int, str] = {}  # what a job on its way out is to be: REQUEUED, or its final state
 
@@ -76,10 +78,15 @@ class Life:
                 self.end(job, now)
             case Due.LEAVES:
                 self._gone(job, now)
+            case Due.HEARS:
+                self._save(job, now)
             case Due.SAVED:
                 self._saved(job, now)
             case Due.RESUMES:
                 self._resume(job, now)
+            case Due.STARTS:
+                if job in self.pinned:
+                    self.start_on(job, self.pinned[job], now)
             case Due.LIMIT:
                 self.leave(job, now, "TIMEOUT")
             case Due.ELIGIBLE | Due.BEGINS | Due.OPENS:
@@ -163,8 +170,19 @@ class Life:
                 return
             self._start(job, sites, now)
 
+    def let_in(self, job: int, nodes: tuple[int, ...], now: float) -> None:
+        """Its gate is open: Slurm starts it as soon as it gets to it."""
+        seconds = self._seconds(Step.OPENING, job, now, self.costs.opening)
+        if seconds > 0:
+            self.pinned[job], self._not_before[job] = nodes, now + seconds
+            self.agenda.expect(now + seconds, Due.STARTS, job)
+        else:
+            self.start_on(job, nodes, now)
+
     def start_on(self, job: int, nodes: tuple[int, ...], now: float) -> None:
         """Start an opened job if its nodes have room, else let it wait for them."""
+        if self._not_before and self._not_before.get(job, now) > now:
+            return
         jobs = self.cells
         sites = None
         if jobs.blocked[job] == Blocked.NOT_BLOCKED:
@@ -198,7 +216,7 @@ class Life:
         if job in self.granted:
             jobs.gpus[job] = self.granted.pop(job)
         lost = self._start_cost(job, now)
-        jobs.state[job], jobs.start[job] = JobState.RUNNING, now
+        jobs.state[job], jobs.start[job] = JobState.RUNNING, self._told(now)
         jobs.runs[job] += 1
         jobs.rate[job], jobs.progress_from[job] = self._rate(job, sites), now + lost
         self.tally.lost_gpu_seconds += lost * jobs.gpus[job]
@@ -211,6 +229,13 @@ class Life:
         if self.books is not None:
             self.books.begins(job, sites)
 
+    def _told(self, now: float) -> float:
+        """An instant as Slurm tells of it."""
+        return math.floor(now) if self._cut else now
+
+    def _seconds(self, step: Step, job: int, now: float, usual: float) -> float:
+        return self._takes(step, job, self.cells.restarts[job], now) if self._takes else usual
+
     def _expect_end(self, job: int) -> None:
         jobs = self.cells
         left = (jobs.work[job] - jobs.done[job]) / jobs.rate[job]
@@ -219,6 +244,7 @@ class Life:
     def _start_cost(self, job: int, now: float) -> float:
         """Seconds without progress. In Gavel's rounds a job that goes on into the next one starts for nothing."""
         first, again, stopped = self.costs.start, self.costs.restart, self.cells.stopped_at[job]
+        first = self._seconds(Step.START, job, now, first)
         if self._round:
             return first + again if stopped != now else 0.0
         if stopped > -math.inf:
@@ -257,10 +283,19 @@ class Life:
     # -- saving -----------------------------------------------------------------------------------------------
 
     def ask(self, job: int, now: float) -> None:
-        """Ask a job: it saves, then waits for its GPUs to be taken, and makes no progress meanwhile."""
-        jobs, cost = self.cells, self.costs.checkpoint
-        if not jobs.checkpoints[job]:
+        """Ask a job: as soon as it hears of it, it saves."""
+        if not self.cells.checkpoints[job]:
             return
+        seconds = self._seconds(Step.HEARING, job, now, self.costs.hearing)
+        if seconds > 0:
+            self.agenda.expect(now + seconds, Due.HEARS, job)
+        else:
+            self._save(job, now)
+
+    def _save(self, job: int, now: float) -> None:
+        """Let it save, then wait for its GPUs to be taken: it makes no progress meanwhile."""
+        jobs = self.cells
+        cost = self._seconds(Step.SAVING, job, now, self.costs.checkpoint)
         if job not in self._stalled:
             self._halt(job, now)
             jobs.progress_from[job], self._stalled[job] = math.inf, now
@@ -331,9 +366,15 @@ class Life:
 
     def _vacate(self, job: int, now: float, over: float, at_once: bool = False) -> None:
         """Free a job's GPUs at `over`, later if it is slow to leave."""
-        jobs, slow = self.cells, self.odd.leaves_in.get(job, 0.0)
+        jobs, costs, after = self.cells, self.costs, 0.0
+        if self._then[job] == REQUEUED:
+            step, usual = Step.RETURNING, costs.returning
+            after = self._seconds(Step.STOPPING, job, now, costs.stopping)
+        else:
+            step, usual = Step.LEAVING, costs.leaving
+        slow = self._seconds(step, job, now, self.odd.leaves_in.get(job, usual))
         jobs.runs[job] += 1
-        jobs.end[job] = now
+        jobs.end[job] = self._told(now + after)
         leaves = max(over, now if at_once else now + slow)
         if leaves > now:
             jobs.state[job] = JobState.ENDING
@@ -362,7 +403,7 @@ class Life:
         jobs, delay = self.cells, self.costs.requeue_delay
         jobs.done[job] = jobs.saved[job]
         jobs.state[job], jobs.acknowledged[job] = JobState.WAITING, Answer.NONE
-        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, now
+        jobs.start[job], jobs.end[job], jobs.submit[job] = 0.0, 0.0, self._told(now)
         jobs.gpus[job] = jobs.usual_gpus[job]
         jobs.pinned[job] = False
         if self.people.gpu_weights is not None:
@@ -399,7 +440,7 @@ class Life:
         """A waiting job is over."""
         self.forget(job)
         self.plain.discard(job)
-        self.cells.state[job], self.cells.end[job] = JobState.DONE, now
+        self.cells.state[job], self.cells.end[job] = JobState.DONE, self._told(now)
         self.cells.runs[job] += 1
         self.over[job] = word
 

@@ -28,6 +28,7 @@ from slurm_fair.slurm.reading.details import JobDetails
 from slurm_fair.slurm.reading.queue import Queue
 from slurm_fair.slurm.reading.reread import FreshRow, Rows, Which, look
 
+_STOPPED_FIRST = "it stopped running first"
 _SIGNAL_SECONDS = 10.0
 _KEEPS_WAITING = (Verb.CLOSE, Verb.OPEN, Verb.FREE)
 _LAST = (Verb.CLOSE, Verb.FREE)  # in this order: what starts and stops jobs goes first
@@ -151,6 +152,8 @@ class Actuator:
             done |= {action: signalled(answer, _ids(action)) for action in group}
             if answer.timed_out:
                 done |= self._signal_the_rest(signal, group)
+            elif answer.code != 0 and not answer.err.strip():
+                done |= self._those_still_running(group)
         return done
 
     def _signal(self, signal: str, actions: list[Action]) -> CommandResult:
@@ -162,16 +165,28 @@ class Actuator:
     def _signal_the_rest(self, signal: str, actions: list[Action]) -> dict[Action, tuple[Result, str]]:
         """A job that was requeued meanwhile keeps scancel trying for a minute and a half, and no later job of
         the list gets its signal: once more without it."""
-        after = self._look(actions)
-        if isinstance(after, str):
-            return {}
-        rows = {action: after.get(_which(action)) for action in actions}
-        rest = [action for action, row in rows.items() if row and row.state == JobState.RUNNING]
+        rest = self._running(actions)
         if not rest or len(rest) == len(actions):
             return {}
         answer = self._signal(signal, rest)
-        left = {a: (Result.REFUSED, "it stopped running first") for a in actions if a not in rest}
+        left = {a: (Result.REFUSED, _STOPPED_FIRST) for a in actions if a not in rest}
         return left | {action: signalled(answer, _ids(action)) for action in rest}
+
+    def _those_still_running(self, actions: list[Action]) -> dict[Action, tuple[Result, str]]:
+        """scancel fails without a word when a job ends after it was found and before its signal is sent; every
+        other failure has a line. The others of its list have their signal."""
+        rest = self._running(actions)
+        if not rest or len(rest) == len(actions):
+            return {}
+        return {a: (Result.DONE, "") if a in rest else (Result.REFUSED, _STOPPED_FIRST) for a in actions}
+
+    def _running(self, actions: list[Action]) -> list[Action]:
+        """Find out whose jobs run now; none do where the queue does not say."""
+        after = self._look(actions)
+        if isinstance(after, str):
+            return []
+        rows = {action: after.get(_which(action)) for action in actions}
+        return [action for action, row in rows.items() if row and row.state == JobState.RUNNING]
 
     # -- scontrol -----------------------------------------------------------------------------------------
 
