@@ -31,8 +31,9 @@ WORDS = Words(
     moved="it goes on with another size or GPU type",
     waits="the best choice for all jobs has nothing for it, or no place was left for it",
 )
-_EFFORT = Effort(nodes=500, iterations=200_000, gap=0.01)
+_EFFORT = Effort(nodes=500, iterations=200_000, gap=0.001)
 _LEAST_GAIN = 0.01
+_OLDER = 0.01  # what more a configuration is worth to the oldest job: between equals the older goes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +129,13 @@ class _Choice:
         changes = (now.on[ways.job] >= 0) & ~ways.unchanged(now)
         gain = ways.gain * np.where(changes, np.clip(factor, 0.0, 1.0)[ways.job], 1.0)
         values: Floats = self.policy.without - np.maximum(gain, _LEAST_GAIN) ** self.policy.power
-        return values
+        return values * (1.0 + _OLDER * (1.0 - ways.job / len(rows)))
 
     def _lay(self, rows: Ints, got: Ints, chosen: Configurations, now: Shape) -> None:
         """Places of the chosen ones: who keeps its configuration stays, the others follow, the largest first."""
         stays = self.offer.contested[rows[got]] & chosen.unchanged(now)
         self.offer.keep(rows[got[stays]])
+        stays = self.offer.kept[rows[got]]
         allowed = regions_of(self.offer.pools, self.view, rows[got])
         if not self.policy.blind_to_types:
             allowed &= np.arange(allowed.shape[1]) == chosen.on[:, None]

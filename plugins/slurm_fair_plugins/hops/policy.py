@@ -48,6 +48,7 @@ class Hops:
     by_solver: ClassVar[bool] = True
     solves: ClassVar[bool] = True
     lease_seconds: ClassVar[float] = 360.0
+    unknown_run_time: ClassVar[str] = "count as the median of those that are known, or an hour where none is"
 
     priority: Name = "lr"
     power: Annotated[float, Within(0, 10, "0 = throughput alone; the paper's lambda")] = 1.0
@@ -145,7 +146,8 @@ class _Round:
             got = answer.column
             same = (got >= 0) & ways.unchanged(now)[got] & self.offer.contested[rows]
             self.offer.keep(rows[same])
-            value = np.where(same[ways.job] | (got < 0)[ways.job], 0.0, value)
+            decided = self.offer.kept[rows] | (got < 0)
+            value = np.where(decided[ways.job], 0.0, value)
         self._carry_out(rows, self._answer(ways, value, len(rows)))
 
     def _answer(self, ways: Configurations, value: Floats, jobs: int) -> PlacesAnswer:

@@ -103,11 +103,15 @@ class Offer:
         return free
 
     def keep(self, rows: Ints) -> None:
-        """These contested jobs go on where they are."""
-        self.kept[rows] = True
-        mine = self._held.of(self.view.flags(rows)[self._held.row])
-        for node, gpus, cpus, memory_mb in zip(*(column.tolist() for column in mine[1:]), strict=True):
-            self.room.add(node, -gpus, -cpus, -memory_mb)
+        """These contested jobs go on where they are, in this order, but for those whose GPUs were given away."""
+        first, last = (self._held.row.searchsorted(rows, side) for side in ("left", "right"))
+        columns = [column.tolist() for column in self._held[1:]]
+        for row, begin, end in zip(rows.tolist(), first.tolist(), last.tolist(), strict=True):
+            mine = [tuple(column[at] for column in columns) for at in range(begin, end)]
+            if all(self.room.carries(*amounts) for amounts in mine):
+                self.kept[row] = True
+                for node, gpus, cpus, memory_mb in mine:
+                    self.room.add(node, -gpus, -cpus, -memory_mb)
 
     def grant(self, row: int, sites: Sites) -> bool:
         """Give a waiting job these GPUs; False where they, or its CPUs or memory, are not to be had."""

@@ -241,7 +241,7 @@ def test_policies_can_be_told_nothing_of_run_times(tmp_path: Path) -> None:
     assert "note: fifo" not in said
 
 
-MAKESHIFTS = ("allox", "gavel-ftf", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
+MAKESHIFTS = ("allox", "gavel-ftf", "hops", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
 
 
 @pytest.mark.parametrize("policy", names())

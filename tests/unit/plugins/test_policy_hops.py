@@ -11,6 +11,7 @@ from slurm_fair.errors import ConfigError
 from slurm_fair.model import JobState, Sizes, Told, Verdict, labels
 from slurm_fair.policy import View, load
 from slurm_fair.policy.check import objections
+from slurm_fair.policy.orders.offer import Offer
 from slurm_fair.policy.protocol import QuickPolicy
 from slurm_fair_plugins.hops import Hops
 from slurm_fair_plugins.hops.priority import expected_seconds, priorities
@@ -210,3 +211,14 @@ def test_a_quick_plan_asks_no_solver(name: str, monkeypatch: pytest.MonkeyPatch)
     quick = policy.quick_plan(seen)
     assert objections(quick, seen) == ""
     assert sum(places(seen.snapshot, quick)["1"].values()) in (2, 4, 6)
+
+
+def test_a_contested_job_whose_gpus_were_given_away_is_not_kept() -> None:
+    jobs = [job(1, gpus=4, state=JobState.RUNNING, start=0, on={"n1": 4}), job(2, gpus=8)]
+    seen = sight(jobs, {"n1": 8}, over={1: {"n1": 4}})
+    offer = Offer(seen)
+    assert offer.grant(1, [(0, 8)])
+    offer.keep(np.array([0]))
+    assert not offer.kept.any()
+    offer.settle(np.array([1, 0]))
+    assert offer.stops == [0]
