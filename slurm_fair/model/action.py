@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
     detail: str = ""
     seconds: float = 0.0
     later: bool = False  # not refused for good: the next tick may try again
-    answered: bool = False  # a job that was asked has saved already: its GPUs may be taken
+    answered: bool = False  # on a virtual cluster: a job that was asked has saved already
 
     @property
     def refused_for_good(self) -> bool:

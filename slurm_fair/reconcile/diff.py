@@ -57,7 +57,7 @@ def actions_for(
 
 
 def requeues_for(outcomes: Iterable[Outcome]) -> list[Action]:
-    """Requeues of jobs that answered as soon as they were asked: no look need show the answer first."""
+    """Requeues of virtual jobs that answered as soon as they were asked; a real one's answer is seen by a look."""
     asked = [o.action for o in outcomes if o.answered and o.result is Result.DONE]
     return [Action(Verb.REQUEUE, a.key, a.record, a.submit, a.restarts, why="it answered") for a in asked]
 
