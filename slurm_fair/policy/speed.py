@@ -28,14 +28,17 @@ def speed_in(view: View, rows: Ints, gpu_type: Ints, gpus: Ints, apart: Bools) -
     what is known of its class, else by how it was measured to scale, else by a power of its GPUs.
     """
     told, usual = view.told, usual_gpus(view)[rows]
-    near = np.zeros(len(rows), dtype=bool)
-    by_law = _scaled(told.scaling[rows], usual, gpus) * np.where(apart, told.spread_rate[rows, gpu_type], 1.0)
-    speeds = view.snapshot.speeds
-    if speeds is not None:
+    near, speeds = np.zeros(len(rows), dtype=bool), view.snapshot.speeds
+    together, spread = _scaled(told.scaling[rows], usual, gpus), told.spread_rate[rows, gpu_type]
+    if speeds is None:
+        by_law = together * np.where(apart, spread, 1.0)
+    else:
         with np.errstate(divide="ignore", invalid="ignore"):
-            here = speeds.rates(rows, gpu_type, gpus, apart)
-            known = here / speeds.rates(rows, gpu_type, usual, near)
-        by_law = np.where(np.isfinite(known), known, by_law)
+            base = speeds.rates(rows, gpu_type, usual, near)
+            known, known_apart = (speeds.rates(rows, gpu_type, gpus, each) / base for each in (near, ~near))
+        together = np.where(np.isfinite(known), known, together)
+        otherwise = np.where(np.isfinite(known_apart), known_apart, together * spread)
+        by_law = np.where(apart, otherwise, together)
     speed: Floats = told.rate[rows, gpu_type] * by_law
     return speed
 

@@ -31,6 +31,7 @@ from slurm_fair.cli.simulate.options import (
     CostOptions,
     FileOptions,
     LeaseOptions,
+    Part,
     RunOptions,
     Seconds,
     part,
@@ -66,7 +67,7 @@ from slurm_fair.trace.files import write_with
 )
 @click.option(
     "--elastic-exponent",
-    type=click.FloatRange(0.0, 1.0),
+    type=Part(),
     default=USUAL_EXPONENT,
     show_default=True,
     metavar="E",

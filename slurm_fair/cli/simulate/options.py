@@ -47,6 +47,20 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
+class Part(click.FloatRange):
+    """A number from 0 to 1; not nan, which no comparison refuses."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number in the text of an option."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
 class SecondsOrNever(Seconds):
     """A number of seconds, or the word `never`."""
 

@@ -34,6 +34,7 @@ from slurm_fair.cli.simulate.options import (
     WEIGHTS,
     CostOptions,
     LeaseOptions,
+    Part,
     RunOptions,
     part,
     with_options,
@@ -82,7 +83,7 @@ class Terms(click.ParamType[tuple[float, ...]]):
 
 
 def _part(name: str, usual: float, words: str) -> Callable[[Any], Any]:
-    kind = click.FloatRange(0.0, 1.0)
+    kind = Part()
     return click.option(name, type=kind, default=usual, show_default=True, metavar="PART", help=words)
 
 

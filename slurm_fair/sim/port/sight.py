@@ -66,6 +66,7 @@ class Sight:
             resized_by_weight=by_weight,
             gpu_weights=people.gpu_weights,
             sizes=people.elastic.shown(shown, states.usual_gpus),
+            speeds=people.elastic.known(shown, len(people.gpu_types)),
         )
 
     def _nodes(self, now: float) -> NodeTable:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from slurm_fair.model.columns import Bools, Ints, take_or
 from slurm_fair.model.sizes import Sizes
+from slurm_fair.model.speeds import Speeds
 from slurm_fair.trace import Machines, Throughputs, Trace
 from slurm_fair.trace.throughputs import CONSOLIDATED, SPREAD
 
@@ -28,6 +29,7 @@ class ElasticJobs:
         self._sizes: dict[int, tuple[int, ...]] = {}
         self._usual: dict[int, int] = {}
         self._first, self._count, self._gpus = _NOBODY, _NOBODY, _NOBODY
+        self._told: Speeds | None = None
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -36,6 +38,7 @@ class ElasticJobs:
         """The sizes of more jobs, ascending, their usual ones among them; `usual` is of all rows."""
         if not more:
             return
+        self._told = None
         self._sizes.update(more)
         self._usual.update({job: usual.item(job) for job in more})
         rows = np.array(sorted(self._sizes), dtype=np.int64)
@@ -65,6 +68,35 @@ class ElasticJobs:
         measured = self._speeds.resized(job, gpus, usual, kind) if self._speeds else math.nan
         return (gpus / usual) ** self._exponent if math.isnan(measured) else measured
 
+    def known(self, rows: Ints, kinds: int) -> Speeds | None:
+        """The speeds of these jobs with other sizes, as policies are told them; `kinds` are all GPU types."""
+        if not self._sizes:
+            return None
+        if self._told is None:
+            self._told = self._by_class(kinds)
+        of_job = self._told.job_class
+        return self._told.for_rows(np.where(rows < len(of_job), rows, len(of_job) - 1))
+
+    def _by_class(self, kinds: int) -> Speeds:
+        """Jobs of one model, batch size and usual size are alike; the last row is that of all rigid jobs."""
+        sizes, classes = np.unique(self._gpus), dict[tuple[str, int, int], int]()
+        job_class = np.full(len(self._count) + 1, -1, dtype=np.int64)
+        rates: list[list[list[tuple[float, float]]]] = []
+        for job, usual in self._usual.items():
+            like = (*(self._speeds.kind_of(job) if self._speeds else ("", 0)), usual)
+            if like not in classes:
+                classes[like] = len(rates)
+                every = sizes.tolist()
+                rates.append([[self._rates(job, gpus, kind) for gpus in every] for kind in range(kinds)])
+            job_class[job] = classes[like]
+        rate = np.array(rates)
+        return Speeds(job_class, sizes, rate, np.zeros(rate.shape))
+
+    def _rates(self, job: int, gpus: int, kind: int) -> tuple[float, float]:
+        """Speed together and apart; nan for what was not measured apart."""
+        together = self.speed(job, gpus, kind)
+        return together, together * (self._speeds.spread(job, gpus, kind) if self._speeds else math.nan)
+
     def spread_rate(self, job: int, gpus: int, kind: int, usual: float) -> float:
         """Speed on more nodes than so many GPUs need, against well placed; `usual` is that of the usual size."""
         measured = self._speeds.spread(job, gpus, kind) if self._speeds else math.nan
@@ -76,6 +108,13 @@ class MeasuredSpeeds:
 
     def __init__(self, trace: Trace, types: Sequence[str], throughputs: Throughputs) -> None:
         self._trace, self._types, self._throughputs = trace, types, throughputs
+
+    def kind_of(self, job: int) -> tuple[str, int]:
+        """Model and batch size; no model where none is named."""
+        trace = self._trace
+        if job >= len(trace) or trace.model.item(job) < 0:
+            return "", 0
+        return trace.models[trace.model.item(job)], trace.batch_size.item(job)
 
     def resized(self, job: int, gpus: int, usual: int, kind: int) -> float:
         """Speed with so many GPUs against that with the usual number: on that type, else on the reference."""
@@ -98,10 +137,9 @@ class MeasuredSpeeds:
         return any(self._rate(job, gpus, self._types[kind]) == 0 for kind in runs_on)
 
     def _rate(self, job: int, gpus: int, name: str, placement: str = CONSOLIDATED) -> float:
-        trace = self._trace
-        if job >= len(trace) or trace.model.item(job) < 0:
+        model, batch = self.kind_of(job)
+        if not model:
             return math.nan
-        model, batch = trace.models[trace.model.item(job)], trace.batch_size.item(job)
         rate = self._throughputs.steps_per_second(model, batch, gpus, name, placement)
         return math.nan if rate is None else rate
 

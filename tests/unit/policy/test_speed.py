@@ -54,4 +54,4 @@ def test_what_is_known_of_the_class_comes_first() -> None:
     known = Speeds(np.array([0, -1]), np.array([2, 4, 8]), rate, rate * 0)
     seen = sight(known, spread_rate=0.9, scaling=4.0)
     assert speeds_of_job_1(seen, [2, 4, 8]) == [0.75, 1.0, 1.25]
-    assert speeds_of_job_1(seen, [2, 4, 8], apart=True) == pytest.approx([0.45, 0.5, 1.1])
+    assert speeds_of_job_1(seen, [2, 4, 8], apart=True) == pytest.approx([0.75 * 0.9, 0.5, 1.1])
