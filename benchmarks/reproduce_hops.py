@@ -104,16 +104,37 @@ def _all(cases: Sequence[Case], workers: int) -> list[dict[str, Any]]:
         return list(pool.map(Case.run, cases))
 
 
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is below 1")
+    return number
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is below 0")
+    return number
+
+
+def _page_file(text: str) -> Path:
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
+    return path
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--jobs", type=int, default=JOBS)
+    parser.add_argument("--seeds", type=_seed, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--jobs", type=_count, default=JOBS)
     parser.add_argument(
         "--parts", nargs="*", default=["priorities", "rates"], choices=["priorities", "rates"]
     )
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=_count, default=2)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--write", type=Path)
+    parser.add_argument("--write", type=_page_file)
     return parser.parse_args()
 
 

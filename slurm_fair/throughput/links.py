@@ -1,4 +1,4 @@
-"""The links between GPUs, by GPU type: measured once by a micro-benchmark, or given (Hops eq. 2)."""
+"""The links between GPUs, by GPU type: measured by jobs made for it, or given (Hops eq. 2)."""
 
 from __future__ import annotations
 
