@@ -168,7 +168,8 @@ Assumptions, where the paper is silent or its data is not public:
 * Each job names 1 to 8 of the sizes 1-16; `gavel` has the median of them for its rigid size, as in the paper.
 * A job's speed is that of its GPU type times GPUs^0.9; apart it is 1 + Exp(0.5) times slower.
 * Policies know declared run times and these speeds. Priorities of `gavel`, `sia` and `pollux` are their own.
-* Leases of {lease:g} s end together. A look comes every {look:g} s. A restart costs nothing.
+* Leases of {lease:g} s end together. A look comes every {look:g} s. A restart costs nothing. The shortest jobs run
+  for seconds, so the wait for one look alone is many times their run time.
 """
 
 
