@@ -74,6 +74,7 @@ def _bad(setting: Setting) -> list[object]:
         below = least if setting.within.above else math.nextafter(least, -INF)
         below = least - 1 if setting.plain is int else below
         odd = [below, -1.0, -1e300, 1e300, most * 2 + 1, NAN, INF, -INF]
+        odd = [number for number in odd if number == below or not least <= number <= most]
         bad += [setting.of(number) for number in odd if setting.plain is not int or math.isfinite(number)]
     return bad
 
