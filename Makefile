@@ -18,7 +18,7 @@ OLDEST = $(shell sed -n '/^install_requires/,/^$$/s/^ *\([a-z0-9-]*\) >=\([0-9.]
 # Golden files are compared here, never written: that is what `make record` is for.
 COMPARED = @[ -z "$$SLURM_FAIR_RECORD" ] || { echo "SLURM_FAIR_RECORD is set: unset it, golden files are to be compared"; exit 2; }
 
-.PHONY: help demo test record oldest prove check format lint types layers bench reproduce reproduce-hops speed fidelity install clean
+.PHONY: help demo test record oldest prove check format lint types layers bench reproduce speed fidelity install clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -79,9 +79,6 @@ bench: $(STAMP) ## The benchmarks (poll.py needs a real Slurm; hops.py and estim
 
 reproduce: $(STAMP) ## Published comparisons made again from public traces (TRACES=folder); writes docs/reproduction.md
 	$(BIN)/python benchmarks/reproduce.py --traces $(TRACES) --write docs/reproduction.md
-
-reproduce-hops: $(STAMP) ## The experiment of the Hops paper made again on the virtual cluster; writes docs/reproduction-hops.md
-	$(BIN)/python benchmarks/reproduce_hops.py --write docs/reproduction-hops.md
 
 speed: $(STAMP) ## How fast simulations of public traces are (TRACES=folder); writes docs/speed.md
 	$(BIN)/python benchmarks/speed.py --traces $(TRACES) --write docs/speed.md

@@ -31,7 +31,7 @@ def loadable() -> list[str]:
 
 
 # Those that stop a job so that it goes on elsewhere, whoever takes its GPUs.
-MOVE_JOBS = ("allox", "gandiva", "gavel", "gavel-ftf", "hops", "mst", "ossp", "pollux", "sia")
+MOVE_JOBS = ("allox", "gandiva", "gavel", "gavel-ftf", "mst", "ossp")
 EVERY = loadable()
 some = settings(max_examples=150, deadline=None)
 Check = Callable[[str, View], None]

@@ -269,6 +269,7 @@ OTHER_WAYS = {
     "slurm_fair/state_folder.py": "the heartbeat is written in place: a full disk looks like no dead daemon",
     "slurm_fair/lease.py": "stands alone, so that it can be copied to a compute node",
     "sbatch_templates/slurm_fair_templates/demo_counter.py": "runs as a job of its user's",
+    "slurm_fair/planner/child.py": "its own line in /proc",
     "slurm_fair/cli/base.py": "/dev/null",
     "slurm_fair/cli/outlet.py": "/dev/null",
 }

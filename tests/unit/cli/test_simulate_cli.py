@@ -241,7 +241,7 @@ def test_policies_can_be_told_nothing_of_run_times(tmp_path: Path) -> None:
     assert "note: fifo" not in said
 
 
-MAKESHIFTS = ("allox", "gavel-ftf", "hops", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
+MAKESHIFTS = ("allox", "gavel-ftf", "optimus", "ossp", "sjf", "slaq", "slurm", "srsf", "srtf")
 
 
 @pytest.mark.parametrize("policy", names())
@@ -426,22 +426,6 @@ def test_the_table_goes_through_pipes_plain_and_says_what_was_simulated(tmp_path
     assert first[1] == "a restart costs 20 s"
     assert first[-2] == "* best of these policies"
     assert first[-1].startswith("note: 40 jobs without declared_s: policies were told the true run time")
-
-
-def test_policies_are_told_the_speeds_that_were_measured(tmp_path: Path) -> None:
-    """With more GPUs the model is slower, so hops keeps one, though the cluster is idle."""
-    speeds = tmp_path / "speeds.csv"
-    rows = [f"s,v100,consolidated,m,8,{gpus},{rate}" for gpus, rate in ((1, 1), (2, 0.8), (4, 0.5))]
-    speeds.write_text("\n".join(["source,gpu_type,placement,model,batch_size,gpus,steps_per_s", *rows, ""]))
-    machines = tmp_path / "cluster.toml"
-    machines.write_text('[[nodes]]\nname = "n1"\ngpus = 8\ntype = "v100"\n')
-    header = "job_id,tenant,submit_s,gpus,duration_s,gpus_choices,model,batch_size"
-    trace = written(tmp_path, "a,x,0,1,600,1|2|4,m,8", "b,x,0,1,700,1|2|4,m,8", header=header)
-    argv = ["simulate", str(trace), "--cluster", str(machines), "--throughputs", str(speeds), "--json"]
-    for policy in ("hops", "sia", "pollux"):
-        said = call(*argv, "--policy", policy)
-        assert (said.code, said.err) == (0, "")
-        assert json.loads(said.out)["results"][0]["makespan_s"] == pytest.approx(700.0, abs=20)
 
 
 @pytest.mark.parametrize("exponent", ["nan", "1.5", "x"])
